@@ -23,6 +23,9 @@ PARTITIONS = 50
 """Buckets of groups, and of transactional ids: Kafka's default of offsets.topic.num.partitions and
 transaction.state.log.num.partitions; here it can't be set."""
 
+BrokerShard = tuple[int, int]
+"""A shard by (number of its broker, number among the broker's shards)."""
+
 _INT = 1 << 32
 _AT_ONCE = 256
 _POWERS = [pow(31, n, _INT) for n in range(_AT_ONCE)]

@@ -28,7 +28,7 @@ from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
 from broker.admin.live_view import LiveView
 from broker.admin.redpanda import cluster_config
-from broker.admin.sampler import Member, Sampler
+from broker.admin.sampler import Sampler
 from broker.admin.uses import Use
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import summed
@@ -36,6 +36,7 @@ from broker.metrics.top_talkers import KEPT, merge_top
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.set_aside import set_aside_in
 from shards.config.coordinator import Coordinator
+from shards.ownership import BrokerShard
 
 REFUSED_BY = ("ip", "listener", "reason", "shard")
 
@@ -53,9 +54,9 @@ class Admin:
         *,
         data_dir: Path | None = None,
         at_start: Callable[[], Awaitable[None]] | None = None,
-        unresponsive: Callable[[], Collection[Member]] = tuple,
-        restarts: Callable[[Member], tuple[int, float | None]] = lambda member: (0, None),
-        memory_kills: Callable[[Member], int] = lambda member: 0,
+        unresponsive: Callable[[], Collection[BrokerShard]] = tuple,
+        restarts: Callable[[BrokerShard], tuple[int, float | None]] = lambda member: (0, None),
+        memory_kills: Callable[[BrokerShard], int] = lambda member: 0,
         loss: JournalLoss | None = None,
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
@@ -74,7 +75,7 @@ class Admin:
         self._at_start = at_start
         self._topics = [[name, partitions, {}] for name, partitions in topics]
         self.layout = Layout(listeners)
-        self.counters: dict[Member, ShardCounters] = {
+        self.counters: dict[BrokerShard, ShardCounters] = {
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
         }
         self.sampler = Sampler(self.counters, self.layout)
@@ -145,11 +146,11 @@ class Admin:
             })  # fmt: skip
         return rows
 
-    def states(self) -> dict[Member, str]:
+    def states(self) -> dict[BrokerShard, str]:
         """The state of each shard, as `shards` tells it."""
         silent = self._unresponsive()
 
-        def state(member: Member, version: int | None) -> str:
+        def state(member: BrokerShard, version: int | None) -> str:
             if version is None:
                 return "down"
             return "unresponsive" if member in silent else "up" if version >= 0 else "starting"

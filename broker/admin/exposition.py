@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from broker.admin.gauge_help import help_of
-from broker.admin.sampler import Member, Sample, Sampler
+from broker.admin.sampler import Sample, Sampler
 from broker.admin.text_format import Kind, Page
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, RECORDED
+from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
 
 Gauge = Sequence[Any]
@@ -119,7 +120,7 @@ _PER_LISTENER = (
 def exposition(
     sampler: Sampler,
     window_s: float,
-    gauges: Mapping[Member, Iterable[Gauge]],
+    gauges: Mapping[BrokerShard, Iterable[Gauge]],
     uptime_s: float,
     *,
     inter_broker: str | None = None,
@@ -146,7 +147,7 @@ def exposition(
     return page.render()
 
 
-def _add_shard(page: Page, sampler: Sampler, now: Sample, member: Member) -> None:
+def _add_shard(page: Page, sampler: Sampler, now: Sample, member: BrokerShard) -> None:
     shard = {"broker": str(member[0]), "shard": str(member[1])}
     refused = sampler.refused(now, None, [member])
     for name, help, reasons in (
@@ -181,7 +182,7 @@ def _add_broker(
     sampler: Sampler,
     window: tuple[Sample, Sample],
     number: int,
-    members: list[Member],
+    members: list[BrokerShard],
     inter_broker: str | None,
 ) -> None:
     """KIP-612's metrics of one broker."""
@@ -224,7 +225,7 @@ def _add_disk(page: Page, disk: Mapping[str, Any]) -> None:
         )
 
 
-def _add_reported(page: Page, gauges: Mapping[Member, Iterable[Gauge]]) -> None:
+def _add_reported(page: Page, gauges: Mapping[BrokerShard, Iterable[Gauge]]) -> None:
     """Gauges that shards report, as they are; the same name and labels from two shards of a broker add up."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
     for (broker, _), reported in gauges.items():

@@ -17,11 +17,12 @@ import trio
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
 from broker.admin.quota_clients import quota_clients
-from broker.admin.sampler import Member, Sample, Sampler
+from broker.admin.sampler import Sample, Sampler
 from broker.admin.uses import Use, connection_uses, fullest_first, in_use, rate_uses
 from broker.journal.schema import REASONS
 from broker.metrics.top_talkers import KEPT, merge_top
 from shards.config.coordinator import Coordinator
+from shards.ownership import BrokerShard
 
 SHOWN = 12
 """Rows of each list: refused addresses, uses of limits, throttled clients."""
@@ -58,7 +59,7 @@ class LiveView:
         """How much of each creation rate is used, averaged over the quota window."""
         return self._rate_uses(await self._coordinator.ask_all("describe_gauges"))
 
-    def _rate_uses(self, gauges: Mapping[Member, Any]) -> list[Use]:
+    def _rate_uses(self, gauges: Mapping[BrokerShard, Any]) -> list[Use]:
         samples, size_ms = self._images.of(0).limits.window
         window = self._sampler.window(samples * size_ms / 1000)
         return rate_uses(self._images, self._sampler, window, gauges)
@@ -102,8 +103,8 @@ class LiveView:
             "limits": self._settings.limits(),
         }  # fmt: skip
 
-    async def _ask(self) -> dict[str, dict[Member, Any]]:
-        asked: dict[str, dict[Member, Any]] = {}
+    async def _ask(self) -> dict[str, dict[BrokerShard, Any]]:
+        asked: dict[str, dict[BrokerShard, Any]] = {}
 
         async def ask(method: str) -> None:
             asked[method] = await self._coordinator.ask_all(method)
@@ -113,7 +114,7 @@ class LiveView:
                 nursery.start_soon(ask, method)
         return asked
 
-    def _pools(self, refused: Iterable[str], opened: Mapping[Member, Any]) -> list[str]:
+    def _pools(self, refused: Iterable[str], opened: Mapping[BrokerShard, Any]) -> list[str]:
         """The pools whose uses are asked for: brokers, listeners, and the addresses that are refused most or have most open."""
         most: Counter[str] = Counter()
         for answer in opened.values():
@@ -122,7 +123,7 @@ class LiveView:
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
         return ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in dict.fromkeys(addresses))]
 
-    def _shard(self, window: tuple[Sample, Sample], now: Sample, member: Member) -> dict[str, Any]:
+    def _shard(self, window: tuple[Sample, Sample], now: Sample, member: BrokerShard) -> dict[str, Any]:
         sampler = self._sampler
         seconds = max(window[1].mono_s - window[0].mono_s, 1e-3)
         refused = sum(sampler.rise(window, f"refused_{reason}", None, [member]) for reason in REASONS)

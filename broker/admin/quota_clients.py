@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from broker.admin.images import Images
-from broker.admin.sampler import Member
+from shards.ownership import BrokerShard
 
 _PREFIX = "kafka_server_quota_"
 _RATES = ("byte_rate", "request_time", "mutation_rate")
@@ -31,7 +31,7 @@ class QuotaClients(NamedTuple):
     others: list[dict[str, Any]]
 
 
-def quota_clients(gauges: Mapping[Member, Iterable[Sequence[Any]]], images: Images, most: int) -> QuotaClients:
+def quota_clients(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]], images: Images, most: int) -> QuotaClients:
     """At most `most` rows in all. `gauges`: what each shard answers to describe_gauges."""
     values: dict[_Key, float] = {}
     throttles: dict[_Key, float] = {}

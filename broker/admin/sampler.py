@@ -16,9 +16,9 @@ import trio
 
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import PATHS, Layout, ShardCounters
+from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
 
-Member = tuple[int, int]  # broker, shard
 KEPT = 300
 EVERY_S = 1.0
 SET_S = 0.5
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
     at: float
     mono_s: float
-    slots: dict[Member, array[int]]
+    slots: dict[BrokerShard, array[int]]
 
 
 class Sampler:
@@ -38,7 +38,7 @@ class Sampler:
 
     def __init__(
         self,
-        counters: Mapping[Member, ShardCounters],
+        counters: Mapping[BrokerShard, ShardCounters],
         layout: Layout,
         *,
         wall_clock: Callable[[], float] = time.time,
@@ -77,7 +77,9 @@ class Sampler:
 
     # ---- sums at one instant
 
-    def total(self, sample: Sample, name: str, listener: str | None = None, of: Iterable[Member] | None = None) -> int:
+    def total(
+        self, sample: Sample, name: str, listener: str | None = None, of: Iterable[BrokerShard] | None = None
+    ) -> int:
         """A counter summed over shards, and over listeners unless one is named."""
         at = self.layout.at
         if name in at:
@@ -87,13 +89,13 @@ class Sampler:
         return sum(sample.slots[member][place] for member in (of or sample.slots) for place in places)
 
     def refused(
-        self, sample: Sample, listener: str | None = None, of: Iterable[Member] | None = None
+        self, sample: Sample, listener: str | None = None, of: Iterable[BrokerShard] | None = None
     ) -> dict[str, int]:
         """Refusals by reason."""
         members = list(of or sample.slots)
         return {reason: self.total(sample, f"refused_{reason}", listener, members) for reason in REASONS}
 
-    def totals(self, sample: Sample, of: Iterable[Member] | None = None) -> dict[str, Any]:
+    def totals(self, sample: Sample, of: Iterable[BrokerShard] | None = None) -> dict[str, Any]:
         """What displays show of one instant: gauges, and counts since the cluster started."""
         members = list(of or sample.slots)
 
@@ -136,7 +138,11 @@ class Sampler:
         return self.samples[max(len(self.samples) - 2, 0)], self.samples[-1]
 
     def rise(
-        self, window: tuple[Sample, Sample], name: str, listener: str | None = None, of: Iterable[Member] | None = None
+        self,
+        window: tuple[Sample, Sample],
+        name: str,
+        listener: str | None = None,
+        of: Iterable[BrokerShard] | None = None,
     ) -> int:
         """By how much a counter rose."""
         before, after = window

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from broker.admin.images import Images
-from broker.admin.sampler import Member, Sample, Sampler
+from broker.admin.sampler import Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
+from shards.ownership import BrokerShard
 from shards.settings.config_def import LISTENER_PREFIX
 
 CONNECTIONS = "connections"
@@ -32,7 +33,7 @@ class Use(NamedTuple):
     by: str
 
 
-def in_use(answers: Mapping[Member, Mapping[str, Any]]) -> Counter[tuple[int, str]]:
+def in_use(answers: Mapping[BrokerShard, Mapping[str, Any]]) -> Counter[tuple[int, str]]:
     """Open connections by (broker, pool), from what shards answer to describe_tokens: those of a pool's home and holders."""
     found: Counter[tuple[int, str]] = Counter()
     for (broker, _), answer in answers.items():
@@ -64,7 +65,7 @@ def rate_uses(
     images: Images,
     sampler: Sampler,
     window: tuple[Sample, Sample],
-    gauges: Mapping[Member, Iterable[Sequence[Any]]],
+    gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]],
 ) -> list[Use]:
     """The brokers with a creation rate, listeners with one of their own, and addresses with one that connected lately."""
     brokers = sorted({broker for broker, _ in sampler.now().slots})

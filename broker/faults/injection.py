@@ -29,7 +29,7 @@ from broker.wire.answer_parts import Encoded
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 
-Answer = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
+AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _LOST = (PeerLost, DeadlineExceeded, RemoteError)
 _AUTHENTICATION = (17, 36)  # SaslHandshake, SaslAuthenticate
 _DELAY = "connection.failed.authentication.delay.ms"
@@ -38,7 +38,7 @@ _DELAY = "connection.failed.authentication.delay.ms"
 class Injectable(Protocol):
     """What of a listener's Serving a fault takes the place of."""
 
-    def answer_by(self, answer: Answer, opened: Callable[[Connection], None] | None) -> None: ...
+    def answer_by(self, answer: AnswerFrame, opened: Callable[[Connection], None] | None) -> None: ...
 
 
 class Faults:
@@ -48,9 +48,9 @@ class Faults:
         self,
         context: ShardContext,
         connections: Mapping[int, Connection],
-        answer: Answer,
+        answer: AnswerFrame,
         ask: Callable[[str], Deferred[bool]],
-        around: Callable[[Answer], Answer],
+        around: Callable[[AnswerFrame], AnswerFrame],
     ) -> None:
         """`around` wraps the function that answers (observation.py)."""
         self._context = context

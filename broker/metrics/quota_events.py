@@ -11,7 +11,7 @@ from shards.limits.client_quota_managers import REQUEST
 from shards.limits.short_names import short_name
 from shards.limits.throttle import java_round
 from shards.quotas.charge_notes import Charge
-from shards.quotas.history import Place
+from shards.quotas.history import MeterKey
 from shards.quotas.meters import Decision
 
 
@@ -45,11 +45,11 @@ class QuotaEvents:
             decision.throttle_ms, kind, limit, self._version(), at_ms, detail, stand_in,
         )  # fmt: skip
 
-    def began(self, place: Place, state: Mapping[str, Any], *, at_ms: int) -> None:
+    def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:
         """What a meter goes on from."""
         self._add(place, state, at_ms)
 
-    def told(self, place: Place, amount: float, *, recorded_ms: int, at_ms: int) -> None:
+    def told(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
         """What another shard recorded."""
         self._add(place, {"recorded_ms": recorded_ms, "amount": amount}, at_ms)
 
@@ -57,7 +57,7 @@ class QuotaEvents:
         """All meters begin anew."""
         self._journal.add("meter", version=self._version(), detail={"reset": True}, at_ns=at_ms * 1_000_000)
 
-    def _add(self, place: Place, detail: Mapping[str, Any], at_ms: int) -> None:
+    def _add(self, place: MeterKey, detail: Mapping[str, Any], at_ms: int) -> None:
         self._journal.add(
             "meter",
             user=place.user or None,

@@ -35,12 +35,12 @@ from shards.config.changes import Change
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.coordinator import Coordinator
 from shards.config.notes import lockouts_in_force
-from shards.config.publisher import Member
 from shards.config.recovery import open_store
 from shards.errors import CannotStore, DeadlineExceeded, PeerLost
 from shards.loop.poller import Poller
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
+from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
 from shards.supervisor.binding import RunDir
 from shards.supervisor.progress import CpuWaits, Progress
@@ -86,7 +86,7 @@ def convert_journal(plan: ClusterPlan, report_to: int, epoch: int) -> int:
     return 0
 
 
-def _member_of(hello: Hello) -> Member:
+def _member_of(hello: Hello) -> BrokerShard:
     return hello.broker, hello.shard
 
 
@@ -102,8 +102,8 @@ class CoordinatorProcess:
         self.journal = open_coordinator(plan.journal_dir, epoch)
         self._loss = JournalLoss(self.journal, self.log)
         self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
-        self.peers: dict[Member, Peer] = {}
-        self._leaving: set[Member] = set()
+        self.peers: dict[BrokerShard, Peer] = {}
+        self._leaving: set[BrokerShard] = set()
         self._heartbeat: Heartbeat
         self._progress = {member: Progress() for member in plan.members()}
         self._applying = {member: Progress() for member in plan.members()}
@@ -138,21 +138,21 @@ class CoordinatorProcess:
 
     # Shards, as the coordinator sees them (publisher.Shards)
 
-    async def request(self, member: Member, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+    async def request(self, member: BrokerShard, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
         if method.startswith("describe_") and member in self.unresponsive():
             raise DeadlineExceeded(f"{member} does not answer")  # a display should not wait for it every time
         return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
 
-    def kill(self, member: Member) -> None:
+    def kill(self, member: BrokerShard) -> None:
         """Ends a shard that did not acknowledge a version in time."""
         self._end(member, "shard did not acknowledge in time; ending it")
 
-    def is_busy(self, member: Member) -> bool:
+    def is_busy(self, member: BrokerShard) -> bool:
         """Whether a shard that has not acknowledged a version has used CPU time since this was asked before."""
         pid = self._pid(member)
         return pid is not None and self._applying[member].is_made([pid], now_s=trio.current_time())
 
-    def _end(self, member: Member, why: str) -> None:
+    def _end(self, member: BrokerShard, why: str) -> None:
         """Ends a shard's process; the supervisor starts it again."""
         pid = self._pid(member)
         if pid:
@@ -160,13 +160,13 @@ class CoordinatorProcess:
             with contextlib.suppress(ProcessLookupError):  # it has just ended; its link says so soon
                 os.kill(pid, signal.SIGKILL)
 
-    def _pid(self, member: Member) -> int | None:
+    def _pid(self, member: BrokerShard) -> int | None:
         """An open link proves whose pid it is. A shard that has not found this coordinator yet is known by the pid in
         its counters, if that is still a child of our supervisor."""
         peer = self.peers.get(member)
         return peer.pid if peer is not None else self._counted_pid(member)
 
-    def _counted_pid(self, member: Member) -> int | None:
+    def _counted_pid(self, member: BrokerShard) -> int | None:
         pid = self._counters[member].value("pid")
         try:
             parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
@@ -253,15 +253,15 @@ class CoordinatorProcess:
 
     # The heartbeat
 
-    def unresponsive(self) -> set[Member]:
+    def unresponsive(self) -> set[BrokerShard]:
         """The shards that have not answered a ping in time (Heartbeat, unresponsive_until_answered)."""
         return self._heartbeat.unresponsive(now_s=trio.current_time())
 
-    def _restarts_of(self, member: Member) -> tuple[int, float | None]:
+    def _restarts_of(self, member: BrokerShard) -> tuple[int, float | None]:
         place = self._place_of(member)
         return self._restarts.restarts(place), self._restarts.due_in_s(place)
 
-    def _place_of(self, member: Member) -> int:
+    def _place_of(self, member: BrokerShard) -> int:
         return FIRST_SHARD + self.plan.members().index(member)
 
     async def _watch_shards(self, nursery: trio.Nursery) -> None:
@@ -281,7 +281,7 @@ class CoordinatorProcess:
             for member in self._heartbeat.overdue(self._timeout_s(), now_s=now_s):
                 self._end(member, "shard does not answer; ending it")
 
-    async def _ask(self, member: Member, peer: Peer) -> None:
+    async def _ask(self, member: BrokerShard, peer: Peer) -> None:
         with contextlib.suppress(PeerLost, DeadlineExceeded):
             await self.mesh.request(member, "ping", timeout_s=_FOR_EVER_S)
             if self.peers.get(member) is peer:
@@ -316,7 +316,7 @@ class CoordinatorProcess:
 
     # Shards come and go
 
-    def _shard_up(self, nursery: trio.Nursery, member: Member, peer: Peer) -> None:
+    def _shard_up(self, nursery: trio.Nursery, member: BrokerShard, peer: Peer) -> None:
         self.peers[member] = peer
         self._heartbeat.answered(member, now_s=trio.current_time())
         self.journal.add(
@@ -324,11 +324,11 @@ class CoordinatorProcess:
         )
         nursery.start_soon(self.coordinator.connected, member)
 
-    def _told(self, member: Member, message: Sequence[Any]) -> None:
+    def _told(self, member: BrokerShard, message: Sequence[Any]) -> None:
         if tuple(message) == LEAVING:
             self._leaving.add(member)
 
-    def _shard_down(self, member: Member, peer: Peer) -> None:
+    def _shard_down(self, member: BrokerShard, peer: Peer) -> None:
         if self.peers.get(member) is peer:
             del self.peers[member]
             self._heartbeat.lost(member, now_s=trio.current_time())

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Member = tuple[int, int]
-"""(broker, shard)."""
+from shards.ownership import BrokerShard
+
 EVERY_S = 0.5
 LATE_S = 0.5
 MOST_BUSY_S = 600.0
@@ -35,11 +35,11 @@ class _Watch:
 class Heartbeat:
     """The shards of a cluster as their answers show them. Times are of one clock, in seconds."""
 
-    def __init__(self, members: list[Member], *, now_s: float) -> None:
+    def __init__(self, members: list[BrokerShard], *, now_s: float) -> None:
         self._watches = {member: _Watch(now_s, now_s) for member in members}
         self._looked_s = now_s
 
-    def to_ask(self, member: Member, *, now_s: float) -> bool:
+    def to_ask(self, member: BrokerShard, *, now_s: float) -> bool:
         """Whether to ask the shard now: no earlier question is open. It counts as asked."""
         watch = self._watches[member]
         if watch.asked_s is not None:
@@ -47,27 +47,27 @@ class Heartbeat:
         watch.asked_s = watch.alive_s = now_s
         return True
 
-    def answered(self, member: Member, *, now_s: float) -> None:
+    def answered(self, member: BrokerShard, *, now_s: float) -> None:
         """The shard has answered, or a new incarnation of it has come up."""
         self._watches[member] = _Watch(now_s, now_s)
 
-    def lost(self, member: Member, *, now_s: float) -> None:
+    def lost(self, member: BrokerShard, *, now_s: float) -> None:
         """Its link has ended: the open ping gets no answer, and the next incarnation has the whole timeout."""
         self._watches[member] = _Watch(now_s, now_s)
 
-    def progressed(self, member: Member, *, now_s: float) -> None:
+    def progressed(self, member: BrokerShard, *, now_s: float) -> None:
         """It is starting or applying a version, and makes progress (ended_without_progress)."""
         watch = self._watches[member]
         if now_s - watch.answered_s < MOST_BUSY_S:
             watch.alive_s = now_s
 
-    def waited(self, member: Member, seconds: float, *, now_s: float) -> None:
+    def waited(self, member: BrokerShard, seconds: float, *, now_s: float) -> None:
         """It was ready to run for so long, since the last look, and other processes had the CPUs
         (coordinator_pauses_do_not_count)."""
         watch = self._watches[member]
         watch.alive_s = min(now_s, watch.alive_s + seconds)
 
-    def unresponsive(self, *, now_s: float) -> set[Member]:
+    def unresponsive(self, *, now_s: float) -> set[BrokerShard]:
         """The shards that have not answered in time (unresponsive_until_answered)."""
         return {
             member
@@ -75,7 +75,7 @@ class Heartbeat:
             if watch.asked_s is not None and now_s - watch.asked_s >= LATE_S
         }
 
-    def overdue(self, timeout_s: float, *, now_s: float) -> list[Member]:
+    def overdue(self, timeout_s: float, *, now_s: float) -> list[BrokerShard]:
         """The shards to end (ended_without_progress); each gets the whole timeout again. To be called every EVERY_S."""
         overslept_s = now_s - self._looked_s - EVERY_S
         self._looked_s = now_s

@@ -36,7 +36,7 @@ _TOKEN_SECRET = "delegation.token.secret.key"
 
 
 @dataclass
-class Asked:
+class LaunchOptions:
     """What the user asked for, parsed and checked as far as no process is needed for it."""
 
     brokers: int = 1
@@ -58,7 +58,7 @@ class Asked:
     """None: Parquet parts, unless the data directory is removed at the end."""
 
 
-def up(asked: Asked, *, detach: bool) -> int:
+def up(asked: LaunchOptions, *, detach: bool) -> int:
     """Runs the cluster until it is told to end; with `detach`, returns once it answers. Raises CannotStart."""
     try:
         return _launch(asked) if not detach else _launch_detached(asked)
@@ -66,11 +66,11 @@ def up(asked: Asked, *, detach: bool) -> int:
         raise CannotStart(f"the cluster can't start: {system_fault(fault) or fault}") from None
 
 
-def _launch(asked: Asked) -> int:
+def _launch(asked: LaunchOptions) -> int:
     return _Launch(asked).run(sys.stdout)
 
 
-def _launch_detached(asked: Asked) -> int:
+def _launch_detached(asked: LaunchOptions) -> int:
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -99,7 +99,7 @@ def _first_words(read_end: int) -> str:
     raise CannotStart("".join(lines).strip() or "the cluster ended before it answered")
 
 
-def _detached(asked: Asked, report: int) -> None:
+def _detached(asked: LaunchOptions, report: int) -> None:
     """The detached side: a session of its own, whose words go to the caller until it answers, then to a log file."""
     os.setsid()
     code = 1
@@ -132,7 +132,7 @@ def _say_ok(told: TextIO) -> None:
 class _Launch:
     """A data directory held for this process, and the cluster in it."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: LaunchOptions) -> None:
         self._asked = asked
         self._temporary = asked.data_dir is None
         self._backlog = int(static_settings(asked.settings).get(f"/{_BACKLOG}", str(BROKER[_BACKLOG].default)))

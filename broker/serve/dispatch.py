@@ -11,7 +11,7 @@ import trio
 
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
-from broker.serve.prepared_answers import Asked, PreparedAnswers
+from broker.serve.prepared_answers import PreparedAnswers, ToldClient
 from broker.serve.throttling import FETCHES, Throttling
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded
@@ -70,7 +70,7 @@ class Dispatcher:
             return answer
         made = self._make(channel, frame)
         if isinstance(made, bytes):
-            asked = Asked(channel.client_id, channel.software if api == _API_VERSIONS else None)
+            asked = ToldClient(channel.client_id, channel.software if api == _API_VERSIONS else None)
             self._prepared.keep(channel.listener, frame, made, asked)
         return made
 

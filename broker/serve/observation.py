@@ -22,7 +22,7 @@ from broker.wire import apis, codes
 from broker.wire.answer_parts import Encoded
 from shards.loop.deferred import MaybeDeferred, then
 
-Answer = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
+AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}
 _ERROR_AT = 13
 """Of both answers: behind length, correlation id, tags and throttle time."""
@@ -54,11 +54,11 @@ class Observation:
     def is_on(self) -> bool:
         return bool(self._context.image.get("turnstile.observe"))
 
-    def around(self, answer: Answer) -> Answer:
+    def around(self, answer: AnswerFrame) -> AnswerFrame:
         """`answer`, observed if this is on."""
         return partial(self._observe, answer) if self.is_on else answer
 
-    def _observe(self, answer: Answer, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
+    def _observe(self, answer: AnswerFrame, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         began_ns = self._context.poller.clock_ns()
         return then(answer(channel, frame), partial(self._answered, channel, frame, began_ns))
 

@@ -24,7 +24,7 @@ MOST_BYTES: Final = 8192
 _ID, _BEHIND_ID = 4, 8
 
 
-class Asked(NamedTuple):
+class ToldClient(NamedTuple):
     """What a request says of its client. `software`: name and version, of ApiVersions alone."""
 
     client_id: str | None
@@ -37,9 +37,9 @@ class PreparedAnswers:
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
         self._version = image.version
-        self._answers: dict[tuple[str, bytes, bytes], tuple[bytes, bytes, Asked]] = {}
+        self._answers: dict[tuple[str, bytes, bytes], tuple[bytes, bytes, ToldClient]] = {}
 
-    def find(self, listener: str, request: bytes) -> tuple[bytes, Asked] | None:
+    def find(self, listener: str, request: bytes) -> tuple[bytes, ToldClient] | None:
         """(answer, what the request says of its client) of an equal request; None if there was none under this version."""
         if self._version != self._image.version:
             self._version = self._image.version
@@ -52,7 +52,7 @@ class PreparedAnswers:
         head, tail, asked = found
         return b"".join((head, request[_ID:_BEHIND_ID], tail)), asked
 
-    def keep(self, listener: str, request: bytes, answer: bytes, asked: Asked) -> None:
+    def keep(self, listener: str, request: bytes, answer: bytes, asked: ToldClient) -> None:
         """An answer was just made, under the version of the image."""
         if (
             listener in self._image.auto_listeners

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from broker.storage.partitions import Answer
+from broker.storage.partitions import PartitionAnswer
 
 
 class PartitionFetch(NamedTuple):
@@ -46,7 +46,7 @@ class FetchInProgress:
         topic, partition, epoch, offset, max_bytes, committed = self.wanted[index]
         return topic, partition, epoch, offset, min(max_bytes, self._left_bytes), committed, not self._size_bytes, True
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: PartitionAnswer) -> None:
         """What it answered."""
         size = len(answer[3])
         self._size_bytes += size

@@ -24,6 +24,7 @@ from broker.storage.record_filter import Aside, Steps
 from broker.storage.records import Rejected
 from broker.storage.segment import DamagedSegment
 from broker.storage.shared_log import SharedLog
+from broker.storage.topic_partition import TopicPartition
 from shards.loop.turns import Turns
 
 PIECE_S = 0.002
@@ -31,7 +32,6 @@ RESTS = 3
 LEAST_KEYS = 1000
 
 log = Logger()
-Place = tuple[str, int]  # topic and partition
 
 
 class LogCleaner:
@@ -43,8 +43,10 @@ class LogCleaner:
         self._logs = logs
         self._turns = turns
         self._now_ms = now_ms
-        self._left_alone: set[Place] = set()  # until the next look: they were in use, or could not be read or written
-        self._best: tuple[float, Place, SharedLog, LogToClean] | None = None
+        self._left_alone: set[TopicPartition] = (
+            set()
+        )  # until the next look: they were in use, or could not be read or written
+        self._best: tuple[float, TopicPartition, SharedLog, LogToClean] | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -84,7 +86,7 @@ class LogCleaner:
                     self._look_at(place, topic.id)
                     yield None
 
-    def _look_at(self, place: Place, topic_id: UUID) -> None:
+    def _look_at(self, place: TopicPartition, topic_id: UUID) -> None:
         try:
             if not has_dirty_segments(self._logs.directory_of(*place), topic_id):
                 return
@@ -103,7 +105,7 @@ class LogCleaner:
         if found is not None and (self._best is None or found.ratio > self._best[0]):
             self._best = found.ratio, place, found_log, found
 
-    def _clean(self, place: Place, found_log: SharedLog, found: LogToClean) -> Steps:
+    def _clean(self, place: TopicPartition, found_log: SharedLog, found: LogToClean) -> Steps:
         logs = self._logs
         most_keys = max(logs.image.get("log.cleaner.dedupe.buffer.size") // logs.shards // KEY_BYTES, LEAST_KEYS)
         cleaning = Cleaning(found_log, found, most_keys=most_keys, now_ms=self._now_ms())
@@ -114,7 +116,7 @@ class LogCleaner:
             bytes_after=cleaning.bytes_after, seconds=round(time.monotonic() - began, 3),
         )  # fmt: skip
 
-    def _while_there(self, place: Place, found_log: SharedLog, steps: Steps) -> Steps:
+    def _while_there(self, place: TopicPartition, found_log: SharedLog, steps: Steps) -> Steps:
         """As long as the log is that of the topic, and compacted: the view of another is not to be touched any more."""
         version = -1
         for aside in chain([None], steps):
@@ -124,7 +126,7 @@ class LogCleaner:
                 if self._logs.view(*place) is not found_log or not found_log.limits.compacted:
                     raise CleaningAborted
 
-    def _mend(self, place: Place, damaged: DamagedSegment) -> None:
+    def _mend(self, place: TopicPartition, damaged: DamagedSegment) -> None:
         viewed = self._logs.viewed(*place)
         if viewed is None:
             return

@@ -17,6 +17,7 @@ from broker.storage.manager import LogManager
 from broker.storage.partition_log import LEADER_EPOCH, OutOfRange
 from broker.storage.records import Rejected
 from broker.storage.shared_log import BITS
+from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.loop.deferred import Deferred, MaybeDeferred, then
@@ -29,11 +30,10 @@ MOST_AT_ONCE = 500
 OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the range of the log.")
 
 Item = Sequence[Any]  # topic, partition, and what the operation asks for besides
-Answer = Sequence[Any]  # an error code, and what the operation answers besides
+PartitionAnswer = Sequence[Any]  # an error code, and what the operation answers besides
 
 
-Place = tuple[str, int]
-BringUp = Callable[[Sequence[Place]], MaybeDeferred[Collection[Place]]]
+BringUp = Callable[[Sequence[TopicPartition]], MaybeDeferred[Collection[TopicPartition]]]
 """Partitions of internal topics -> those for which it was not possible; LATE is the answer for these."""
 LATE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The coordinator of what is in this partition can't be asked now.")
 
@@ -45,7 +45,7 @@ class PartitionCalls(Protocol):
     def serve(self, method: str, function: Callable[..., Any]) -> None: ...
 
 
-FAILED: dict[str, Callable[[Rejected], Answer]] = {
+FAILED: dict[str, Callable[[Rejected], PartitionAnswer]] = {
     "append": lambda why: (why.code, -1, -1, -1, why.message, why.records),
     "read": lambda why: (why.code, -1, -1, b"", -1, ()),
     "offset_at": lambda why: (why.code, -1, -1),
@@ -95,7 +95,9 @@ class Partitions:
         self.mesh = mesh
         self.turns = turns
         self._now_ms = now_ms
-        self._operations: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in FAILED}
+        self._operations: dict[str, Callable[..., PartitionAnswer]] = {
+            name: getattr(self, f"_{name}") for name in FAILED
+        }
         self.bring_up = bring_up
         mesh.serve(GROWN, self._grown)
 
@@ -106,26 +108,26 @@ class Partitions:
 
     # Asking
 
-    def ask_current(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+    def ask_current(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[PartitionAnswer]]:
         """As `ask`, once what was committed by then is in the logs of internal topics that are among the items."""
         internal = [(item[0], item[1]) for item in items if item[0] in INTERNAL_TOPICS]
         if not internal:
             return self.ask(operation, items)
 
-        def answers(late: Collection[Place]) -> MaybeDeferred[list[Answer]]:
+        def answers(late: Collection[TopicPartition]) -> MaybeDeferred[list[PartitionAnswer]]:
             current = [item for item in items if (item[0], item[1]) not in late]
             return then(self.ask(operation, current), lambda told: with_late(operation, items, late, told))
 
         return then(self.bring_up(internal), answers)
 
-    def ask(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+    def ask(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[PartitionAnswer]]:
         """The answer to each item, in order: as a list if there are at most MOST_AT_ONCE, else later."""
         if len(items) > MOST_AT_ONCE:
             return self.turns.spawn(self._ask_in_turns(operation, items))
         return [self.do(operation, item) for item in items]
 
-    async def _ask_in_turns(self, operation: str, items: Sequence[Item]) -> list[Answer]:
-        answers: list[Answer] = []
+    async def _ask_in_turns(self, operation: str, items: Sequence[Item]) -> list[PartitionAnswer]:
+        answers: list[PartitionAnswer] = []
         for first in range(0, len(items), MOST_AT_ONCE):
             async with self.turns.turn():
                 answers += [self.do(operation, item) for item in items[first : first + MOST_AT_ONCE]]
@@ -139,7 +141,7 @@ class Partitions:
 
     # Answering
 
-    def do(self, operation: str, item: Item) -> Answer:
+    def do(self, operation: str, item: Item) -> PartitionAnswer:
         """Runs an operation on a partition."""
         try:
             return self._operations[operation](*item)
@@ -154,7 +156,9 @@ class Partitions:
             log.error("a mistake in a partition's log", topic=item[0], partition=item[1], exc_info=fault)
             return FAILED[operation](Rejected(codes.UNKNOWN_SERVER_ERROR, "The broker made a mistake."))
 
-    def _append(self, topic: str, partition: int, batch: bytes | None, verified_at: int | None = None) -> Answer:
+    def _append(
+        self, topic: str, partition: int, batch: bytes | None, verified_at: int | None = None
+    ) -> PartitionAnswer:
         """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)
 
         For UNVERIFIED (producer_state.py) the last field has what to give as `verified_at` once the coordinator was asked.
@@ -170,7 +174,7 @@ class Partitions:
     def _read(
         self, topic: str, partition: int, epoch: int, offset: int, max_bytes: int, committed: bool, at_least_one: bool,
         in_file: bool = False,
-    ) -> Answer:  # fmt: skip
+    ) -> PartitionAnswer:  # fmt: skip
         """(code, high watermark, start offset, batches, last stable offset, aborted transactions as (producer id, first
         offset)); see PartitionLog.read."""
         require_epoch(epoch)
@@ -183,7 +187,9 @@ class Partitions:
         aborted = log.aborted_in(bytes(data), offset) if committed and len(log.aborted) else ()
         return codes.NONE, log.next_offset, log.start_offset, data, log.last_stable_offset, aborted
 
-    def _offset_at(self, topic: str, partition: int, epoch: int, timestamp: int, committed: bool = False) -> Answer:
+    def _offset_at(
+        self, topic: str, partition: int, epoch: int, timestamp: int, committed: bool = False
+    ) -> PartitionAnswer:
         """(code, timestamp, offset); -1 and -1 if there is none. `timestamp` may be one of ListOffsets' own."""
         require_epoch(epoch)
         log = self.log(topic, partition)
@@ -202,7 +208,7 @@ class Partitions:
             found = None
         return (codes.NONE, -1, -1) if found is None else (codes.NONE, found[1], found[0])
 
-    def _delete_before(self, topic: str, partition: int, offset: int) -> Answer:
+    def _delete_before(self, topic: str, partition: int, offset: int) -> PartitionAnswer:
         """(code, low watermark)"""
         if topic in INTERNAL_TOPICS:
             raise Rejected(codes.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic}")
@@ -211,7 +217,7 @@ class Partitions:
             raise Rejected(codes.POLICY_VIOLATION, "Records of a topic that is only compacted are not deleted.")
         return codes.NONE, log.delete_before(offset)
 
-    def _end_of_epoch(self, topic: str, partition: int, current_epoch: int, epoch: int) -> Answer:
+    def _end_of_epoch(self, topic: str, partition: int, current_epoch: int, epoch: int) -> PartitionAnswer:
         """(code, leader epoch, end offset); -1 and -1 for an epoch that never was."""
         require_epoch(current_epoch)
         log = self.log(topic, partition)
@@ -219,18 +225,20 @@ class Partitions:
 
     def _end_transaction(
         self, topic: str, partition: int, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int
-    ) -> Answer:
+    ) -> PartitionAnswer:
         """(code,)"""
         marker = EndTransactionMarker(commit, coordinator_epoch)
         self._logs.view(topic, partition).end_transaction(producer_id, epoch, marker, self._now_ms())
         return (codes.NONE,)
 
-    def _producers(self, topic: str, partition: int) -> Answer:
+    def _producers(self, topic: str, partition: int) -> PartitionAnswer:
         """(code, message, the fields of a ProducerState for each producer)"""
         return codes.NONE, "", self.log(topic, partition).producers.describe()
 
 
-def with_late(operation: str, items: Sequence[Item], late: Collection[Place], told: Sequence[Answer]) -> list[Answer]:
+def with_late(
+    operation: str, items: Sequence[Item], late: Collection[TopicPartition], told: Sequence[PartitionAnswer]
+) -> list[PartitionAnswer]:
     """`told` is of the items that are not late."""
     answers = iter(told)
     return [FAILED[operation](LATE) if (item[0], item[1]) in late else next(answers) for item in items]

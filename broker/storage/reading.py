@@ -13,9 +13,10 @@ from functools import partial
 import trio
 
 from broker.storage.fetch_in_progress import FetchInProgress, PartitionFetch
-from broker.storage.partitions import MOST_AT_ONCE, Answer, Partitions, Place, with_late
+from broker.storage.partitions import MOST_AT_ONCE, PartitionAnswer, Partitions, with_late
 from broker.storage.records import Rejected
 from broker.storage.shared_log import SharedLog
+from broker.storage.topic_partition import TopicPartition
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.loop.deferred import MaybeDeferred, Spawn, then
 
@@ -51,7 +52,7 @@ class Reader:
 
     def fetch(
         self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int, wait_ms: int
-    ) -> MaybeDeferred[list[Answer]]:
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         """What Partitions.read answers for each, in order; cancelling it ends the wait.
 
         At least one batch comes if there is any, however large.
@@ -66,8 +67,14 @@ class Reader:
         return self._fetch(wanted, max_bytes=max_bytes, min_bytes=min_bytes, wait_ms=wait_ms)
 
     def _fetch_current(
-        self, wanted: Sequence[PartitionFetch], late: Collection[Place], *, max_bytes: int, min_bytes: int, wait_ms: int
-    ) -> MaybeDeferred[list[Answer]]:
+        self,
+        wanted: Sequence[PartitionFetch],
+        late: Collection[TopicPartition],
+        *,
+        max_bytes: int,
+        min_bytes: int,
+        wait_ms: int,
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         """`late`: partitions of internal topics that can't be read now, which ends the wait for the others."""
         current = [each for each in wanted if (each.topic, each.partition) not in late]
         wait_ms = 0 if late else wait_ms
@@ -78,7 +85,7 @@ class Reader:
 
     def _fetch(
         self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int, wait_ms: int
-    ) -> MaybeDeferred[list[Answer]]:
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         fetch = FetchInProgress(wanted, max_bytes=max_bytes, min_bytes=min_bytes)
         if len(wanted) > MOST_AT_ONCE:
             return self._spawn(self._fetch_many(fetch, wait_ms), cancellable=True)
@@ -88,11 +95,11 @@ class Reader:
             return fetch.answers
         return self._spawn(self._wait_and_read(fetch, wait_ms), cancellable=True)
 
-    async def _fetch_many(self, fetch: FetchInProgress, wait_ms: int) -> list[Answer]:
+    async def _fetch_many(self, fetch: FetchInProgress, wait_ms: int) -> list[PartitionAnswer]:
         await self._read_again(fetch)
         return await self._wait_and_read(fetch, wait_ms)
 
-    async def _wait_and_read(self, fetch: FetchInProgress, wait_ms: int) -> list[Answer]:
+    async def _wait_and_read(self, fetch: FetchInProgress, wait_ms: int) -> list[PartitionAnswer]:
         deadline = trio.current_time() + min(wait_ms, MAX_WAIT_MS) / 1000
         while not fetch.enough and (left_s := deadline - trio.current_time()) > 0:
             await self._wait(fetch, left_s)

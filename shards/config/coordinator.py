@@ -31,13 +31,14 @@ from shards.config.changes import (
     users_delta,
 )
 from shards.config.history import Changed, told
-from shards.config.publisher import ACK_DEADLINE_S, Member, Publisher, Shards
+from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, LastChange, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.ownership import BrokerShard
 from shards.settings.errors import ConfigInvalid
 from shards.settings.features import why_not
 
@@ -59,7 +60,7 @@ class Coordinator:
         self,
         store: Store,
         shards: Shards,
-        members: Sequence[Member],
+        members: Sequence[BrokerShard],
         *,
         static: Mapping[str, str] | None = None,
         wall_clock: Callable[[], float] = time.time,
@@ -146,23 +147,23 @@ class Coordinator:
 
     # ---- shards come and go
 
-    async def connected(self, member: Member) -> None:
+    async def connected(self, member: BrokerShard) -> None:
         """A shard's link is up: bring it to the present. Returns when it acknowledged, or is gone again."""
         await self._publisher.connected(member, lambda: (self.state.version, self.state.dump()))
 
-    def disconnected(self, member: Member) -> None:
+    def disconnected(self, member: BrokerShard) -> None:
         """The shard's link ended."""
         self._publisher.disconnected(member)
 
-    def describe_shards(self) -> dict[Member, int | None]:
+    def describe_shards(self) -> dict[BrokerShard, int | None]:
         """The configuration version each shard acknowledged, None for one that is not connected."""
         return self._publisher.acknowledged()
 
-    async def ask_all(self, method: str, *args: Any, timeout_s: float = 2.0) -> dict[Member, Any]:
+    async def ask_all(self, method: str, *args: Any, timeout_s: float = 2.0) -> dict[BrokerShard, Any]:
         """What every connected shard answers; one that doesn't answer, or doesn't serve this, is left out."""
-        answers: dict[Member, Any] = {}
+        answers: dict[BrokerShard, Any] = {}
 
-        async def ask(member: Member) -> None:
+        async def ask(member: BrokerShard) -> None:
             try:
                 answers[member] = await self._shards.request(member, method, *args, timeout_s=timeout_s)
             except (PeerLost, DeadlineExceeded, RemoteError):

@@ -32,9 +32,9 @@ KIND = "token"
 
 Principal: TypeAlias = tuple[str, str]
 """Type and name: ("User", "alice")."""
-Answer: TypeAlias = list[Any]
+TokenAnswer: TypeAlias = list[Any]
 """[name of Kafka's error or "", Unix ms at which the token expires or 0]; of a new token its record, and its id behind that."""
-Outcome: TypeAlias = tuple[list[Change], Answer]
+Outcome: TypeAlias = tuple[list[Change], TokenAnswer]
 
 
 class Token(NamedTuple):

@@ -16,8 +16,8 @@ import trio
 
 from shards.config.changes import Change
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.ownership import BrokerShard
 
-Member = tuple[int, int]  # broker, shard
 PART_BYTES = 1 << 20  # of JSON, about: what one frame of a push carries at most
 ACK_DEADLINE_S = 2.0  # without any progress
 LOOKS = 8  # for progress, in that time
@@ -30,13 +30,13 @@ _FOR_EVER_S = 1e9  # `push` ends a shard that gets nowhere, and with it the call
 class Shards(Protocol):
     """How the coordinator reaches its shards."""
 
-    async def request(self, member: Member, method: str, *args: Any, timeout_s: float = ...) -> Any:
+    async def request(self, member: BrokerShard, method: str, *args: Any, timeout_s: float = ...) -> Any:
         """Raises PeerLost, DeadlineExceeded or RemoteError."""
 
-    def kill(self, member: Member) -> None:
+    def kill(self, member: BrokerShard) -> None:
         """Have the process ended at once, if it is there; its supervisor starts another."""
 
-    def is_busy(self, member: Member) -> bool:
+    def is_busy(self, member: BrokerShard) -> bool:
         """Whether the process has worked since this was asked before: it starts, or applies a version."""
 
 
@@ -52,15 +52,15 @@ class _Link:
 class Publisher:
     """Knows which shards are connected, and which version each has acknowledged."""
 
-    def __init__(self, shards: Shards, members: Sequence[Member], deadline_s: float = ACK_DEADLINE_S) -> None:
+    def __init__(self, shards: Shards, members: Sequence[BrokerShard], deadline_s: float = ACK_DEADLINE_S) -> None:
         self._shards = shards
         self._members = tuple(members)
         self._deadline_s = deadline_s
-        self._links: dict[Member, _Link] = {}
+        self._links: dict[BrokerShard, _Link] = {}
         self._progress = trio.Event()  # set, and made anew, at each step
         self._steps = 0
 
-    async def connected(self, member: Member, state: Callable[[], tuple[int, list[Change]]]) -> None:
+    async def connected(self, member: BrokerShard, state: Callable[[], tuple[int, list[Change]]]) -> None:
         """A shard's link is up: brings it to the present, `state()`. Returns when it acknowledged, or is gone again."""
         link = self._links[member] = _Link()
         self._note_progress()
@@ -68,14 +68,14 @@ class Publisher:
             version, everything = state()
             await self._send(member, link, version, everything, whole=True)
 
-    def disconnected(self, member: Member) -> None:
+    def disconnected(self, member: BrokerShard) -> None:
         """The shard's link ended."""
         link = self._links.pop(member, None)
         if link is not None:
             link.lost.set()
             self._note_progress()
 
-    def acknowledged(self) -> dict[Member, int | None]:
+    def acknowledged(self) -> dict[BrokerShard, int | None]:
         """The version each shard acknowledged, None for one that is not connected."""
         return {m: self._links[m].version if m in self._links else None for m in self._members}
 
@@ -96,7 +96,7 @@ class Publisher:
                 waited_for = tuple(member for member in late if member not in ended)
             nursery.cancel_scope.cancel()
 
-    async def _late(self, members: Sequence[Member], version: int) -> list[Member]:
+    async def _late(self, members: Sequence[BrokerShard], version: int) -> list[BrokerShard]:
         """Waits until the members have acknowledged the version. Returns those that have not when none of these has got
         anywhere for the deadline: it has not connected, taken a part of the push, acknowledged, or been busy."""
         began_s, looks = trio.current_time(), 0  # looks, not time: for a while this process may not run either
@@ -116,11 +116,11 @@ class Publisher:
                 return behind
         return []
 
-    async def _silent(self, members: Sequence[Member]) -> list[Member]:
+    async def _silent(self, members: Sequence[BrokerShard]) -> list[BrokerShard]:
         """Those that do not answer; that they don't know the question is an answer."""
-        silent: list[Member] = []
+        silent: list[BrokerShard] = []
 
-        async def ask(member: Member) -> None:
+        async def ask(member: BrokerShard) -> None:
             try:
                 await self._shards.request(member, "ping", timeout_s=PING_DEADLINE_S)
             except RemoteError:
@@ -133,7 +133,7 @@ class Publisher:
                 nursery.start_soon(ask, member)
         return silent
 
-    async def _end(self, members: Sequence[Member]) -> None:
+    async def _end(self, members: Sequence[BrokerShard]) -> None:
         """Shards that do not acknowledge may not go on admitting."""
         for member in members:
             self._shards.kill(member)
@@ -142,13 +142,13 @@ class Publisher:
                 if member in self._links:
                     await self._links[member].lost.wait()
 
-    async def _send_delta(self, member: Member, link: _Link, version: int, delta: list[Change]) -> None:
+    async def _send_delta(self, member: BrokerShard, link: _Link, version: int, delta: list[Change]) -> None:
         async with link.turn:
             # Otherwise something before it did not arrive, or the whole state did with this change in it.
             if link.version == version - 1:
                 await self._send(member, link, version, delta, whole=False)
 
-    async def _send(self, member: Member, link: _Link, version: int, delta: list[Change], *, whole: bool) -> None:
+    async def _send(self, member: BrokerShard, link: _Link, version: int, delta: list[Change], *, whole: bool) -> None:
         parts = list(_parts(delta))
         try:
             for number, part in enumerate(parts):

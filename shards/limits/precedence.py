@@ -27,7 +27,7 @@ USER = "user"
 CLIENT_ID = "client-id"
 
 _CLIENT, _USER, _BOTH = 1, 2, 4  # shapes of entity
-Place = tuple[int, str | None, str | None]
+EntityPlace = tuple[int, str | None, str | None]
 """Of an entity: shape, user, client-id; None: the default, or not part of the shape."""
 
 
@@ -42,7 +42,7 @@ class Match(NamedTuple):
 class Quota(NamedTuple):
     """The quota of a key: the place of its entity, and its limit."""
 
-    place: Place
+    place: EntityPlace
     limit: float
 
     @property
@@ -59,7 +59,7 @@ class QuotaTable:
 
     def __init__(self) -> None:
         self.version = 0
-        self._values: dict[Place, float] = {}
+        self._values: dict[EntityPlace, float] = {}
         self._shapes = 0
 
     def update(self, entity: EntityNames, value: float | None) -> None:
@@ -117,7 +117,7 @@ class QuotaTable:
         place = self._place_of(key)
         return None if place is None else Quota(place, self._values[place])
 
-    def limit_at(self, place: Place | None) -> float | None:
+    def limit_at(self, place: EntityPlace | None) -> float | None:
         """The quota of the entity of a place, if it still has one."""
         return None if place is None else self._values.get(place)
 
@@ -131,9 +131,9 @@ class QuotaTable:
             return Match(key, None, None)
         return Match(key, _entity(place), self._values[place])
 
-    def _place_of(self, key: Key) -> Place | None:
+    def _place_of(self, key: Key) -> EntityPlace | None:
         user, client_id = key
-        places: tuple[Place, ...]
+        places: tuple[EntityPlace, ...]
         if user and client_id:
             places = ((_BOTH, user, client_id), (_BOTH, user, None), (_BOTH, None, client_id), (_BOTH, None, None))
         elif user:
@@ -148,14 +148,14 @@ class QuotaTable:
         return None
 
 
-def _place(entity: EntityNames) -> Place:
+def _place(entity: EntityNames) -> EntityPlace:
     names = {kind: None if name is None else short_name(name) for kind, name in entity.items()}
     if len(names) == 2:
         return (_BOTH, names[USER], names[CLIENT_ID])
     return (_USER, names[USER], None) if USER in names else (_CLIENT, None, names[CLIENT_ID])
 
 
-def _entity(place: Place) -> EntityNames:
+def _entity(place: EntityPlace) -> EntityNames:
     shape, user, client_id = place
     if shape == _BOTH:
         return {USER: user, CLIENT_ID: client_id}

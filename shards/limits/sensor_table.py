@@ -24,7 +24,7 @@ from typing import Final, Generic, TypeVar
 from zlib import crc32
 
 from shards.limits.bucket import TokenBucket
-from shards.limits.precedence import Key, Place, Quota, QuotaTable
+from shards.limits.precedence import EntityPlace, Key, Quota, QuotaTable
 from shards.limits.rate import Rate, Window
 
 MOST_SENSORS: Final = 10_000
@@ -54,7 +54,7 @@ class SensorTable(Generic[Sensor]):
         self._dropped = dropped
         self._most = most
         self._swept_ms: int | None = None
-        self._shared: dict[tuple[Place | None, int], Sensor] = {}
+        self._shared: dict[tuple[EntityPlace | None, int], Sensor] = {}
         self.own: dict[Key, Sensor] = {}
         """By key; a sweep moves those that stay to the end."""
         self.evicted = 0

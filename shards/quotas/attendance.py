@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from shards.quotas.history import Place
+from shards.quotas.history import MeterKey
 
 ANSWER_WITHIN_MS: Final = 250
 """After so long a charge is decided without its home, and the home is away."""
@@ -30,7 +30,7 @@ B = TypeVar("B")
 V = TypeVar("V")
 
 
-class Asked(Generic[B]):
+class PendingBatch(Generic[B]):
     """A batch of charges under way to their home, until it is answered or due; then `over`."""
 
     __slots__ = ("batch", "due_ms", "over")
@@ -43,19 +43,19 @@ class Asked(Generic[B]):
 
 class _Other(Generic[B]):
     def __init__(self) -> None:
-        self.asked: deque[Asked[B]] = deque()
+        self.asked: deque[PendingBatch[B]] = deque()
         self.is_told = False  # a tell is under way
         self.greets = False  # it is yet to be told everything
-        self.whole: dict[Place, None] = {}  # keys of which it is to be told everything
-        self.since: dict[Place, int] = {}  # keys, and from which point on it is to be told them
+        self.whole: dict[MeterKey, None] = {}  # keys of which it is to be told everything
+        self.since: dict[MeterKey, int] = {}  # keys, and from which point on it is to be told them
 
 
 class Tell(NamedTuple):
     """A message to another shard: keys of which it is told everything, and keys of which the points from a number on;
     `complete`: with this it has been told everything."""
 
-    whole: dict[Place, None]
-    since: dict[Place, int]
+    whole: dict[MeterKey, None]
+    since: dict[MeterKey, int]
     complete: bool
 
 
@@ -69,13 +69,13 @@ class Attendance(Generic[B]):
 
     # Charges
 
-    def ask(self, home: int, batch: B, *, now_ms: int) -> Asked[B]:
+    def ask(self, home: int, batch: B, *, now_ms: int) -> PendingBatch[B]:
         """A batch leaves for its home."""
-        asked = Asked(batch, now_ms + ANSWER_WITHIN_MS)
+        asked = PendingBatch(batch, now_ms + ANSWER_WITHIN_MS)
         self._others[home].asked.append(asked)
         return asked
 
-    def answered(self, home: int, asked: Asked[B]) -> bool:
+    def answered(self, home: int, asked: PendingBatch[B]) -> bool:
         """A batch is answered, or its call failed: whether it is still to be decided."""
         was_over, asked.over = asked.over, True
         waiting = self._others[home].asked
@@ -113,7 +113,7 @@ class Attendance(Generic[B]):
             asked.over = True
         return [asked.batch for asked in late]
 
-    def greeted(self, shard: int, places: Iterable[Place]) -> None:
+    def greeted(self, shard: int, places: Iterable[MeterKey]) -> None:
         """A shard came up: it is to be told everything, of these keys."""
         other = self._others[shard]
         other.is_told = False
@@ -123,7 +123,7 @@ class Attendance(Generic[B]):
 
     # Tells
 
-    def publish(self, place: Place, number: int) -> None:
+    def publish(self, place: MeterKey, number: int) -> None:
         """Every other shard is to be told the point of that number of a key, and those after it."""
         for other in self._others.values():
             other.since.setdefault(place, number)
@@ -165,5 +165,5 @@ class Attendance(Generic[B]):
             assert all(not asked.over for asked in list(other.asked)[:1]), "asked_once"
 
 
-def _take(keys: dict[Place, V], most: int) -> dict[Place, V]:
+def _take(keys: dict[MeterKey, V], most: int) -> dict[MeterKey, V]:
     return {place: keys.pop(place) for place in list(itertools.islice(keys, most))}

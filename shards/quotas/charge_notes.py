@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from shards.quotas.history import Place
+from shards.quotas.history import MeterKey
 from shards.quotas.meters import Decision
 
 
@@ -41,11 +41,11 @@ class ChargeNotes(Protocol):
         """A charge of a client of shard `asker` was decided; `shares`: by a sensor that clients share."""
         ...
 
-    def began(self, place: Place, state: Mapping[str, Any], *, at_ms: int) -> None:
+    def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:
         """The sensor of a key holds this (`state` of rate.py or bucket.py) before its next charge; empty: nothing."""
         ...
 
-    def told(self, place: Place, amount: float, *, recorded_ms: int, at_ms: int) -> None:
+    def told(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
         """Another shard told what it had recorded of a key, in its sensor's own unit."""
         ...
 

@@ -24,7 +24,7 @@ THINNED_TO: Final = 64
 UNTOLD_SHARE); a stand-in one for each pass of its loop."""
 
 
-class Place(NamedTuple):
+class MeterKey(NamedTuple):
     """A key of one kind of quota: the client's names that share a meter, "" where they do not tell clients apart."""
 
     kind: str
@@ -40,25 +40,25 @@ class Point(NamedTuple):
     total: float
 
 
-class Row(NamedTuple):
+class CurvePart(NamedTuple):
     """Points of one curve as they go to another shard; where none of it is known, they are counted from the first on."""
 
-    place: Place
+    place: MeterKey
     shard: int
     began_ms: int
     points: list[Point]
 
     @classmethod
-    def read(cls, row: Sequence[Any]) -> Row:
+    def read(cls, row: Sequence[Any]) -> CurvePart:
         """From the lists that msgpack makes of it."""
         place, shard, began_ms, points = row
-        return cls(Place(*place), shard, began_ms, [Point(*point) for point in points])
+        return cls(MeterKey(*place), shard, began_ms, [Point(*point) for point in points])
 
 
 class Recorded(NamedTuple):
     """An amount that another shard recorded."""
 
-    place: Place
+    place: MeterKey
     at_ms: int
     amount: float
 
@@ -108,13 +108,13 @@ class History:
     def start(self, keep_ms: Mapping[str, int]) -> None:
         """Starts with nothing recorded."""
         self._keep_ms = keep_ms
-        self._own: dict[Place, Curve] = {}
-        self._others: dict[Place, dict[tuple[int, int], Curve]] = {}
+        self._own: dict[MeterKey, Curve] = {}
+        self._others: dict[MeterKey, dict[tuple[int, int], Curve]] = {}
 
     def __len__(self) -> int:
         return len(self._own) + len(self._others)
 
-    def record(self, place: Place, amount: float, *, now_ms: int) -> float:
+    def record(self, place: MeterKey, amount: float, *, now_ms: int) -> float:
         """Counts what was decided here; answers what is untold of that key by now, taken back or recorded (never below 0)."""
         curve = self._own.get(place)
         if curve is None:
@@ -123,7 +123,7 @@ class History:
         curve.at_ms = now_ms
         return abs(curve.untold)
 
-    def publish(self, place: Place, *, now_ms: int) -> int:
+    def publish(self, place: MeterKey, *, now_ms: int) -> int:
         """What is untold of a key becomes a point, if anything is: the number of the last point."""
         curve = self._own.get(place)
         if curve is None:
@@ -133,29 +133,29 @@ class History:
             curve.add_point(Point(next(self._numbers), curve.at_ms, curve.total), self._keep_ms[place.kind])
         return curve.points[-1].number
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[MeterKey]:
         """Every key of which there is a point."""
         own = (place for place, curve in self._own.items() if len(curve.points) > 1)
         return [*dict.fromkeys(itertools.chain(self._others, own))]
 
-    def since(self, place: Place, number: int) -> Iterator[Row]:
+    def since(self, place: MeterKey, number: int) -> Iterator[CurvePart]:
         """The points of the own curve of a key from that number on."""
         curve = self._own.get(place)
         if curve is not None:
             known = sum(point.number < number for point in curve.points[1:])
             points = curve.points[known:]
             if len(points) > 1:
-                yield Row(place, self._me, curve.began_ms, points)
+                yield CurvePart(place, self._me, curve.began_ms, points)
 
-    def whole(self, place: Place) -> Iterator[Row]:
+    def whole(self, place: MeterKey) -> Iterator[CurvePart]:
         """All points of a key, whichever shards they are of: for a shard that knows none."""
         curve = self._own.get(place)
         if curve is not None and len(curve.points) > 1:
-            yield Row(place, self._me, curve.began_ms, curve.points)
+            yield CurvePart(place, self._me, curve.began_ms, curve.points)
         for (shard, began_ms), curve in self._others.get(place, {}).items():
-            yield Row(place, shard, began_ms, curve.points)
+            yield CurvePart(place, shard, began_ms, curve.points)
 
-    def merge(self, row: Row) -> list[Recorded]:
+    def merge(self, row: CurvePart) -> list[Recorded]:
         """Takes over points, and says what was not known of (counted_once, only_later)."""
         own = self._own.get(row.place)
         if row.shard == self._me and own is not None and own.began_ms == row.began_ms:
@@ -173,7 +173,7 @@ class History:
                 curve.add_point(point, self._keep_ms[row.place.kind])
         return told
 
-    def expire(self, place: Place, *, now_ms: int) -> None:
+    def expire(self, place: MeterKey, *, now_ms: int) -> None:
         """Forgets what counts no more of a key."""
         before_ms = now_ms - self._keep_ms[place.kind]
         own = self._own.get(place)
@@ -188,12 +188,12 @@ class History:
             if not curves:
                 del self._others[place]
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: MeterKey) -> None:
         """Forgets a key."""
         self._own.pop(place, None)
         self._others.pop(place, None)
 
-    def turn(self) -> Iterator[Place]:
+    def turn(self) -> Iterator[MeterKey]:
         """The keys that are known now, one after the other."""
         yield from [*self._own, *self._others]
 

@@ -36,7 +36,7 @@ from shards.limits.precedence import Key, QuotaTable
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
 from shards.ownership import home_of
-from shards.quotas.history import Place
+from shards.quotas.history import MeterKey
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 EXPIRED_AT_ONCE: Final = 2000
@@ -47,7 +47,7 @@ class Metered(NamedTuple):
 
     home: int
     limit: float | None
-    place: Place
+    place: MeterKey
 
 
 class SensorCounts(NamedTuple):
@@ -159,7 +159,7 @@ class Meters:
             self._clients.clear()
         table: QuotaTable = self._managers[kind].table
         key = table.key(user, client_id)
-        found = Metered(self._home(kind, key), table.limit(key), Place(kind, *key))
+        found = Metered(self._home(kind, key), table.limit(key), MeterKey(kind, *key))
         if len(client_id) <= LONGEST_KNOWN:
             self._clients[kind, user, client_id] = found
         return found
@@ -195,7 +195,7 @@ class Meters:
         units = manager.units(amount)
         return Decision(True, throttle_ms, (units, -units) if kind == FETCH and throttle_ms else (units,))
 
-    def insert(self, place: Place, amount: float, *, at_ms: int, now_ms: int) -> None:
+    def insert(self, place: MeterKey, amount: float, *, at_ms: int, now_ms: int) -> None:
         """Counts what another shard recorded under a key."""
         self._managers[place.kind].insert(place[1:], amount, at_ms=at_ms, now_ms=now_ms)
 
@@ -211,7 +211,7 @@ class Meters:
         for manager in self._managers.values():
             manager.places.drop_shared(now_ms=now_ms)
 
-    def is_kept(self, place: Place) -> bool:
+    def is_kept(self, place: MeterKey) -> bool:
         """Whether a key has a sensor of its own."""
         return place[1:] in self._managers[place.kind].sensors
 

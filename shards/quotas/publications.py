@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.loop.deferred import Deferred
 from shards.quotas.attendance import Attendance, Tell
-from shards.quotas.history import History, Place, Recorded, Row
+from shards.quotas.history import CurvePart, History, MeterKey, Recorded
 
 Call = Callable[..., Deferred[Any]]
 """mesh.call: (peer, method, *args) -> value."""
@@ -50,7 +50,7 @@ class Publications:
         self._since_ms = 0
         self._turn = history.turn()
 
-    def publish(self, place: Place, *, now_ms: int) -> None:
+    def publish(self, place: MeterKey, *, now_ms: int) -> None:
         """Every other shard is told soon of what is recorded of a key by now."""
         self._attendance.publish(place, self._history.publish(place, now_ms=now_ms))
         self._to_tell.update(shard for shard in self._shards if shard not in self._attendance.away)
@@ -75,7 +75,7 @@ class Publications:
 
     def hear(self, rows: list[list[Any]]) -> list[Recorded]:
         """What another shard tells that was not known here, and was recorded since the last reset; the oldest first."""
-        told = (self._history.merge(row) for row in map(Row.read, rows) if row.began_ms >= self._since_ms)
+        told = (self._history.merge(row) for row in map(CurvePart.read, rows) if row.began_ms >= self._since_ms)
         return sorted(itertools.chain.from_iterable(told), key=attrgetter("at_ms"))
 
     def expire(self, most: int, *, now_ms: int) -> None:

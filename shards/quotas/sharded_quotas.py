@@ -43,9 +43,9 @@ from shards.limits.quota_replay import UNTOLD_SHARE
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
 from shards.loop.deferred import Deferred, MaybeDeferred
-from shards.quotas.attendance import Asked, Attendance
+from shards.quotas.attendance import Attendance, PendingBatch
 from shards.quotas.charge_notes import Charge, ChargeNotes
-from shards.quotas.history import History, Place
+from shards.quotas.history import History, MeterKey
 from shards.quotas.meters import EXPIRED_AT_ONCE, Meters
 from shards.quotas.publications import TELL, Call, Publications
 
@@ -96,7 +96,7 @@ class ShardedQuotas(Meters):
         notes: ChargeNotes | None = None,
     ) -> None:
         self._notes = notes
-        self._noted: set[Place] = set()  # keys of whose sensors the notes have all that counts
+        self._noted: set[MeterKey] = set()  # keys of whose sensors the notes have all that counts
         self._peers = [shard for shard in range(shards) if shard != me]
         self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
         self._history = History(me, {})
@@ -120,12 +120,12 @@ class ShardedQuotas(Meters):
 
     def _dropped(self, kind: str, key: Key) -> None:
         super()._dropped(kind, key)
-        self._history.forget(Place(kind, *key))
-        if kind == MUTATION and self._notes is not None and Place(kind, *key) in self._noted:
+        self._history.forget(MeterKey(kind, *key))
+        if kind == MUTATION and self._notes is not None and MeterKey(kind, *key) in self._noted:
             self._notes.began(
-                Place(kind, *key), {}, at_ms=self._now_ms()
+                MeterKey(kind, *key), {}, at_ms=self._now_ms()
             )  # what it owed after an hour is forgotten, as in Kafka
-        self._noted.discard(Place(kind, *key))
+        self._noted.discard(MeterKey(kind, *key))
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
         """Offers the sensors at home here to the other shards, and hears what they recorded."""
@@ -182,7 +182,7 @@ class ShardedQuotas(Meters):
                     self.publications.publish(place, now_ms=now_ms)
         return RecordedCharge(accepted, throttle_ms, now_ms, home != self._me)
 
-    def _begin_notes(self, notes: ChargeNotes, place: Place, now_ms: int) -> None:
+    def _begin_notes(self, notes: ChargeNotes, place: MeterKey, now_ms: int) -> None:
         """Notes what a sensor holds already; from then on each charge is noted, and what others tell."""
         sensor = self._managers[place.kind].places.take(place[1:], now_ms=now_ms)
         if self.is_kept(place):
@@ -219,7 +219,7 @@ class ShardedQuotas(Meters):
         told = self._call(home, _CHARGE, [charge for _, charge in waiting], now_ms)
         told.add_callback(partial(self._came, home, asked))
 
-    def _came(self, home: int, asked: Asked[list[_Waiting]], told: Deferred[list[list[Any] | None]]) -> None:
+    def _came(self, home: int, asked: PendingBatch[list[_Waiting]], told: Deferred[list[list[Any] | None]]) -> None:
         """The answers of a home. None, or no answer at all: it did not decide."""
         try:
             answers: list[list[Any] | None] = told.result()

@@ -23,7 +23,7 @@ from typing import Final
 from shards.limits.rate import Rate, Window
 from shards.rates.windows import headroom
 
-Answer = Callable[[int, str, int, int, int, int], None]
+AnswerAsk = Callable[[int, str, int, int, int, int], None]
 """answer(holder, listener, units that go now, when one more goes (0: there is none), spare units, when recorded)."""
 
 
@@ -55,7 +55,7 @@ class ListenerRate:
 class ListenerThrottle:
     """The rates of all listeners of a broker. Every method that takes the time first works off what was due until then."""
 
-    def __init__(self, listeners: tuple[str, ...], window: Window, sharers: int, answer: Answer) -> None:
+    def __init__(self, listeners: tuple[str, ...], window: Window, sharers: int, answer: AnswerAsk) -> None:
         self.window = window
         self.listeners = {name: ListenerRate(name, window) for name in listeners}
         self.rate = Rate(window)

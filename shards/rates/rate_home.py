@@ -22,7 +22,7 @@ from shards.rates.windows import Windows
 from shards.settings.ranges import INT_MAX
 
 Post = Callable[[int, tuple[Any, ...]], None]
-Record = Callable[[str, dict[str, Any], int], None]
+RecordEvent = Callable[[str, dict[str, Any], int], None]
 """record(kind, detail, version): an event for the journal, and the configuration it came about under."""
 
 _REMEMBERED_PER_EVENT = 2048
@@ -40,7 +40,7 @@ class RateHome:
         image: ClusterImage,
         post: Post,
         block: Callable[[str, int], None],
-        journal: Record,
+        journal: RecordEvent,
     ) -> None:
         self.complete = False
         self.version = 0

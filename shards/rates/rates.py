@@ -31,7 +31,7 @@ from shards.config.image import ClusterImage
 from shards.limits.rate import Window
 from shards.ownership import home_of
 from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
-from shards.rates.rate_home import RateHome, Record
+from shards.rates.rate_home import RateHome, RecordEvent
 from shards.rates.rate_memory import Entry, RateMemory
 from shards.settings.ranges import INT_MAX
 
@@ -74,7 +74,7 @@ class Rates:
         *,
         send: Callable[[int, tuple[Any, ...]], None],
         blocked: Callable[[str, int], None] = lambda listener, until_ms: None,
-        journal: Record = lambda kind, detail, version: None,
+        journal: RecordEvent = lambda kind, detail, version: None,
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards

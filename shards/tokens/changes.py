@@ -23,7 +23,7 @@ from shards.tokens.waiting import Waiting
 
 PIECE: Final = 1000
 
-Change = tuple[int, Callable[[], None], bool]
+PendingVersion = tuple[int, Callable[[], None], bool]
 """A version, what to call when it is done, and whether every pool has to be looked at for it."""
 
 
@@ -52,8 +52,8 @@ class Changes:
         self._piece: Final = piece
         self._over = over
         self._rest: Iterator[Pool] | None = None  # the pools that the sweep under way has not looked at
-        self._swept: list[Change] = []  # the versions that are over when it ends
-        self._next: deque[Change] = deque()  # the versions that came since it began
+        self._swept: list[PendingVersion] = []  # the versions that are over when it ends
+        self._next: deque[PendingVersion] = deque()  # the versions that came since it began
 
     @property
     def under_way(self) -> bool:

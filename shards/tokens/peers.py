@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 Item = tuple[Any, ...]
-Message = tuple[int, list[Item]]
+TokenMessage = tuple[int, list[Item]]
 NEVER: Final = -1  # the version of a peer that has told none
 _ITEMS_PER_MESSAGE: Final = 2048  # so that a million reports are many bounded frames
 
@@ -83,7 +83,7 @@ class Peers:
         self.synced.pop(peer, None)
         self.acked.pop(peer, None)
 
-    def fresh(self, peer: int, message: Message) -> bool:
+    def fresh(self, peer: int, message: TokenMessage) -> bool:
         """Whether a message comes from the peer's present incarnation and is meant for ours."""
         return message[0] == self._session.get(peer)
 
@@ -138,7 +138,7 @@ class Peers:
         self._gives.pop((peer, key), None)
         self.post(peer, ("report", key, n))
 
-    def flush(self, send: Callable[[int, Message], None]) -> None:
+    def flush(self, send: Callable[[int, TokenMessage], None]) -> None:
         """Sends what was queued; once per pass."""
         outbox = self._outbox
         if not outbox:

@@ -32,7 +32,7 @@ from shards.tokens.changes import PIECE, Changes
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Granted, Ledger, Lost, Returned
-from shards.tokens.peers import Message, Peers
+from shards.tokens.peers import Peers, TokenMessage
 from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
 from shards.tokens.waiting import Waiting
 
@@ -56,7 +56,7 @@ class Tokens:
         shards: int,
         *,
         epoch: int,
-        send: Callable[[int, Message], None],
+        send: Callable[[int, TokenMessage], None],
         rule_of: Callable[[str], CapRule],
         version: int = 0,
         ttl_s: float = 10.0,
@@ -282,7 +282,7 @@ class Tokens:
         not over, and another pass should follow at once."""
         return self._changes.go_on()
 
-    def receive(self, peer: int, message: Message) -> None:
+    def receive(self, peer: int, message: TokenMessage) -> None:
         """A message from a peer, as it gave it to its `send`; tuples may have become lists."""
         if self._peers.fresh(peer, message):
             for item in message[1]:

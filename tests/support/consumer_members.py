@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from broker.kafka.groups.consumer.group import ConsumerGroup
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig, Heartbeat
-from broker.kafka.groups.modern.member import HeartbeatResult, Partitions
+from broker.kafka.groups.modern.member import HeartbeatResult, TopicIdPartitions
 from broker.runtime.patterns import BadPattern, whole
 
 CONFIG = ConsumerGroupConfig(5000, 45_000, 1000, ("uniform", "range"))
@@ -63,8 +63,8 @@ class FakeMember:
         self.names: tuple[str, ...] | None = tuple(sorted(names)) if regex is None else None
         self.instance_id, self.regex, self.assignor, self.config = instance_id, regex, assignor, config
         self.epoch = 0
-        self.owned: Partitions = frozenset()
-        self.told: Partitions = frozenset()
+        self.owned: TopicIdPartitions = frozenset()
+        self.told: TopicIdPartitions = frozenset()
 
     def send(self, *, now_ms: int = 0, full: bool = False, says: bool = True, **other: object) -> HeartbeatResult:
         """`says`: whether it tells what it has."""

@@ -10,19 +10,19 @@ import trio
 from broker.admin.describe import Admin
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
-from shards.config.publisher import Member
 from shards.config.store import Store
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
+from shards.ownership import BrokerShard
 
 LISTENERS = ["EXTERNAL", "INTERNAL"]
-MEMBERS: list[Member] = [(0, 0), (0, 1), (1, 0)]
+MEMBERS: list[BrokerShard] = [(0, 0), (0, 1), (1, 0)]
 
 
 class Shard:
     """A shard process: an image behind its Subscriber, and how it behaves when a version arrives."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: BrokerShard) -> None:
         self.image = ClusterImage(member[0])
         self.subscriber = Subscriber(self.image, self._enforce)
         self.stuck = False  # never enforces a version
@@ -42,24 +42,24 @@ class Cluster:
     """Shards that the coordinator reaches by plain calls."""
 
     def __init__(self, store: Store, static: dict[str, str] | None = None) -> None:
-        self.shards: dict[Member, Shard] = {}
-        self.killed: list[Member] = []
-        self.busy: set[Member] = set()
+        self.shards: dict[BrokerShard, Shard] = {}
+        self.killed: list[BrokerShard] = []
+        self.busy: set[BrokerShard] = set()
         self.answers: dict[str, Callable[..., object]] = {
             "describe_connections": lambda member: {"open": member[1], "ips": 0, "top": []}
         }
         self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
 
-    async def start(self, *members: Member) -> None:
+    async def start(self, *members: BrokerShard) -> None:
         for member in members or MEMBERS:
             self.shards[member] = Shard(member)
             await self.coordinator.connected(member)
 
-    def lose(self, member: Member) -> None:
+    def lose(self, member: BrokerShard) -> None:
         self.shards.pop(member, None)
         self.coordinator.disconnected(member)
 
-    async def request(self, member: Member, method: str, *args: object, timeout_s: float = 5.0) -> object:
+    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = 5.0) -> object:
         shard = self.shards.get(member)
         if shard is None:
             raise PeerLost(str(member))
@@ -75,11 +75,11 @@ class Cluster:
         shard.parts.append((version, whole, more))
         return await shard.subscriber.apply(None, *args)
 
-    def kill(self, member: Member) -> None:
+    def kill(self, member: BrokerShard) -> None:
         self.killed.append(member)
         self.lose(member)
 
-    def is_busy(self, member: Member) -> bool:
+    def is_busy(self, member: BrokerShard) -> bool:
         return member in self.busy
 
     def versions(self) -> set[int]:

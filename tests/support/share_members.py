@@ -7,7 +7,7 @@ from typing import Any
 
 from consumer_members import FakeTopics
 
-from broker.kafka.groups.modern.member import HeartbeatResult, Partitions
+from broker.kafka.groups.modern.member import HeartbeatResult, TopicIdPartitions
 from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat
 
@@ -23,7 +23,7 @@ class FakeShareMember:
     ) -> None:  # fmt: skip
         self.group, self.topics, self.id, self.names, self.config = group, topics, member_id, tuple(names), config
         self.epoch = 0
-        self.told: Partitions = frozenset()
+        self.told: TopicIdPartitions = frozenset()
 
     def send(self, *, now_ms: int = 0, **fields: Any) -> HeartbeatResult:
         epoch = fields.pop("epoch", self.epoch)

@@ -230,7 +230,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
-    asked = launch.Asked(
+    asked = launch.LaunchOptions(
         brokers=brokers,
         shards=shards or len(os.sched_getaffinity(0)),
         listeners=list(listeners) or [ListenerSpec("PLAINTEXT", "127.0.0.1", port)],

@@ -8,10 +8,10 @@ from typing import Any
 from turnstile.quantities import QUOTAS, count, per_second, use
 from turnstile.use_text import pool_text
 
-Row = tuple[str, ...]
+UseRow = tuple[str, ...]
 
 
-def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> list[Row]:
+def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> list[UseRow]:
     """What limits the connections of an address. With `internals`, the tokens of each pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for broker in brokers:
@@ -20,9 +20,9 @@ def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> li
     return _by_broker(rows, len(brokers))
 
 
-def client_rows(client: Mapping[str, Any]) -> list[Row]:
+def client_rows(client: Mapping[str, Any]) -> list[UseRow]:
     """The quotas that hold for a client; none when there is none."""
-    rows: list[Row] = [("QUOTA", "BROKER", "USED", "BECAUSE OF")]
+    rows: list[UseRow] = [("QUOTA", "BROKER", "USED", "BECAUSE OF")]
     for name, value in client["quotas"].items():
         level = " ".join(f"{kind}={each}" for kind, each in client["levels"][name].items() if each is not None)
         for broker in client["brokers"]:
@@ -32,7 +32,7 @@ def client_rows(client: Mapping[str, Any]) -> list[Row]:
     return _by_broker(rows, len(client["brokers"])) if client["quotas"] else []
 
 
-def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> Row:
+def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> UseRow:
     waits = "; over it a connection waits" if pool["waits"] else ""
     row = (f"connections of {pool_text(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
     return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
@@ -45,7 +45,7 @@ def _by_shard(pool: Mapping[str, Any]) -> Iterator[str]:
     yield "; ".join([*home, *holders]) or "-"
 
 
-def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -> Row:
+def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -> UseRow:
     whose = f"{broker['ip']}, on each shard" if rate["of"] == "core" else broker["ip"]
     whose = whose if rate["of"] in ("ip", "core") else pool_text(rate["of"])
     used = f"at most {per_second(rate['value'])}"
@@ -56,7 +56,7 @@ def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -
     return (f"new connections of {whose}", str(broker["broker"]), used, rate["limit"], *(["-"] if internals else []))
 
 
-def _by_broker(rows: list[Row], brokers: int) -> list[Row]:
+def _by_broker(rows: list[UseRow], brokers: int) -> list[UseRow]:
     """A cluster of one broker need not say which; of several, those with the same limit stand together."""
     if brokers == 1:
         return [(row[0], *row[2:]) for row in rows]

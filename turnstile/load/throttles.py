@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-Told = dict[str, float]
+ThrottleTotals = dict[str, float]
 """`responses` that carried a throttle time above zero, `total_ms` and `max_ms` of them."""
 
 
@@ -21,11 +21,11 @@ class Throttles:
             self._total_ms += throttle_ms
             self._max_ms = max(self._max_ms, throttle_ms)
 
-    def as_json(self) -> Told:
+    def as_json(self) -> ThrottleTotals:
         return {"responses": self._responses, "total_ms": round(self._total_ms, 1), "max_ms": round(self._max_ms, 1)}
 
 
-def merge(into: dict[str, Told], more: Mapping[str, Told]) -> None:
+def merge(into: dict[str, ThrottleTotals], more: Mapping[str, ThrottleTotals]) -> None:
     """Adds what other clients of the same names were told."""
     for label, told in more.items():
         known = into.setdefault(label, {"responses": 0, "total_ms": 0.0, "max_ms": 0.0})
@@ -34,7 +34,7 @@ def merge(into: dict[str, Told], more: Mapping[str, Told]) -> None:
         known["max_ms"] = max(known["max_ms"], told["max_ms"])
 
 
-def sentence(label: str, told: Told) -> str:
+def sentence(label: str, told: ThrottleTotals) -> str:
     """For the report."""
     if not told["responses"]:
         return f"{label}: never throttled"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from turnstile.load.spec import Traffic
-from turnstile.load.throttles import Told, merge
+from turnstile.load.throttles import ThrottleTotals, merge
 
 STOP_TIMEOUT_S = 20.0
 _ROLES = {
@@ -36,7 +36,7 @@ class TrafficResult:
     """Topics."""
     rejected: int = 0
     """Topics that a quota refused."""
-    throttled: dict[str, Told] = field(default_factory=dict)
+    throttled: dict[str, ThrottleTotals] = field(default_factory=dict)
     """By client-id and role: the throttle times that clients were told."""
     connections: int = 0
     lost_clients: int = 0

@@ -46,7 +46,7 @@ _LATEST_MS = 2**53
 _MOST_REMEMBERED = 100_000
 _WITHIN = '{"outcome":"accepted","throttle_ms":0}'
 
-Event = dict[str, Any]
+ScenarioEvent = dict[str, Any]
 
 
 class ChangeRefused(Exception):
@@ -82,7 +82,7 @@ class ReplayScenario:
         self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
         self._connections: dict[object, IncomingConnection] = {}
         self._address = lru_cache(_MOST_REMEMBERED)(_address)
-        self._doing: dict[str, Callable[[Event, int], str | Pending | None]] = {
+        self._doing: dict[str, Callable[[ScenarioEvent, int], str | Pending | None]] = {
             "connect": self._connect,
             "close": self._close,
             "record": self._record,
@@ -96,7 +96,7 @@ class ReplayScenario:
         """The limits by the settings of this instant."""
         return self._limits
 
-    def take(self, event: Event) -> "str | Pending | None":
+    def take(self, event: ScenarioEvent) -> "str | Pending | None":
         """One line's event, and its answer if it has one. ValueError if it makes no sense, ChangeRefused as
         refused_changes_are_not_made says."""
         if event.__class__ is not dict:
@@ -121,7 +121,7 @@ class ReplayScenario:
         if self._gate is not None:
             self._gate.finish()
 
-    def _connect(self, event: Event, now_ms: int) -> str | Pending:
+    def _connect(self, event: ScenarioEvent, now_ms: int) -> str | Pending:
         gate = self._gate or self._start()
         name = event.get("id")
         listener: Any = event.get("listener")
@@ -143,7 +143,7 @@ class ReplayScenario:
         gate.connect(connection, now_ms=now_ms)
         return _answer(name, connection) if connection.outcome is not None else Pending(name, connection)
 
-    def _close(self, event: Event, now_ms: int) -> None:
+    def _close(self, event: ScenarioEvent, now_ms: int) -> None:
         name = event.get("id")
         try:
             connection = self._connections[name]
@@ -154,7 +154,7 @@ class ReplayScenario:
         assert self._gate is not None
         self._gate.close(connection, now_ms=now_ms)
 
-    def _record(self, event: Event, now_ms: int) -> str:
+    def _record(self, event: ScenarioEvent, now_ms: int) -> str:
         if not self._meters:
             self._start_meters()
         kind = event.get("quota")
@@ -180,7 +180,7 @@ class ReplayScenario:
         outcome = "accepted" if charged.accepted else "refused"
         return f'{{"outcome":"{outcome}","throttle_ms":{charged.throttle_ms}}}'
 
-    def _set(self, event: Event, now_ms: int) -> None:
+    def _set(self, event: ScenarioEvent, now_ms: int) -> None:
         name = event.get("name")
         if not isinstance(name, str):
             raise ValueError(f'"name" is {name!r}; it must be the name of a setting')
@@ -201,7 +201,7 @@ class ReplayScenario:
         if self._gate is not None:
             self._gate.configure(self._limits, now_ms=now_ms)
 
-    def _quota(self, event: Event, now_ms: int) -> None:
+    def _quota(self, event: ScenarioEvent, now_ms: int) -> None:
         names, key, value = event.get("entity"), event.get("key"), event.get("value")
         if not isinstance(names, dict) or not all(name is None or isinstance(name, str) for name in names.values()):
             raise ValueError(f'"entity" is {names!r}; it must be an object such as {{"user": "alice"}}')
@@ -224,7 +224,7 @@ class ReplayScenario:
         else:
             self._tables[key].update(dict(entity), quota)
 
-    def _setup(self, event: Event, now_ms: int) -> None:
+    def _setup(self, event: ScenarioEvent, now_ms: int) -> None:
         if self._was_set_up or self._gate is not None:
             raise ValueError("setup comes once, before the first connect")
         listeners, inter_broker = event.get("listeners"), event.get("inter_broker")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs import guards
 from broker.kafka.configs.broker_loggers import check_node, logger_changes
-from broker.kafka.configs.config_edits import APPEND, DELETE, SET, SUBTRACT, Change, Edit
+from broker.kafka.configs.config_edits import APPEND, DELETE, SET, SUBTRACT, ConfigChange, Edit
 from broker.kafka.configs.config_resources import (
     BROKER,
     BROKER_LOGGER,
@@ -109,7 +109,7 @@ class _Configs:
     ) -> dict[Resource, RequestRefused]:
         """`unknown`: a type of resource that the request does not have."""
         faults: dict[Resource, RequestRefused] = {}
-        wanted: dict[Resource, list[Change]] = {}
+        wanted: dict[Resource, list[ConfigChange]] = {}
         times = Counter(resource for resource, _ in asked)
         for resource, edits in asked:
             try:
@@ -132,7 +132,7 @@ class _Configs:
         return faults
 
     async def _ask(
-        self, method: tuple[str, ...], wanted: dict[Resource, list[Change]], call: Call, validate_only: bool
+        self, method: tuple[str, ...], wanted: dict[Resource, list[ConfigChange]], call: Call, validate_only: bool
     ) -> dict[Resource, RequestRefused]:
         """Has valid resources changed together, as one version; each of several is checked on its own first."""
         faults: dict[Resource, RequestRefused] = {}
@@ -152,7 +152,7 @@ class _Configs:
             faults |= {r: _refused(r, changes, failed) for r, changes in wanted.items() if r not in faults}
         return faults
 
-    def _changes(self, resource: Resource, edits: Sequence[Edit]) -> list[Change]:
+    def _changes(self, resource: Resource, edits: Sequence[Edit]) -> list[ConfigChange]:
         """The changes that the coordinator is to be asked for. Raises RequestRefused."""
         kind, name = resource
         self._check_resource(kind, name)
@@ -169,16 +169,16 @@ class _Configs:
                 raise RequestRefused(codes.INVALID_REQUEST, f"Unknown operations type {edit.operation}")
             if edit.operation == DELETE:
                 if _is_known(kind, edit.name):  # Kafka deletes a config that was never set, too
-                    changes.append(Change(name, edit.name, None))
+                    changes.append(ConfigChange(name, edit.name, None))
             elif edit.operation == SET:
-                changes.append(Change(name, edit.name, edit.value))
+                changes.append(ConfigChange(name, edit.name, edit.value))
             else:
-                changes.append(Change(name, edit.name, self._edited_list(kind, name, edit)))
+                changes.append(ConfigChange(name, edit.name, self._edited_list(kind, name, edit)))
         if kind in KINDS:
             self._check_whole(kind, name, changes)
         return changes
 
-    def _check_whole(self, kind: int, name: str, changes: Sequence[Change]) -> None:
+    def _check_whole(self, kind: int, name: str, changes: Sequence[ConfigChange]) -> None:
         """Raises RequestRefused when the resource can't have the configs that the changes leave it."""
         after = {**self._records(kind).get(name, {}), **{change.name: change.value for change in changes}}
         try:
@@ -244,7 +244,7 @@ def _setting(kind: int, name: str) -> ConfigKey:
         raise RequestRefused(codes.INVALID_CONFIG, str(fault)) from None
 
 
-def _refused(resource: Resource, changes: Sequence[Change], failed: ChangeFailed) -> RequestRefused:
+def _refused(resource: Resource, changes: Sequence[ConfigChange], failed: ChangeFailed) -> RequestRefused:
     """The coordinator's sentence under the code that Kafka gives such a fault."""
     code = failed.code
     if (

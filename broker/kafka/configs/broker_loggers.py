@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.kafka.configs.config_edits import APPEND, DELETE, SET, SUBTRACT, Change, Edit
+from broker.kafka.configs.config_edits import APPEND, DELETE, SET, SUBTRACT, ConfigChange, Edit
 from broker.kafka.configs.config_entries import Entry
 from broker.kafka.configs.config_resources import broker_id
 from broker.kafka.remote import RequestRefused
@@ -39,9 +39,9 @@ def check_node(name: str, me: int) -> None:
         raise RequestRefused(codes.INVALID_REQUEST, f"Unexpected node id. Expected {me}, but received {name}")
 
 
-def logger_changes(broker: str, edits: Sequence[Edit]) -> list[Change]:
+def logger_changes(broker: str, edits: Sequence[Edit]) -> list[ConfigChange]:
     """Edits of a broker's loggers as changes of its settings. Raises RequestRefused."""
-    return [Change(broker, LEVEL, _level(edit)) for edit in edits]
+    return [ConfigChange(broker, LEVEL, _level(edit)) for edit in edits]
 
 
 def _level(edit: Edit) -> str | None:

@@ -8,7 +8,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 """Source: AlterConfigOp.OpType."""
 
 
-class Change(NamedTuple):
+class ConfigChange(NamedTuple):
     """One setting as the coordinator is asked to change it; `value` None: back to the inherited value."""
 
     resource: str

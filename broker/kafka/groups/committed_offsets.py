@@ -32,12 +32,11 @@ from broker.kafka.groups.kept_group import KeptGroup
 from broker.kafka.groups.pending_offsets import PendingOffsets
 from broker.runtime import collector
 from broker.storage.record_file import CompactedFile
+from broker.storage.topic_partition import TopicPartition
 from shards.ownership import PARTITIONS
 from shards.ownership import partition_of as bucket_of
 
 GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
-
-TopicPartition = tuple[str, int]
 
 
 class OffsetAndMetadata(NamedTuple):

@@ -20,6 +20,7 @@ from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.runtime.places import by_topic
 from broker.serve.call import Call
+from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.config.image import ClusterImage
@@ -40,13 +41,12 @@ if TYPE_CHECKING:
     from broker.wire.responses import OffsetCommitTypes, OffsetDeleteTypes, OffsetFetchTypes
 
 T = TypeVar("T")
-Place = tuple[str, int]
 Held = Sequence[tuple[str, int, int, int, str, int]]
 """[topic, partition, offset, leader epoch, metadata, code] each, as GroupCoordinator.fetch answers."""
 Fetched = tuple[int, Held]
 """(code of the group, its offsets)."""
 NOWHERE: Fetched = (codes.NOT_COORDINATOR, ())
-Topics: TypeAlias = "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None"
+OffsetTopics: TypeAlias = "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None"
 """The topics that an OffsetFetch names; None: all."""
 
 
@@ -69,7 +69,7 @@ class _Offsets:
     # --- commit ------------------------------------------------------------------------------------------------
 
     def commit(self, request: OffsetCommitRequest, call: Call[OffsetCommitTypes]) -> MaybeDeferred[Message]:
-        results: dict[Place, int] = {}
+        results: dict[TopicPartition, int] = {}
         places = []
         for topic in request.topics:
             for partition in topic.partitions:
@@ -112,7 +112,7 @@ class _Offsets:
         return then(ask_each(self._turns, request.groups, ask), response)
 
     def _ask_offsets(
-        self, group: str, topics: Topics, stable: bool, member: tuple[str | None, int] = (None, -1)
+        self, group: str, topics: OffsetTopics, stable: bool, member: tuple[str | None, int] = (None, -1)
     ) -> MaybeDeferred[Fetched]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it."""
         if not self._cluster.coordinates(group):
@@ -126,7 +126,7 @@ class _Offsets:
 
     def delete(self, request: OffsetDeleteRequest, call: Call[OffsetDeleteTypes]) -> MaybeDeferred[Message]:
         types = call.types
-        results: dict[Place, int] = {}
+        results: dict[TopicPartition, int] = {}
         for topic in request.topics:
             known = self._image.topics.get(topic.name)
             for partition in topic.partitions:
@@ -176,7 +176,9 @@ def to_commit(
     return codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place
 
 
-def _commit_response(request: OffsetCommitRequest, call: Call[OffsetCommitTypes], results: dict[Place, int]) -> Message:
+def _commit_response(
+    request: OffsetCommitRequest, call: Call[OffsetCommitTypes], results: dict[TopicPartition, int]
+) -> Message:
     types = call.types
     topics = tuple(
         types.OffsetCommitResponseTopic(
@@ -225,7 +227,9 @@ def _fetched_group(
     return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=codes.NONE)
 
 
-def _by_topic(make: Callable[..., T], asked: Topics, held: Held, code: int) -> Iterator[tuple[str, tuple[T, ...]]]:
+def _by_topic(
+    make: Callable[..., T], asked: OffsetTopics, held: Held, code: int
+) -> Iterator[tuple[str, tuple[T, ...]]]:
     """The partitions asked for, or all that are held, by topic: offset -1 where nothing is committed."""
     found = {(topic, partition): rest for topic, partition, *rest in held}
     places = by_topic(found).items() if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from broker.storage.topic_partition import TopicPartition
+
 T = TypeVar("T")
-TopicPartition = tuple[str, int]
 
 
 class PendingOffsets(Generic[T]):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
-from broker.storage.partitions import Answer, Partitions
+from broker.storage.partitions import PartitionAnswer, Partitions
 from broker.wire.codec import Message
 from shards.loop.deferred import MaybeDeferred, then
 
@@ -31,7 +31,9 @@ def routes(partitions: Partitions) -> list[GuardedRoute]:
     return [GuardedRoute(DELETE_RECORDS, delete_records, guards.delete_records)]
 
 
-def _respond(request: DeleteRecordsRequest, call: Call[DeleteRecordsTypes], answers: Sequence[Answer]) -> Message:
+def _respond(
+    request: DeleteRecordsRequest, call: Call[DeleteRecordsTypes], answers: Sequence[PartitionAnswer]
+) -> Message:
     types = call.types
     answered = iter(answers)
 

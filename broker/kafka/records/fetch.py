@@ -28,7 +28,7 @@ from broker.kafka.records.fetch_sessions import (
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.storage.fetch_in_progress import PartitionFetch
-from broker.storage.partitions import FAILED, Answer, Partitions
+from broker.storage.partitions import FAILED, PartitionAnswer, Partitions
 from broker.storage.reading import Reader
 from broker.storage.records import Rejected
 from broker.wire import codes
@@ -48,7 +48,7 @@ READ_COMMITTED = 1
 
 _DENIED = FAILED["read"](Rejected(codes.TOPIC_AUTHORIZATION_FAILED, ""))
 
-Topics: TypeAlias = "dict[tuple[str, UUID | None], dict[int, FetchPartition]]"
+FetchTopics: TypeAlias = "dict[tuple[str, UUID | None], dict[int, FetchPartition]]"
 """What a request asks for, by topic name or id (the other is "" or None) and partition."""
 
 
@@ -93,7 +93,7 @@ class _Fetch:
             return then(answers, partial(self._respond_and_begin, request, topics, wanted, committed, call))
         return then(answers, partial(self._respond, topics, committed, call))
 
-    def _wanted(self, topics: Topics, committed: bool, call: Call[FetchTypes]) -> list[PartitionFetch]:
+    def _wanted(self, topics: FetchTopics, committed: bool, call: Call[FetchTypes]) -> list[PartitionFetch]:
         by_id = call.api_version >= TOPIC_IDS_SINCE
         wanted = []
         for (name, topic_id), asked in topics.items():
@@ -113,14 +113,14 @@ class _Fetch:
 
     def _read(
         self, request: FetchRequest, call: Call[FetchTypes], wanted: Sequence[PartitionFetch]
-    ) -> MaybeDeferred[list[Answer]]:
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         if call.may_read is None:
             return self._ask(request, call, wanted)
         names = {each.topic for each in wanted}
         denied = {name for name in names if name and not call.may_read(name)}  # of no topic that id is told alone
         allowed = [each for each in wanted if each.topic not in denied]
 
-        def with_denied(answers: list[Answer]) -> list[Answer]:
+        def with_denied(answers: list[PartitionAnswer]) -> list[PartitionAnswer]:
             answered = iter(answers)
             return [_DENIED if each.topic in denied else next(answered) for each in wanted]
 
@@ -128,7 +128,7 @@ class _Fetch:
 
     def _ask(
         self, request: FetchRequest, call: Call[FetchTypes], wanted: Sequence[PartitionFetch]
-    ) -> MaybeDeferred[list[Answer]]:
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         max_bytes = min(request.max_bytes, self._image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
             max_bytes = min(max_bytes, int(call.most_bytes))
@@ -141,10 +141,10 @@ class _Fetch:
 
     def _respond(
         self,
-        topics: Topics,
+        topics: FetchTopics,
         committed: bool,
         call: Call[FetchTypes],
-        answers: Sequence[Answer],
+        answers: Sequence[PartitionAnswer],
         session_id: int = NO_SESSION,
     ) -> FetchTypes.FetchResponse:
         types = call.types
@@ -167,11 +167,11 @@ class _Fetch:
     def _respond_and_begin(
         self,
         request: FetchRequest,
-        topics: Topics,
+        topics: FetchTopics,
         wanted: Sequence[PartitionFetch],
         committed: bool,
         call: Call[FetchTypes],
-        answers: Sequence[Answer],
+        answers: Sequence[PartitionAnswer],
     ) -> Message:
         def told() -> dict[PartitionKey, CachedPartition]:
             keys = _keys(topics, call.api_version >= TOPIC_IDS_SINCE)
@@ -234,7 +234,7 @@ class _Fetch:
         asked: Sequence[CachedPartition],
         committed: bool,
         call: Call[FetchTypes],
-        answers: Sequence[Answer],
+        answers: Sequence[PartitionAnswer],
     ) -> MaybeDeferred[Message]:
         make = partial(call.types.FetchResponse, session_id=session.id)
         if session.epoch != epoch:  # another request of the session has overtaken this one
@@ -254,7 +254,7 @@ class _Fetch:
         return self._partitions.turns.spawn(self._encode_aside(call, response), cancellable=True)
 
     def _topics_told(
-        self, told: Iterable[tuple[PartitionKey, Answer]], by_id: bool, committed: bool, types: FetchTypes
+        self, told: Iterable[tuple[PartitionKey, PartitionAnswer]], by_id: bool, committed: bool, types: FetchTypes
     ) -> list[FetchTypes.FetchableTopicResponse]:
         """In the order of the session; neighbours of one topic together."""
         topics = []
@@ -270,7 +270,7 @@ class _Fetch:
         return response
 
 
-def _keys(topics: Topics, by_id: bool) -> list[PartitionKey]:
+def _keys(topics: FetchTopics, by_id: bool) -> list[PartitionKey]:
     return [(topic_id if by_id else name, number) for (name, topic_id), asked in topics.items() for number in asked]
 
 
@@ -284,9 +284,9 @@ def _topic(
     )
 
 
-def _distinct(request: FetchRequest) -> Topics:
+def _distinct(request: FetchRequest) -> FetchTopics:
     """Every partition once, however often it is named: as it was named last, where it was named first, as in Kafka."""
-    topics: Topics = {}
+    topics: FetchTopics = {}
     for topic in request.topics:
         partitions = topics.setdefault((topic.topic, topic.topic_id), {})
         for partition in topic.partitions:
@@ -295,7 +295,7 @@ def _distinct(request: FetchRequest) -> Topics:
 
 
 def _partition(
-    types: FetchTypes, index: int, answer: Answer, committed: bool, unknown: int
+    types: FetchTypes, index: int, answer: PartitionAnswer, committed: bool, unknown: int
 ) -> FetchTypes.PartitionData:
     code, high_watermark, start_offset, batches, last_stable_offset, aborted = answer
     if code:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from broker.storage.fetch_in_progress import PartitionFetch
-from broker.storage.partitions import Answer
+from broker.storage.partitions import PartitionAnswer
 from broker.wire import codes
 
 NO_SESSION = 0
@@ -52,7 +52,7 @@ class CachedPartition:
         self.high_watermark = _UNTOLD
         self.start_offset = _UNTOLD
 
-    def tell(self, answer: Answer) -> bool:
+    def tell(self, answer: PartitionAnswer) -> bool:
         """Whether the client has to hear this (incremental_answers_hold_changes); it counts as told then."""
         code, high_watermark, start_offset = answer[:3]
         changed = bool(code or answer[3] or high_watermark != self.high_watermark or start_offset != self.start_offset)
@@ -61,7 +61,7 @@ class CachedPartition:
         return changed
 
 
-Partitions: TypeAlias = dict[PartitionKey, CachedPartition]
+SessionPartitions: TypeAlias = dict[PartitionKey, CachedPartition]
 """Of a session, in the order in which they are read."""
 
 
@@ -81,7 +81,9 @@ class FetchSession:
         "used_ms",
     )
 
-    def __init__(self, session_id: int, partitions: Partitions, *, by_id: bool, privileged: bool, now_ms: int) -> None:
+    def __init__(
+        self, session_id: int, partitions: SessionPartitions, *, by_id: bool, privileged: bool, now_ms: int
+    ) -> None:
         self.id = session_id
         self.by_id = by_id
         self.privileged = privileged
@@ -124,8 +126,8 @@ class FetchSession:
                 partition.asked = partition.asked._replace(topic=name)
 
     def tell(
-        self, partitions: Sequence[CachedPartition], answers: Sequence[Answer]
-    ) -> list[tuple[PartitionKey, Answer]]:
+        self, partitions: Sequence[CachedPartition], answers: Sequence[PartitionAnswer]
+    ) -> list[tuple[PartitionKey, PartitionAnswer]]:
         """The part of these answers that the client hears (incremental_answers_hold_changes, full_partitions_go_last)."""
         told = []
         for partition, answer in zip(partitions, answers, strict=True):
@@ -136,7 +138,7 @@ class FetchSession:
                 self.partitions[partition.key] = partition
         return told
 
-    def untell(self, told: Iterable[tuple[PartitionKey, Answer]]) -> None:
+    def untell(self, told: Iterable[tuple[PartitionKey, PartitionAnswer]]) -> None:
         """An answer was withheld (a quota): the client knows none of it, and hears of these partitions next time."""
         for key, _ in told:
             partition = self.partitions.get(key)
@@ -177,7 +179,14 @@ class FetchSessionCache:
         return session
 
     def create(
-        self, size: int, make: Callable[[], Partitions], *, slots: int, by_id: bool, privileged: bool, now_ms: int
+        self,
+        size: int,
+        make: Callable[[], SessionPartitions],
+        *,
+        slots: int,
+        by_id: bool,
+        privileged: bool,
+        now_ms: int,
     ) -> FetchSession | None:
         """A session of the `size` partitions that `make` makes; None if there is no room, and none that it may evict.
 

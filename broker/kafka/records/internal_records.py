@@ -33,9 +33,9 @@ from broker.kafka.transactions.transaction_records import value_of as transactio
 from broker.runtime.logger import Logger
 from broker.storage.compacted_view import CompactedView
 from broker.storage.manager import LogManager
-from broker.storage.partitions import Place
 from broker.storage.record_batches import Record
 from broker.storage.records import Rejected
+from broker.storage.topic_partition import TopicPartition
 from shards.config.image import ClusterImage
 from shards.config.internal_topics import CONFIGS, GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
@@ -68,14 +68,14 @@ class InternalRecords:
         self._groups = groups
         self._transactions = transactions
         self._turns = turns
-        self._views: dict[Place, CompactedView] = {}
-        self._locks: defaultdict[Place, trio.Lock] = defaultdict(trio.Lock)
+        self._views: dict[TopicPartition, CompactedView] = {}
+        self._locks: defaultdict[TopicPartition, trio.Lock] = defaultdict(trio.Lock)
         self._since_start_ms: int | None = None
         homes.serve(BRING_UP, lambda places: turns.spawn(self._bring_up([(topic, number) for topic, number in places])))
 
-    def bring_up(self, places: Sequence[Place]) -> MaybeDeferred[Collection[Place]]:
+    def bring_up(self, places: Sequence[TopicPartition]) -> MaybeDeferred[Collection[TopicPartition]]:
         """Partitions.bring_up: asks the homes of the partitions that this broker leads."""
-        by_home: defaultdict[int, list[Place]] = defaultdict(list)
+        by_home: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         me, brokers, shards = self._homes.me.broker, self._homes.brokers, self._homes.shards
         for topic, number in dict.fromkeys(places):
             if topic in CONFIGS and 0 <= number < PARTITIONS and leader_of(number, brokers) == me:
@@ -88,7 +88,7 @@ class InternalRecords:
 
     # --- at home -----------------------------------------------------------------------------------------------------
 
-    async def _bring_up(self, places: Iterable[Place]) -> list[Place]:
+    async def _bring_up(self, places: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Those that could not be brought up to date."""
         late = []
         for topic, number in places:

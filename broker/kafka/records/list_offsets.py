@@ -17,7 +17,7 @@ from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.storage.partition_log import LEADER_EPOCH
-from broker.storage.partitions import Answer, Partitions
+from broker.storage.partitions import PartitionAnswer, Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.loop.deferred import MaybeDeferred, then
@@ -51,13 +51,15 @@ def routes(partitions: Partitions) -> list[GuardedRoute]:
     return [GuardedRoute(LIST_OFFSETS, list_offsets, guards.list_offsets)]
 
 
-def _with_unsupported(items: Sequence[tuple[object, ...]], least: int, answers: Sequence[Answer]) -> list[Answer]:
+def _with_unsupported(
+    items: Sequence[tuple[object, ...]], least: int, answers: Sequence[PartitionAnswer]
+) -> list[PartitionAnswer]:
     """The answers to all of `items`, of which only those with a timestamp that the version has were asked for."""
     answered = iter(answers)
     return [next(answered) if each[3] >= least else (codes.UNSUPPORTED_VERSION, -1, -1) for each in items]  # type: ignore[operator]
 
 
-def _respond(request: ListOffsetsRequest, call: Call[ListOffsetsTypes], answers: Sequence[Answer]) -> Message:
+def _respond(request: ListOffsetsRequest, call: Call[ListOffsetsTypes], answers: Sequence[PartitionAnswer]) -> Message:
     types = call.types
     answered = iter(answers)
     return types.ListOffsetsResponse(
@@ -71,7 +73,9 @@ def _respond(request: ListOffsetsRequest, call: Call[ListOffsetsTypes], answers:
     )
 
 
-def _partition(types: ListOffsetsTypes, index: int, answer: Answer) -> ListOffsetsTypes.ListOffsetsPartitionResponse:
+def _partition(
+    types: ListOffsetsTypes, index: int, answer: PartitionAnswer
+) -> ListOffsetsTypes.ListOffsetsPartitionResponse:
     code, timestamp, offset = answer
     return types.ListOffsetsPartitionResponse(
         partition_index=index,

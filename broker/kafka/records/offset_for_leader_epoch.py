@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
-from broker.storage.partitions import Answer, Partitions
+from broker.storage.partitions import PartitionAnswer, Partitions
 from broker.wire.codec import Message
 from shards.loop.deferred import MaybeDeferred, then
 
@@ -36,7 +36,7 @@ def routes(partitions: Partitions) -> list[GuardedRoute]:
 
 
 def _respond(
-    request: OffsetForLeaderEpochRequest, call: Call[OffsetForLeaderEpochTypes], answers: Sequence[Answer]
+    request: OffsetForLeaderEpochRequest, call: Call[OffsetForLeaderEpochTypes], answers: Sequence[PartitionAnswer]
 ) -> Message:
     types = call.types
     answered = iter(answers)

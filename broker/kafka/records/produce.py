@@ -17,7 +17,7 @@ from broker.kafka.records import guards
 from broker.kafka.records.transactional_produce import TransactionalProduce
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
-from broker.storage.partitions import Answer, Partitions
+from broker.storage.partitions import PartitionAnswer, Partitions
 from broker.storage.producer_state import UNVERIFIED
 from broker.storage.records import ATTRIBUTES_AT, COMPRESSION, ZSTD
 from broker.wire import codes
@@ -54,7 +54,7 @@ def routes(partitions: Partitions, transactional: TransactionalProduce) -> list[
 
 def _refused(
     request: ProduceRequest, call: Call[ProduceTypes], items: Sequence[tuple[str, int, bytes | None]]
-) -> Answer | None:
+) -> PartitionAnswer | None:
     """The answer for every partition of a request that can't be served as a whole; None: it can."""
     if request.acks not in (-1, 0, 1):
         return codes.INVALID_REQUIRED_ACKS, -1, -1, -1, "Produce request acks must be -1, 0 or 1.", ()
@@ -68,7 +68,7 @@ def _is_zstd(records: bytes | None) -> bool:
 
 
 def _respond(
-    partitions: Partitions, request: ProduceRequest, call: Call[ProduceTypes], answers: Sequence[Answer]
+    partitions: Partitions, request: ProduceRequest, call: Call[ProduceTypes], answers: Sequence[PartitionAnswer]
 ) -> Message | None:
     if request.acks == 0:
         for code, _, _, _, message, _ in answers:
@@ -96,7 +96,9 @@ def _respond(
     return types.ProduceResponse(responses=topics)
 
 
-def _partition(types: ProduceTypes, index: int, answer: Answer, unknown: int) -> ProduceTypes.PartitionProduceResponse:
+def _partition(
+    types: ProduceTypes, index: int, answer: PartitionAnswer, unknown: int
+) -> ProduceTypes.PartitionProduceResponse:
     code, base_offset, append_time_ms, start_offset, message, bad = answer
     if code == UNVERIFIED:  # without a transactional id nobody can be asked
         code, bad = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from broker.kafka.transactions.verification import TransactionalProducer, Verification
 from broker.storage import records
-from broker.storage.partitions import Answer, Item, Partitions
+from broker.storage.partitions import Item, PartitionAnswer, Partitions
 from broker.storage.producer_state import NOT_ASKED, UNVERIFIED
 from broker.wire import codes
 from shards.loop.deferred import MaybeDeferred, then
@@ -27,18 +27,25 @@ class TransactionalProduce:
         self._partitions = partitions
         self._verification = verification
 
-    def append(self, transactional_id: str, version: int, items: Sequence[Item]) -> MaybeDeferred[list[Answer]]:
+    def append(
+        self, transactional_id: str, version: int, items: Sequence[Item]
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         """The answer to each item, as Partitions.ask("append", items) gives it."""
 
-        def appended(answers: list[Answer]) -> MaybeDeferred[list[Answer]]:
+        def appended(answers: list[PartitionAnswer]) -> MaybeDeferred[list[PartitionAnswer]]:
             unverified = [index for index, answer in enumerate(answers) if answer[0] == UNVERIFIED]
             return self._verify(transactional_id, version, items, answers, unverified) if unverified else answers
 
         return then(self._partitions.ask("append", [(*item, NOT_ASKED) for item in items]), appended)
 
     def _verify(
-        self, transactional_id: str, version: int, items: Sequence[Item], answers: list[Answer], unverified: list[int]
-    ) -> MaybeDeferred[list[Answer]]:
+        self,
+        transactional_id: str,
+        version: int,
+        items: Sequence[Item],
+        answers: list[PartitionAnswer],
+        unverified: list[int],
+    ) -> MaybeDeferred[list[PartitionAnswer]]:
         batches = [records.header_at(items[index][2], 0) for index in unverified]
         producer_id, epoch = batches[0].producer_id, batches[0].producer_epoch
         if any((batch.producer_id, batch.producer_epoch) != (producer_id, epoch) for batch in batches):
@@ -46,7 +53,7 @@ class TransactionalProduce:
         producer = TransactionalProducer(transactional_id, producer_id, epoch, version >= SECOND_SINCE)
         asked = self._verification.partitions(producer, [(items[index][0], items[index][1]) for index in unverified])
 
-        def verified(results: list[int]) -> MaybeDeferred[list[Answer]]:
+        def verified(results: list[int]) -> MaybeDeferred[list[PartitionAnswer]]:
             refused = [_refused(code, version) for code in results]
             again = [index for index, code in zip(unverified, results, strict=True) if not code]
             _replaced(answers, unverified, refused)
@@ -59,18 +66,20 @@ class TransactionalProduce:
         return then(asked, verified)
 
 
-def _replaced(answers: list[Answer], indexes: list[int], by: Sequence[Answer]) -> list[Answer]:
+def _replaced(
+    answers: list[PartitionAnswer], indexes: list[int], by: Sequence[PartitionAnswer]
+) -> list[PartitionAnswer]:
     for index, answer in zip(indexes, by, strict=True):
         answers[index] = answer
     return answers
 
 
-def _again(answer: Answer) -> Answer:
+def _again(answer: PartitionAnswer) -> PartitionAnswer:
     """A marker came between: the client tries again, and is told whether its transaction is over."""
     return _refused(codes.NOT_COORDINATOR, 0) if answer[0] == UNVERIFIED else answer
 
 
-def _refused(code: int, version: int) -> Answer:
+def _refused(code: int, version: int) -> PartitionAnswer:
     """The answer to a batch whose transaction's coordinator said `code`, as clients of that version know it."""
     message = "The partition was not added to the transaction."
     if code == codes.PRODUCER_FENCED:

@@ -30,7 +30,7 @@ from broker.kafka.share.messages import (
 )
 from broker.kafka.share.share_homes import ShareHomes
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits, ShareRequest
-from broker.kafka.share.share_session import Place
+from broker.kafka.share.share_session import TopicIdPartition
 from broker.serve.call import Call
 from broker.storage.partitions import Partitions
 from broker.storage.record_batches import end_of
@@ -54,7 +54,7 @@ LOST_S = 0.2
 """How long who asks is kept waiting while a home restarts: clients come again at once."""
 NO_LEADER = -1
 
-Results = dict[Place, PartitionResult]
+Results = dict[TopicIdPartition, PartitionResult]
 
 
 def routes(
@@ -171,7 +171,7 @@ class _ShareFetch:
             call.withhold_by(lambda: self._withheld(request, call, answer, results))
         return self._response(call, answer, results, records)
 
-    def _read(self, place: Place, result: PartitionResult) -> bytes:
+    def _read(self, place: TopicIdPartition, result: PartitionResult) -> bytes:
         """The batches in which what was acquired is; nothing unless all of them can be read. A read ends with its segment."""
         if not result.acquired:
             return b""
@@ -194,7 +194,7 @@ class _ShareFetch:
         self._give_back(request, results, results)
         return self._response(call, answer, results, {})
 
-    def _give_back(self, request: ShareFetchRequest, results: Results, places: Iterable[Place]) -> None:
+    def _give_back(self, request: ShareFetchRequest, results: Results, places: Iterable[TopicIdPartition]) -> None:
         rows = [(*place, results[place].acquired) for place in places if results[place].acquired]
         for place in places:
             results[place].acquired = []
@@ -202,7 +202,7 @@ class _ShareFetch:
         or_lost(self._homes.ask(group, GiveBackAcquired(group, request.member_id or "", rows)), lambda: None)
 
     def _response(
-        self, call: Call[ShareFetchTypes], answer: ShareAnswer, results: Results, records: dict[Place, bytes]
+        self, call: Call[ShareFetchTypes], answer: ShareAnswer, results: Results, records: dict[TopicIdPartition, bytes]
     ) -> ShareFetchTypes.ShareFetchResponse:
         types = call.types
         topics: dict[str, list[ShareFetchTypes.PartitionData]] = {}

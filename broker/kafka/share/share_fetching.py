@@ -18,7 +18,7 @@ from broker.kafka.share.share_log import ShareKey
 from broker.kafka.share.share_partition import SharePartition, Wanted
 from broker.kafka.share.share_reads import ShareRead, read
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits
-from broker.kafka.share.share_session import Place, ShareSession
+from broker.kafka.share.share_session import ShareSession, TopicIdPartition
 from broker.kafka.share.share_store import ShareStore, Unavailable
 from broker.storage.partitions import Partitions
 from broker.storage.reading import MAX_WAIT_MS
@@ -31,7 +31,7 @@ from shards.loop.deferred import MaybeDeferred, Spawn
 RETRY_S = 0.1
 COMMITTED = "read_committed"
 
-Answered = Callable[[dict[Place, PartitionResult]], ShareAnswer]
+Answered = Callable[[dict[TopicIdPartition, PartitionResult]], ShareAnswer]
 
 
 class _Wait:
@@ -59,7 +59,11 @@ class _Fetch:
     """One ShareFetch: `ends` is where each partition's log ended when it was read last."""
 
     def __init__(
-        self, session: ShareSession, limits: ShareFetchLimits, results: dict[Place, PartitionResult], denied: set[Place]
+        self,
+        session: ShareSession,
+        limits: ShareFetchLimits,
+        results: dict[TopicIdPartition, PartitionResult],
+        denied: set[TopicIdPartition],
     ) -> None:
         self.session = session
         self.limits = limits
@@ -67,9 +71,9 @@ class _Fetch:
         self.places = [place for place in session.rotated() if place not in denied]
         self.failed = bool(denied)
         self.passed_over = False  # records that can't be delivered: what is behind them is to be looked at
-        self.ends: dict[Place, int] = {}
+        self.ends: dict[TopicIdPartition, int] = {}
 
-    def result(self, place: Place) -> PartitionResult:
+    def result(self, place: TopicIdPartition) -> PartitionResult:
         return self.results.setdefault(place, PartitionResult())
 
 
@@ -89,8 +93,8 @@ class ShareFetching:
         self,
         session: ShareSession,
         limits: ShareFetchLimits,
-        results: dict[Place, PartitionResult],
-        denied: set[Place],
+        results: dict[TopicIdPartition, PartitionResult],
+        denied: set[TopicIdPartition],
         answered: Answered,
         *,
         whole: bool,
@@ -129,7 +133,7 @@ class ShareFetching:
             acquired += self._acquire_one(fetch, place, open_partitions[place], found, left - acquired)
         return acquired > 0 or fetch.failed
 
-    def _open(self, fetch: _Fetch, place: Place) -> SharePartition | None:
+    def _open(self, fetch: _Fetch, place: TopicIdPartition) -> SharePartition | None:
         """None: nothing can be acquired of it; if that is an error, it is in the results."""
         key = ShareKey(fetch.session.group, place)
         try:
@@ -150,19 +154,21 @@ class ShareFetching:
         most = self._image.get("group.share.partition.max.record.locks")
         return partition if partition.can_acquire(most) else None
 
-    def _fail(self, fetch: _Fetch, place: Place, code: int, message: str | None) -> None:
+    def _fail(self, fetch: _Fetch, place: TopicIdPartition, code: int, message: str | None) -> None:
         result = fetch.result(place)
         result.code, result.message = code, message
         fetch.failed = True
 
-    def _read(self, fetch: _Fetch, open_partitions: Mapping[Place, SharePartition]) -> dict[Place, ShareRead]:
+    def _read(
+        self, fetch: _Fetch, open_partitions: Mapping[TopicIdPartition, SharePartition]
+    ) -> dict[TopicIdPartition, ShareRead]:
         """Bytes are shared out evenly, as by Kafka's UniformPartitionMaxBytesStrategy; one batch comes in any case."""
         if not open_partitions:
             return {}
         group, limits = fetch.session.group, fetch.limits
         each_bytes = max(limits.max_bytes // len(open_partitions), 1)
         committed = str(self._image.group_get(group, "share.isolation.level")) == COMMITTED
-        reads: dict[Place, ShareRead] = {}
+        reads: dict[TopicIdPartition, ShareRead] = {}
         for place, partition in open_partitions.items():
             topic = self._store.topic_of(ShareKey(group, place))
             offset = partition.next_fetch_offset()
@@ -178,7 +184,7 @@ class ShareFetching:
         return reads
 
     def _acquire_one(
-        self, fetch: _Fetch, place: Place, partition: SharePartition, found: ShareRead, max_records: int
+        self, fetch: _Fetch, place: TopicIdPartition, partition: SharePartition, found: ShareRead, max_records: int
     ) -> int:
         """How many records were acquired."""
         session, limits = fetch.session, fetch.limits

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from broker.kafka.share.in_flight import RecordState, Run
 from broker.kafka.share.share_partition import SharePartition
-from broker.kafka.share.share_session import Place
+from broker.kafka.share.share_session import TopicIdPartition
 from broker.storage.record_file import CompactedFile
 from shards.ownership import PARTITIONS, partition_of
 
@@ -40,7 +40,7 @@ Kept: TypeAlias = tuple[int, Sequence[Run]]
 
 class ShareKey(NamedTuple):
     group: str
-    place: Place
+    place: TopicIdPartition
 
 
 class SharePartitionsFile(CompactedFile):
@@ -50,7 +50,7 @@ class SharePartitionsFile(CompactedFile):
     live_is_costly = True
 
     def __init__(self, path: Path) -> None:
-        self.groups: dict[str, dict[Place, SharePartition]] = {}
+        self.groups: dict[str, dict[TopicIdPartition, SharePartition]] = {}
         super().__init__(path)
 
     @property
@@ -90,7 +90,9 @@ class SharePartitionsFile(CompactedFile):
 
     def _put(self, kind: int, group: str, topic_id: str, partition: int, start: int, rows: Any) -> None:
         runs = [Run(first, last, _kept_state(state), deliveries) for first, last, state, deliveries in rows]
-        known = self.groups.setdefault(group, {}).setdefault(Place(topic_id, partition), SharePartition(start))
+        known = self.groups.setdefault(group, {}).setdefault(
+            TopicIdPartition(topic_id, partition), SharePartition(start)
+        )
         if kind == WHOLE:
             known.reset(start)
         known.restore(start, runs)
@@ -126,7 +128,7 @@ class ShareLog:
     def get(self, key: ShareKey) -> SharePartition | None:
         return self._of(key.group).groups.get(key.group, {}).get(key.place)
 
-    def of_group(self, group: str) -> list[Place]:
+    def of_group(self, group: str) -> list[TopicIdPartition]:
         return [*self._of(group).groups.get(group, {})]
 
     def begin(self, key: ShareKey, start_offset: int) -> SharePartition:

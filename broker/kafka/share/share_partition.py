@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
     strict: bool = False
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """A batch of the log that was read: its offsets, both included, and its size in bytes."""
 
     first: int
@@ -97,7 +97,7 @@ class SharePartition:
         return self.next_fetch_offset() != self.end_offset or self.in_flight < most_in_flight
 
     def acquire(
-        self, read: Sequence[Span], lock: Lock, wanted: Wanted, dropped: Sequence[Span] = ()
+        self, read: Sequence[OffsetSpan], lock: Lock, wanted: Wanted, dropped: Sequence[OffsetSpan] = ()
     ) -> list[AcquiredRecords]:
         """Acquires records of the batches that were read from `next_fetch_offset` on.
 
@@ -282,11 +282,11 @@ def _acknowledged(kind: AcknowledgeType, lock: Lock) -> Callable[[Run], Run]:
     return lambda run: Run(run.first, run.last, state, run.deliveries)
 
 
-def _end_of_batch(read: Sequence[Span], offset: int) -> int:
+def _end_of_batch(read: Sequence[OffsetSpan], offset: int) -> int:
     return next((span.last for span in read if span.last >= offset), offset)
 
 
-def _in_batches(taken: Run, read: Sequence[Span], wanted: Wanted) -> list[AcquiredRecords]:
+def _in_batches(taken: Run, read: Sequence[OffsetSpan], wanted: Wanted) -> list[AcquiredRecords]:
     """Cut at ends of batches, so that each has about `batch_size` records."""
     made: list[AcquiredRecords] = []
     first = taken.first

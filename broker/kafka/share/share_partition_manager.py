@@ -32,7 +32,7 @@ from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey
 from broker.kafka.share.share_partition import AcquiredRecords
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits, ShareRequest
-from broker.kafka.share.share_session import Place, ShareSession, ShareSessions
+from broker.kafka.share.share_session import ShareSession, ShareSessions, TopicIdPartition
 from broker.kafka.share.share_store import ShareStore, Unavailable
 from broker.storage.partitions import Partitions
 from broker.wire import codes
@@ -41,7 +41,7 @@ from shards.loop.deferred import MaybeDeferred, Spawn
 
 STORAGE_ERROR = (codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
 
-Results = dict[Place, PartitionResult]
+Results = dict[TopicIdPartition, PartitionResult]
 
 
 class SharePartitionManager:
@@ -114,7 +114,7 @@ class SharePartitionManager:
             return opened or codes.SHARE_SESSION_LIMIT_REACHED
         session = self.sessions.next(request.group, request.member, request.epoch)
         if not isinstance(session, int):
-            session.update(request.places(), (Place(*each) for each in limits.forgotten))
+            session.update(request.places(), (TopicIdPartition(*each) for each in limits.forgotten))
             if len(session.places) > self._image.get("turnstile.request.max.items"):
                 self._end(session)
                 return codes.SHARE_SESSION_NOT_FOUND
@@ -130,7 +130,9 @@ class SharePartitionManager:
         if isinstance(found, int):
             return ShareAnswer(codes.SHARE_SESSION_NOT_FOUND if final else found)
         results: Results = {}
-        named = {Place(*each[:2]): [AcknowledgementBatch(*batch) for batch in each[2]] for each in request.topics}
+        named = {
+            TopicIdPartition(*each[:2]): [AcknowledgementBatch(*batch) for batch in each[2]] for each in request.topics
+        }
         self._acknowledge(request, named, results, of_fetch=False)
         if final:
             self._end(found)
@@ -143,7 +145,7 @@ class SharePartitionManager:
     def _acknowledge(
         self,
         request: ShareRequest,
-        named: dict[Place, list[AcknowledgementBatch]],
+        named: dict[TopicIdPartition, list[AcknowledgementBatch]],
         results: Results,
         *,
         of_fetch: bool,
@@ -157,7 +159,7 @@ class SharePartitionManager:
                 result.code, result.message = code, message
 
     def _acknowledge_one(
-        self, request: ShareRequest, place: Place, batches: Sequence[AcknowledgementBatch]
+        self, request: ShareRequest, place: TopicIdPartition, batches: Sequence[AcknowledgementBatch]
     ) -> tuple[int, str | None]:
         key = ShareKey(request.group, place)
         try:
@@ -179,7 +181,7 @@ class SharePartitionManager:
         self.store.freed(key)
         return refused
 
-    def _denied(self, request: ShareRequest, session: ShareSession) -> set[Place]:
+    def _denied(self, request: ShareRequest, session: ShareSession) -> set[TopicIdPartition]:
         """Places of topics that the client may not read."""
         if not any(request.reader):
             return set()
@@ -198,7 +200,7 @@ class SharePartitionManager:
     def give_back(self, group: str, member: str, rows: Sequence[Any]) -> None:
         """`rows`: (topic id, partition, AcquiredRecords) that were acquired by an answer which was withheld."""
         for topic_id, number, acquired in rows:
-            key = ShareKey(group, Place(topic_id, number))
+            key = ShareKey(group, TopicIdPartition(topic_id, number))
             partition = self.store.kept.get(key)
             if partition is not None:
                 records = [AcquiredRecords(*each) for each in acquired]
@@ -231,7 +233,7 @@ class SharePartitionManager:
 
     def offsets(self, group: str, rows: Sequence[Sequence[Any]]) -> list[tuple[int, int, int, int]]:
         """(code, start offset, leader epoch, lag) for each (topic id, partition); -1 if nothing is known."""
-        return [self._offset_of(ShareKey(group, Place(*row))) for row in rows]
+        return [self._offset_of(ShareKey(group, TopicIdPartition(*row))) for row in rows]
 
     def _offset_of(self, key: ShareKey) -> tuple[int, int, int, int]:
         partition = self.store.kept.get(key)
@@ -244,13 +246,16 @@ class SharePartitionManager:
         code, _, end = self._partitions.do("offset_at", asked)
         return code, partition.start_offset, 0, max(end - partition.start_offset - partition.completed, 0)
 
-    def places(self, group: str) -> list[Place]:
+    def places(self, group: str) -> list[TopicIdPartition]:
         """The partitions of which the group has a state here."""
         return self.store.kept.of_group(group)
 
     def alter(self, group: str, rows: Sequence[Sequence[Any]]) -> list[int]:
         """A code for each (topic id, partition, start offset)."""
-        return [self._alter(ShareKey(group, Place(topic_id, number)), offset) for topic_id, number, offset in rows]
+        return [
+            self._alter(ShareKey(group, TopicIdPartition(topic_id, number)), offset)
+            for topic_id, number, offset in rows
+        ]
 
     def _alter(self, key: ShareKey, offset: int) -> int:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from broker.kafka.share.share_partition import Span
+from broker.kafka.share.share_partition import OffsetSpan
 from broker.storage.partitions import Partitions
 from broker.storage.records import CONTROL, HEADER, TRANSACTIONAL, Batch, header_at
 from broker.wire import codes
@@ -23,8 +23,8 @@ class ShareRead(NamedTuple):
     code: int
     log_start: int = -1
     log_end: int = -1
-    spans: tuple[Span, ...] = ()
-    dropped: tuple[Span, ...] = ()
+    spans: tuple[OffsetSpan, ...] = ()
+    dropped: tuple[OffsetSpan, ...] = ()
 
     @property
     def size(self) -> int:
@@ -43,8 +43,8 @@ def read(
     at_least_one: bool = True,
 ) -> ShareRead:
     """Whole batches of `max_bytes` at most, one behind the other; `at_least_one` if there is any, however large."""
-    spans: list[Span] = []
-    dropped: list[Span] = []
+    spans: list[OffsetSpan] = []
+    dropped: list[OffsetSpan] = []
     at, left = offset, max_bytes
     while True:
         piece = min(left, PIECE_BYTES)
@@ -77,8 +77,8 @@ def _in_a_row(batches: Iterable[Batch], at: int | None) -> list[Batch]:
     return found
 
 
-def _span(batch: Batch) -> Span:
-    return Span(batch.base_offset, batch.last_offset, batch.size)
+def _span(batch: Batch) -> OffsetSpan:
+    return OffsetSpan(batch.base_offset, batch.last_offset, batch.size)
 
 
 def _batches(data: bytes) -> Iterator[Batch]:

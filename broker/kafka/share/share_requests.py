@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from broker.kafka.share.acknowledgement import AcknowledgementBatch
 from broker.kafka.share.share_partition import AcquiredRecords
-from broker.kafka.share.share_session import Place
+from broker.kafka.share.share_session import TopicIdPartition
 
 
 class ShareRequest(NamedTuple):
@@ -26,12 +26,14 @@ class ShareRequest(NamedTuple):
     reader: Sequence[str]
     renews: bool
 
-    def places(self) -> list[Place]:
-        return [Place(*each[:2]) for each in self.topics]
+    def places(self) -> list[TopicIdPartition]:
+        return [TopicIdPartition(*each[:2]) for each in self.topics]
 
-    def acknowledgements(self) -> dict[Place, list[AcknowledgementBatch]]:
+    def acknowledgements(self) -> dict[TopicIdPartition, list[AcknowledgementBatch]]:
         """Of the partitions that have any."""
-        found = {Place(*each[:2]): [AcknowledgementBatch(*batch) for batch in each[2]] for each in self.topics}
+        found = {
+            TopicIdPartition(*each[:2]): [AcknowledgementBatch(*batch) for batch in each[2]] for each in self.topics
+        }
         return {place: batches for place, batches in found.items() if batches}
 
 
@@ -75,5 +77,8 @@ class ShareAnswer(NamedTuple):
     lock_ms: int = 0
     partitions: Sequence[Any] = ()
 
-    def results(self) -> dict[Place, PartitionResult]:
-        return {Place(topic_id, number): PartitionResult.unpacked(row) for topic_id, number, row in self.partitions}
+    def results(self) -> dict[TopicIdPartition, PartitionResult]:
+        return {
+            TopicIdPartition(topic_id, number): PartitionResult.unpacked(row)
+            for topic_id, number, row in self.partitions
+        }

@@ -19,7 +19,7 @@ from broker.kafka.records.fetch_sessions import INITIAL_EPOCH, next_epoch
 from broker.wire import codes
 
 
-class Place(NamedTuple):
+class TopicIdPartition(NamedTuple):
     """A partition; `topic_id` as hex digits, which msgpack carries."""
 
     topic_id: str
@@ -31,20 +31,20 @@ class ShareSession:
 
     __slots__ = ("epoch", "group", "member", "owner", "places")
 
-    def __init__(self, group: str, member: str, owner: Sequence[int], places: Iterable[Place]) -> None:
+    def __init__(self, group: str, member: str, owner: Sequence[int], places: Iterable[TopicIdPartition]) -> None:
         self.group = group
         self.member = member
         self.owner = tuple(owner)
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.places = dict.fromkeys(places)
 
-    def update(self, added: Iterable[Place], forgotten: Iterable[Place]) -> None:
+    def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
         """What a request adds and takes away."""
         self.places |= dict.fromkeys(added)
         for place in forgotten:
             self.places.pop(place, None)
 
-    def rotated(self) -> list[Place]:
+    def rotated(self) -> list[TopicIdPartition]:
         """In an order in which each comes first in its turn."""
         places = [*self.places]
         start = self.epoch % len(places) if places else 0
@@ -70,7 +70,7 @@ class ShareSessions:
         return iter([*self._sessions.values()])
 
     def open(
-        self, group: str, member: str, owner: Sequence[int], places: Iterable[Place], most: int
+        self, group: str, member: str, owner: Sequence[int], places: Iterable[TopicIdPartition], most: int
     ) -> ShareSession | None:
         """Begun in place of the one that the member has; None: share_sessions_are_bounded."""
         self.close(group, member)

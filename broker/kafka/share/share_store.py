@@ -19,7 +19,7 @@ import trio
 from broker.kafka.groups.deadlines import Deadlines
 from broker.kafka.share.share_log import ShareKey, ShareLog
 from broker.kafka.share.share_partition import Lock, SharePartition
-from broker.kafka.share.share_session import Place
+from broker.kafka.share.share_session import TopicIdPartition
 from broker.runtime.logger import Logger
 from broker.storage.partitions import Partitions
 from broker.wire import codes
@@ -79,7 +79,7 @@ class ShareStore:
 
     # Share partitions
 
-    def name_of(self, place: Place) -> str | None:
+    def name_of(self, place: TopicIdPartition) -> str | None:
         """That of its topic; None: there is no such topic."""
         topic = self._image.topics.by_id(UUID(hex=place.topic_id))
         return None if topic is None else str(topic.name)

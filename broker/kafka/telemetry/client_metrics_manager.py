@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid4
 
 from broker.kafka.telemetry.subscriptions import (
-    Asked,
+    RequestedMetrics,
     Subscription,
     asked_of,
     spelled,
@@ -69,7 +69,7 @@ class Instance:
         self.id = instance_id
         self.client = client
         self.connection = connection
-        self.asked = Asked((), 0)
+        self.asked = RequestedMetrics((), 0)
         self.subscription_id = self.version = 0
         self.error = codes.NONE  # of the last push
         self.terminating = False

@@ -27,7 +27,7 @@ class Subscription(NamedTuple):
         return all(name in client and pattern.fullmatch(client[name]) for name, pattern in self.match.items())
 
 
-class Asked(NamedTuple):
+class RequestedMetrics(NamedTuple):
     """What is asked of a client: prefixes of metrics ("*" alone: all; none: it pushes nothing), and how often."""
 
     metrics: tuple[str, ...]
@@ -44,7 +44,7 @@ def subscription_of(configs: Mapping[str, str]) -> Subscription:
     return Subscription(frozenset(map(str, metrics)), interval_ms, patterns_of(tuple(map(str, match))))
 
 
-def asked_of(client: Mapping[str, str], subscriptions: Iterable[Subscription]) -> Asked:
+def asked_of(client: Mapping[str, str], subscriptions: Iterable[Subscription]) -> RequestedMetrics:
     """The metrics of all subscriptions that the client is of, as often as the most frequent, if not less than by default."""
     metrics: set[str] = set()
     interval_ms = DEFAULT_PUSH_INTERVAL_MS
@@ -52,10 +52,10 @@ def asked_of(client: Mapping[str, str], subscriptions: Iterable[Subscription]) -
         if subscription.is_for(client):
             metrics |= subscription.metrics
             interval_ms = min(interval_ms, subscription.interval_ms)
-    return Asked((ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics)), interval_ms)
+    return RequestedMetrics((ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics)), interval_ms)
 
 
-def subscription_id(asked: Asked, instance_id: UUID) -> int:
+def subscription_id(asked: RequestedMetrics, instance_id: UUID) -> int:
     """The id of what is asked of a client instance: another one when that changes. The same on every shard and broker."""
     told = f"[{', '.join(asked.metrics)}]{asked.push_interval_ms}".encode()
     folded = (instance_id.int >> 64) ^ (instance_id.int & (1 << 64) - 1)

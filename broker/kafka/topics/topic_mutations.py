@@ -40,7 +40,7 @@ NO_ERROR = TopicError()
 DUPLICATE = TopicError(codes.INVALID_REQUEST, "Duplicate topic name.")
 
 AnyTopic = TypeVar("AnyTopic", "CreatableTopic", "CreatePartitionsTopic")
-Asked = TypeVar("Asked")
+Arguments = TypeVar("Arguments")
 
 
 def repeated(names: Iterable[str]) -> set[str]:
@@ -49,8 +49,8 @@ def repeated(names: Iterable[str]) -> set[str]:
 
 
 def check_topics(
-    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], TopicError], asked: Callable[[AnyTopic], Asked]
-) -> tuple[dict[str, TopicError], dict[str, Asked]]:
+    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], TopicError], asked: Callable[[AnyTopic], Arguments]
+) -> tuple[dict[str, TopicError], dict[str, Arguments]]:
     """(errors of topics that are named twice or fail `check`, the coordinator's arguments for the other topics), by name."""
     twice = repeated(topic.name for topic in topics)
     errors = dict.fromkeys(twice, DUPLICATE)

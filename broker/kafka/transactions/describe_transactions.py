@@ -19,7 +19,7 @@ from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
 from broker.runtime import patterns
 from broker.runtime.places import by_topic
 from broker.serve.call import Call
-from broker.storage.partitions import Answer, Partitions
+from broker.storage.partitions import PartitionAnswer, Partitions
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.loop.deferred import MaybeDeferred, gather, then
@@ -97,7 +97,7 @@ class _Describing:
         types = call.types
         places = [(topic.name, number) for topic in request.topics for number in topic.partition_indexes]
 
-        def response(answers: list[Answer]) -> DescribeProducersTypes.DescribeProducersResponse:
+        def response(answers: list[PartitionAnswer]) -> DescribeProducersTypes.DescribeProducersResponse:
             answered = iter(answers)
             topics = [
                 types.TopicResponse(

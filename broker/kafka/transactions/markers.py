@@ -19,8 +19,9 @@ from typing import Any
 import trio
 
 from broker.kafka.transactions.homes import ClusterHomes, Shard
-from broker.kafka.transactions.transaction_state import TopicPartition, TransactionMetadata, TransactionState
+from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
 from broker.runtime.logger import Logger
+from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes
 from shards.config.internal_topics import GROUP_METADATA
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError

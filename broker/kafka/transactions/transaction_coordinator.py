@@ -40,7 +40,13 @@ from broker.kafka.transactions.messages import (
 )
 from broker.kafka.transactions.producer_ids import ProducerIds
 from broker.kafka.transactions.transaction_log import TransactionLog
-from broker.kafka.transactions.transaction_state import IDLE, PREPARED, Step, TransactionMetadata, TransactionState
+from broker.kafka.transactions.transaction_state import (
+    IDLE,
+    PREPARED,
+    TransactionMetadata,
+    TransactionState,
+    Transition,
+)
 from broker.runtime import patterns
 from broker.runtime.logger import Logger
 from broker.wire import codes
@@ -112,10 +118,10 @@ class TransactionCoordinator:
             return [codes.INVALID_TRANSACTION_TIMEOUT, *_NO_PRODUCER]
         expected = (producer_id, epoch) if producer_id >= 0 else None
 
-        def decide() -> Step:
+        def decide() -> Transition:
             known = self._log.get(transactional_id)
             if known is None and len(self._log) >= self._image.get("turnstile.transactional.ids.max"):
-                return Step(codes.POLICY_VIOLATION)
+                return Transition(codes.POLICY_VIOLATION)
             take = self._ids.take_now
             return steps.init_producer_id(known, transactional_id, timeout_ms, expected, take, self._wall_ms())
 
@@ -137,7 +143,7 @@ class TransactionCoordinator:
     ) -> MaybeDeferred[list[int]]:
         """[code, producer id, epoch]. `second`: by the second version of the protocol."""
 
-        def decide() -> Step:
+        def decide() -> Transition:
             known, now_ms = self._log.get(transactional_id), self._wall_ms()
             if not second:
                 return steps.end(known, producer_id, epoch, commit=commit, now_ms=now_ms)
@@ -184,7 +190,7 @@ class TransactionCoordinator:
         for known in self._log:
             if steps.timed_out(known, now_ms):
                 log.info("a transaction is aborted: its timeout is over", transactional_id=known.transactional_id)
-                self._take(Step(codes.NONE, steps.fence(known, now_ms)))
+                self._take(Transition(codes.NONE, steps.fence(known, now_ms)))
 
     def expire(self) -> None:
         """Forgets ids that were not used for transactional.id.expiration.ms (transactional_ids_are_bounded)."""
@@ -199,22 +205,22 @@ class TransactionCoordinator:
 
     # --- small parts -----------------------------------------------------------------------------------------------
 
-    def _with_id(self, decide: Callable[[], Step]) -> MaybeDeferred[list[int]]:
+    def _with_id(self, decide: Callable[[], Transition]) -> MaybeDeferred[list[int]]:
         """Takes a step that may need a new producer id, once one is at hand."""
         return self._answer(decide) if self._ids.at_hand else self._spawn(self._refilled(decide))
 
-    async def _refilled(self, decide: Callable[[], Step]) -> list[int]:
+    async def _refilled(self, decide: Callable[[], Transition]) -> list[int]:
         try:
             await self._ids.refill()
         except (PeerLost, DeadlineExceeded, RemoteError):
             return [codes.COORDINATOR_NOT_AVAILABLE, *_NO_PRODUCER]
         return self._answer(decide)
 
-    def _answer(self, decide: Callable[[], Step]) -> list[int]:
+    def _answer(self, decide: Callable[[], Transition]) -> list[int]:
         step = self._take(decide())
         return [step.code, step.producer_id, step.producer_epoch]
 
-    def _take(self, step: Step) -> Step:
+    def _take(self, step: Transition) -> Transition:
         """Writes the step, and begins to send its markers (steps_logged_before_answered, one_task_sends_markers)."""
         metadata = step.metadata
         if metadata is None:
@@ -223,7 +229,7 @@ class TransactionCoordinator:
             self._log.put(metadata)
         except OSError as fault:
             log.error("a transaction was not written", transactional_id=metadata.transactional_id, error=str(fault))
-            return Step(codes.COORDINATOR_NOT_AVAILABLE)
+            return Transition(codes.COORDINATOR_NOT_AVAILABLE)
         if metadata.state in PREPARED:
             self._markers.send(metadata, self._complete)
         return step

@@ -31,9 +31,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
+from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes
 
-TopicPartition = tuple[str, int]
 NONE = -1
 EPOCH_LIMIT = 32_767
 """Short.MAX_VALUE: only a fence or a marker may have it. A producer that is one below gets a new id."""
@@ -92,7 +92,7 @@ class TransactionMetadata:
         return self.producer_epoch >= EPOCH_LIMIT - 1
 
 
-class Step(NamedTuple):
+class Transition(NamedTuple):
     """A code for the client; the metadata to write before it hears of it, None: nothing changes; the producer id and epoch
     that it goes on with."""
 
@@ -113,7 +113,7 @@ def init_producer_id(
     expected: tuple[int, int] | None,
     new_id: NewId,
     now_ms: int,
-) -> Step:
+) -> Transition:
     """`expected`: (producer id, epoch) that the producer has, if it goes on after an error (KIP-360)."""
     if known is None:
         new = TransactionMetadata(
@@ -123,13 +123,13 @@ def init_producer_id(
             timeout_ms=timeout_ms,
             update_ms=now_ms,
         )
-        return Step(codes.NONE, new, new.producer_id, 0)
+        return Transition(codes.NONE, new, new.producer_id, 0)
     if expected is not None and not _may_expect(known, *expected):
-        return Step(codes.PRODUCER_FENCED)
+        return Transition(codes.PRODUCER_FENCED)
     if known.state in PREPARED:
-        return Step(codes.CONCURRENT_TRANSACTIONS)
+        return Transition(codes.CONCURRENT_TRANSACTIONS)
     if known.state is S.ONGOING:
-        return Step(codes.CONCURRENT_TRANSACTIONS, fence(known, now_ms))
+        return Transition(codes.CONCURRENT_TRANSACTIONS, fence(known, now_ms))
     epoch = known.producer_epoch
     answer_lost = expected is not None and expected[1] == known.last_producer_epoch != epoch
     if known.exhausted and (expected is None or expected[1] == epoch or (answer_lost and epoch == EPOCH_LIMIT)):
@@ -139,7 +139,7 @@ def init_producer_id(
     elif answer_lost:
         producer_id, bumped, last = known.producer_id, epoch, known.last_producer_epoch
     else:
-        return Step(codes.PRODUCER_FENCED)
+        return Transition(codes.PRODUCER_FENCED)
     new = replace(
         known,
         producer_id=producer_id,
@@ -152,7 +152,7 @@ def init_producer_id(
         update_ms=now_ms,
         second=False,
     )
-    return Step(codes.NONE, new, producer_id, bumped)
+    return Transition(codes.NONE, new, producer_id, bumped)
 
 
 def _may_expect(known: TransactionMetadata, producer_id: int, epoch: int) -> bool:
@@ -163,20 +163,20 @@ def _may_expect(known: TransactionMetadata, producer_id: int, epoch: int) -> boo
 
 def add_partitions(
     known: TransactionMetadata | None, producer_id: int, epoch: int, partitions: Iterable[TopicPartition], now_ms: int
-) -> Step:
+) -> Transition:
     """AddPartitionsToTxn, AddOffsetsToTxn, and what the second version adds with the first record."""
     code = _belongs(known, producer_id, epoch)
     if code or known is None:
-        return Step(code)
+        return Transition(code)
     if known.state in PREPARED:
-        return Step(codes.CONCURRENT_TRANSACTIONS)
+        return Transition(codes.CONCURRENT_TRANSACTIONS)
     added = known.partitions.union(partitions)
     if known.state is S.ONGOING:
-        return Step(
+        return Transition(
             codes.NONE, replace(known, partitions=added, update_ms=now_ms) if added != known.partitions else None
         )
     begun = replace(known, state=S.ONGOING, partitions=added, start_ms=now_ms, update_ms=now_ms)
-    return Step(codes.NONE, begun)
+    return Transition(codes.NONE, begun)
 
 
 def verify(
@@ -197,14 +197,14 @@ def _belongs(known: TransactionMetadata | None, producer_id: int, epoch: int) ->
     return codes.NONE if known.producer_epoch == epoch else codes.PRODUCER_FENCED
 
 
-def end(known: TransactionMetadata | None, producer_id: int, epoch: int, *, commit: bool, now_ms: int) -> Step:
+def end(known: TransactionMetadata | None, producer_id: int, epoch: int, *, commit: bool, now_ms: int) -> Transition:
     """EndTxn of the first version: the epoch stays."""
     code = _belongs(known, producer_id, epoch)
     if code or known is None:
-        return Step(code)
+        return Transition(code)
     if known.state in PREPARED:
-        return Step(codes.CONCURRENT_TRANSACTIONS)
-    done = Step(codes.NONE, None, known.producer_id, known.producer_epoch)
+        return Transition(codes.CONCURRENT_TRANSACTIONS)
+    done = Transition(codes.NONE, None, known.producer_id, known.producer_epoch)
     if known.state is S.ONGOING:
         state = S.PREPARE_COMMIT if commit else S.PREPARE_ABORT
         return done._replace(metadata=replace(known, state=state, update_ms=now_ms, second=False))
@@ -213,32 +213,32 @@ def end(known: TransactionMetadata | None, producer_id: int, epoch: int, *, comm
 
 def end_second(
     known: TransactionMetadata | None, producer_id: int, epoch: int, new_id: NewId, *, commit: bool, now_ms: int
-) -> Step:
+) -> Transition:
     """EndTxn of the second version: the producer goes on with the next epoch, or a new id. It may abort a transaction to
     which nothing was added, of which it can't know."""
     if known is None:
-        return Step(codes.INVALID_PRODUCER_ID_MAPPING)
+        return Transition(codes.INVALID_PRODUCER_ID_MAPPING)
     new_id_taken = known.previous_producer_id == producer_id and epoch == EPOCH_LIMIT - 1 and known.producer_epoch == 0
     if known.producer_id != producer_id and not new_id_taken:
-        return Step(codes.INVALID_PRODUCER_ID_MAPPING)
+        return Transition(codes.INVALID_PRODUCER_ID_MAPPING)
     if known.state in PREPARED:
         # Asked before the epoch: a producer that has the next epoch already may abort a transaction to which nothing was added,
         # and is told to wait, not that it is fenced (KAFKA-18464).
-        return Step(codes.CONCURRENT_TRANSACTIONS)
+        return Transition(codes.CONCURRENT_TRANSACTIONS)
     again = (known.producer_epoch == epoch + 1 and known.state is not S.ONGOING and known.state is not S.EMPTY) or (
         new_id_taken and known.state in (S.COMPLETE_COMMIT, S.COMPLETE_ABORT)
     )
     if not again and known.producer_epoch != epoch:
-        return Step(codes.PRODUCER_FENCED)
+        return Transition(codes.PRODUCER_FENCED)
     if again and known.producer_epoch == EPOCH_LIMIT and known.next_producer_id == NONE:
-        return Step(
+        return Transition(
             codes.PRODUCER_FENCED
         )  # the fence took the last epoch, which no producer may get (producer_epochs_only_rise)
     if again:
-        done = Step(codes.NONE, None, known.producer_id, known.producer_epoch)
+        done = Transition(codes.NONE, None, known.producer_id, known.producer_epoch)
         return _ended_before(known, done, commit=commit)
     if known.state is not S.ONGOING and commit:
-        return Step(codes.INVALID_TXN_STATE)
+        return Transition(codes.INVALID_TXN_STATE)
     next_id = new_id() if known.exhausted else NONE
     prepared = replace(
         known,
@@ -250,12 +250,16 @@ def end_second(
         update_ms=now_ms,
         second=True,
     )
-    return Step(codes.NONE, prepared, *((producer_id, epoch + 1) if next_id == NONE else (next_id, 0)))
+    return Transition(codes.NONE, prepared, *((producer_id, epoch + 1) if next_id == NONE else (next_id, 0)))
 
 
-def _ended_before(known: TransactionMetadata, done: Step, *, commit: bool) -> Step:
+def _ended_before(known: TransactionMetadata, done: Transition, *, commit: bool) -> Transition:
     """The answer to an EndTxn of a transaction that is neither ONGOING nor PREPARE_*."""
-    return done if known.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT) else Step(codes.INVALID_TXN_STATE)
+    return (
+        done
+        if known.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
+        else Transition(codes.INVALID_TXN_STATE)
+    )
 
 
 def fence(known: TransactionMetadata, now_ms: int) -> TransactionMetadata:

@@ -16,7 +16,7 @@ import trio
 
 from broker.kafka.transactions.homes import ClusterHomes, offsets_place
 from broker.kafka.transactions.messages import AddPartitions, VerifyPartitions, send
-from broker.kafka.transactions.transaction_state import TopicPartition
+from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred, MaybeDeferred, Spawn, then

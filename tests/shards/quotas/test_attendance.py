@@ -5,9 +5,9 @@ import random
 import pytest
 
 from shards.quotas.attendance import ANSWER_WITHIN_MS, Attendance
-from shards.quotas.history import Place
+from shards.quotas.history import MeterKey
 
-KEYS = [Place("producer_byte_rate", "", name) for name in "abcdef"]
+KEYS = [MeterKey("producer_byte_rate", "", name) for name in "abcdef"]
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from shards.quotas.history import MOST_POINTS, History, Place, Row
+from shards.quotas.history import MOST_POINTS, CurvePart, History, MeterKey
 
-PLACE = Place("producer_byte_rate", "alice", "")
+PLACE = MeterKey("producer_byte_rate", "alice", "")
 KEEP = {PLACE.kind: 11_000}
 
 
@@ -16,7 +16,7 @@ def rows_of(history, number=1):
 
 def over_the_wire(row):
     place, shard, began_ms, points = row
-    return Row.read([list(place), shard, began_ms, [list(point) for point in points]])
+    return CurvePart.read([list(place), shard, began_ms, [list(point) for point in points]])
 
 
 def test_what_is_recorded_is_untold_until_it_is_published():

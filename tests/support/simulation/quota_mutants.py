@@ -16,7 +16,7 @@ from simulation.quota_schedule import QuotaSchedule
 from shards.limits.rate import Rate
 from shards.quotas import attendance, sharded_quotas
 from shards.quotas.attendance import STALE_AFTER_MS, Attendance
-from shards.quotas.history import History, Place, Recorded, Row
+from shards.quotas.history import CurvePart, History, MeterKey, Recorded
 from shards.quotas.publications import Publications
 from shards.quotas.sharded_quotas import NOTHING_RECORDED, ShardedQuotas
 
@@ -41,7 +41,9 @@ def accepts_what_no_home_answers(quotas: ShardedQuotas, charges: list[Any]) -> N
         waiting.answer.resolve(NOTHING_RECORDED)
 
 
-def decides_by_an_empty_meter(quotas: ShardedQuotas, place: Place, amount: float, *, at_ms: int, now_ms: int) -> None:
+def decides_by_an_empty_meter(
+    quotas: ShardedQuotas, place: MeterKey, amount: float, *, at_ms: int, now_ms: int
+) -> None:
     return
 
 
@@ -54,18 +56,18 @@ def loses_what_was_asked(attendance: Attendance[Any], shard: int) -> list[Any]:
     return []
 
 
-def counts_twice(history: History, row: Row) -> list[Recorded]:
+def counts_twice(history: History, row: CurvePart) -> list[Recorded]:
     told = _merge(history, row)
     return told + told
 
 
-def counts_again_what_comes_again(history: History, row: Row) -> list[Recorded]:
+def counts_again_what_comes_again(history: History, row: CurvePart) -> list[Recorded]:
     _merge(history, row)
     pairs = zip(row.points, row.points[1:], strict=False)
     return [Recorded(row.place, point.at_ms, point.total - last.total) for last, point in pairs]
 
 
-def tells_the_last_point_alone(history: History, place: Place, number: int) -> Iterator[Row]:
+def tells_the_last_point_alone(history: History, place: MeterKey, number: int) -> Iterator[CurvePart]:
     for row in _since(history, place, number):
         yield row._replace(points=row.points[-2:])
 
@@ -75,7 +77,7 @@ def greets_with_nothing(attendance: Attendance[Any], shard: int, places: Any) ->
     other.is_told, other.greets = False, True
 
 
-def tells_nobody(publications: Publications, place: Place, *, now_ms: int) -> None:
+def tells_nobody(publications: Publications, place: MeterKey, *, now_ms: int) -> None:
     return
 
 

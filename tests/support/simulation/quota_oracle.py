@@ -26,7 +26,7 @@ from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_entities import key_of_entity
 from shards.ownership import home_of
 from shards.quotas.attendance import ANSWER_WITHIN_MS
-from shards.quotas.history import Place
+from shards.quotas.history import MeterKey
 from shards.quotas.sharded_quotas import STARTING_MS, UNTOLD_SHARE, RecordedCharge
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class QuotaOracle:
 
     def __init__(self, world: QuotaWorld) -> None:
         self._world = world
-        self._decided: dict[Place, list[Decided]] = defaultdict(list)
+        self._decided: dict[MeterKey, list[Decided]] = defaultdict(list)
         self._known: dict[Process, dict[Process, float]] = defaultdict(dict)  # until when one knows of another
         self._together: dict[frozenset[Process], int] = {}  # linked and running, since
         self._links: set[frozenset[Process]] = set()
@@ -158,7 +158,7 @@ class QuotaOracle:
             if asked.process not in self._stopped:
                 self._judge_wait(asked)
 
-    def decided(self, process: Process, place: Place, amount: float, limit: float | None, *, passed: bool) -> None:
+    def decided(self, process: Process, place: MeterKey, amount: float, limit: float | None, *, passed: bool) -> None:
         """A process decided a charge under its quota, or none."""
         self._decisions += 1
         if limit is None or not amount:
@@ -186,7 +186,7 @@ class QuotaOracle:
         if waited_ms > max(ANSWER_WITHIN_MS, self._since[asked.process] + STARTING_MS - asked.at_ms) + _SLACK_MS:
             self._violated(f"bounded_wait: a charge at {asked.process} waited {waited_ms} ms")
 
-    def _judge_passed(self, process: Process, place: Place, limit: float) -> None:
+    def _judge_passed(self, process: Process, place: MeterKey, limit: float) -> None:
         now_ms = self._world.now_ms
         highest = self._highest(place)
         if highest is None:
@@ -207,7 +207,7 @@ class QuotaOracle:
                 f"knows_the_others: {process} lets {place} pass at {known}, of {most} and {len(until)} x {share}"
             )
 
-    def _judge_once(self, process: Process, place: Place) -> None:
+    def _judge_once(self, process: Process, place: MeterKey) -> None:
         """Amounts count a sample's length longer, and one more if they were told late."""
         sensor = self._world.meters_of(process)._managers[place.kind].sensors.get(place[1:])
         highest = self._highest(place)
@@ -240,7 +240,7 @@ class QuotaOracle:
             if has < surely * 0.999999 - share * others:
                 self._violated(f"counted: the home of {place} has {has}, and {surely} count")
 
-    def _highest(self, place: Place) -> float | None:
+    def _highest(self, place: MeterKey) -> float | None:
         """The highest quota of the last spans; None where there was none at a time."""
         changes = self._quotas[place.kind, _key(place.client_id)]
         since_ms = self._world.now_ms - 2 * SPAN_MS

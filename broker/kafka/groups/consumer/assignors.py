@@ -17,7 +17,7 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.kafka.groups.modern.member import Partitions, TopicPartition
+from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
 
 
 class Subscriber(NamedTuple):
@@ -26,15 +26,15 @@ class Subscriber(NamedTuple):
     id: str
     instance_id: str | None
     topics: frozenset[str]
-    target: Partitions
+    target: TopicIdPartitions
 
 
-Assignor = Callable[[Sequence[Subscriber], Mapping[str, int]], dict[str, Partitions]]
+Assignor = Callable[[Sequence[Subscriber], Mapping[str, int]], dict[str, TopicIdPartitions]]
 """(members, topic id -> number of partitions of each subscribed topic) -> member id -> its target."""
-_Shares = dict[str, set[TopicPartition]]
+_Shares = dict[str, set[TopicIdPartition]]
 
 
-def uniform(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str, Partitions]:
+def uniform(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str, TopicIdPartitions]:
     """Balanced and sticky."""
     if len({member.topics for member in members}) == 1:
         shares = _equal(members, sizes)
@@ -43,7 +43,7 @@ def uniform(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str
     return {member_id: frozenset(share) for member_id, share in shares.items()}
 
 
-def range_(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str, Partitions]:
+def range_(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str, TopicIdPartitions]:
     """Partitions of the same number go to the same member, if all subscribe to the same topics."""
     in_order = sorted(members, key=lambda each: (each.instance_id is None, each.instance_id or each.id))
     shares: _Shares = {member.id: set() for member in members}
@@ -86,7 +86,7 @@ def _unequal(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> _Shares
     for member in members:
         for topic in member.topics:
             subscribers[topic].append(member.id)
-    taken: set[TopicPartition] = set()
+    taken: set[TopicIdPartition] = set()
     shares: _Shares = {}
     for member in members:
         kept = {place for place in member.target if place[0] in member.topics and place[1] < sizes[place[0]]} - taken
@@ -100,7 +100,7 @@ def _unequal(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> _Shares
     return shares
 
 
-def _hand_out(free: Sequence[TopicPartition], subscribers: Sequence[str], shares: _Shares) -> None:
+def _hand_out(free: Sequence[TopicIdPartition], subscribers: Sequence[str], shares: _Shares) -> None:
     """Each to the subscriber that has least."""
     if not free or not subscribers:
         return

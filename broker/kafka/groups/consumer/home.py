@@ -14,7 +14,7 @@ from typing import Any
 from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
 from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.consumer.member import ConsumerMember, Heartbeat
-from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult, Partitions
+from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult, TopicIdPartitions
 from broker.wire import codes
 from shards.loop.deferred import MaybeDeferred, gather, then
 
@@ -89,6 +89,8 @@ class ConsumerCoordinator:
 def heartbeat_of(fields: Sequence[Any]) -> Heartbeat:
     """Of what came over the mesh."""
     request = Heartbeat(*fields)
-    owned: Partitions | None = None if request.owned is None else frozenset((topic, n) for topic, n in request.owned)
+    owned: TopicIdPartitions | None = (
+        None if request.owned is None else frozenset((topic, n) for topic, n in request.owned)
+    )
     names = None if request.names is None else tuple(request.names)
     return request._replace(owned=owned, names=names, reader=(request.reader[0], request.reader[1]))

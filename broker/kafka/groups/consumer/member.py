@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from broker.kafka.groups.modern.member import NOTHING, Partitions
+from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
 
 
 class MemberState(IntEnum):
@@ -25,13 +25,13 @@ class Subscription(NamedTuple):
     reader: tuple[str, str] = ("", "")
 
 
-class Progress(NamedTuple):
+class Reconciled(NamedTuple):
     """What a member holds, and since which epoch. `revoking`: partitions that it was asked to give up and may still have."""
 
     state: MemberState = MemberState.STABLE
     epoch: int = 0
-    assigned: Partitions = NOTHING
-    revoking: Partitions = NOTHING
+    assigned: TopicIdPartitions = NOTHING
+    revoking: TopicIdPartitions = NOTHING
 
 
 @dataclass(slots=True)
@@ -46,9 +46,9 @@ class ConsumerMember:
     rebalance_ms: int = -1
     assignor: str | None = None
     subscription: Subscription = field(default_factory=Subscription)
-    progress: Progress = field(default_factory=Progress)
+    progress: Reconciled = field(default_factory=Reconciled)
     previous_epoch: int = 0
-    target: Partitions = NOTHING
+    target: TopicIdPartitions = NOTHING
     session_deadline_ms: int = 0
     revoke_deadline_ms: int | None = None
 
@@ -57,7 +57,7 @@ class ConsumerMember:
         return self.progress.epoch
 
     @property
-    def holds(self) -> Partitions:
+    def holds(self) -> TopicIdPartitions:
         """What no other member may be given."""
         return self.progress.assigned | self.progress.revoking
 
@@ -84,7 +84,7 @@ class Heartbeat(NamedTuple):
     names: tuple[str, ...] | None
     regex: str | None
     assignor: str | None
-    owned: Partitions | None
+    owned: TopicIdPartitions | None
     client_id: str
     client_host: str
     reader: tuple[str, str]

@@ -23,9 +23,15 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from broker.kafka.groups.consumer.assignors import ASSIGNORS, Subscriber
-from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, MemberState, Progress, Subscription
+from broker.kafka.groups.consumer.member import (
+    ConsumerGroupConfig,
+    ConsumerMember,
+    MemberState,
+    Reconciled,
+    Subscription,
+)
 from broker.kafka.groups.consumer.reconciliation import is_reconciled, reconcile
-from broker.kafka.groups.modern.member import Partitions, TopicPartition
+from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
 
 AT_ONCE = 1000
 """Members that one call of `tick` fences."""
@@ -60,7 +66,7 @@ class ModernGroup:
     fingerprint: str = ""
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    holders: dict[TopicPartition, str] = field(default_factory=dict)
+    holders: dict[TopicIdPartition, str] = field(default_factory=dict)
     changed_ms: int = 0
     resolved: set[str] = field(default_factory=set)
     """The expressions that count: a new one does from when it was matched with the topics (`resolve`)."""
@@ -201,12 +207,12 @@ class ModernGroup:
             found[asked] = dict(filter(None, (topics.get(name) for name in sorted(names))))
         return found
 
-    def _advance(self, member: ConsumerMember, owned: Partitions | None, now_ms: int) -> None:
+    def _advance(self, member: ConsumerMember, owned: TopicIdPartitions | None, now_ms: int) -> None:
         progress = reconcile(member.progress, member.target, self.assignment_epoch, self.holders, owned)
         if progress != member.progress:
             self._hold(member, progress, now_ms)
 
-    def _hold(self, member: ConsumerMember, progress: Progress, now_ms: int) -> None:
+    def _hold(self, member: ConsumerMember, progress: Reconciled, now_ms: int) -> None:
         for place in member.holds:
             del self.holders[place]
         if progress.epoch != member.epoch:

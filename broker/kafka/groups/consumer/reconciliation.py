@@ -17,17 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from broker.kafka.groups.consumer.member import MemberState, Progress
-from broker.kafka.groups.modern.member import NOTHING, Partitions
+from broker.kafka.groups.consumer.member import MemberState, Reconciled
+from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
 
 
-def is_reconciled(now: Progress, target_epoch: int) -> bool:
+def is_reconciled(now: Reconciled, target_epoch: int) -> bool:
     return now.state is MemberState.STABLE and now.epoch == target_epoch
 
 
 def reconcile(
-    now: Progress, target: Partitions, target_epoch: int, held: Container[tuple[str, int]], owned: Partitions | None
-) -> Progress:
+    now: Reconciled,
+    target: TopicIdPartitions,
+    target_epoch: int,
+    held: Container[tuple[str, int]],
+    owned: TopicIdPartitions | None,
+) -> Reconciled:
     """The next step. `held`: the partitions that any member holds; `owned`: what this one says that it has, None: nothing said."""
     if is_reconciled(now, target_epoch):
         return now
@@ -39,18 +43,22 @@ def reconcile(
 
 
 def _step(
-    now: Progress, target: Partitions, target_epoch: int, held: Container[tuple[str, int]], owned: Partitions | None
-) -> Progress:
+    now: Reconciled,
+    target: TopicIdPartitions,
+    target_epoch: int,
+    held: Container[tuple[str, int]],
+    owned: TopicIdPartitions | None,
+) -> Reconciled:
     kept = now.assigned & target
     revoking = now.assigned - kept
     if revoking and _still_has(revoking, owned):
-        return Progress(MemberState.UNREVOKED_PARTITIONS, now.epoch, kept, revoking)
+        return Reconciled(MemberState.UNREVOKED_PARTITIONS, now.epoch, kept, revoking)
     wanted = target - kept
     free = frozenset(place for place in wanted if place not in held)
     waits = len(free) < len(wanted)
     state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
-    return Progress(state, target_epoch, kept | free, NOTHING)
+    return Reconciled(state, target_epoch, kept | free, NOTHING)
 
 
-def _still_has(places: Partitions, owned: Partitions | None) -> bool:
+def _still_has(places: TopicIdPartitions, owned: TopicIdPartitions | None) -> bool:
     return owned is None or not places.isdisjoint(owned)

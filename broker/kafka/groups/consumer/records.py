@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from broker.kafka.groups.consumer.member import ConsumerMember, MemberState, Progress, Subscription
-from broker.kafka.groups.modern.member import Partitions, TopicPartition
+from broker.kafka.groups.consumer.member import ConsumerMember, MemberState, Reconciled, Subscription
+from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
 from broker.runtime.places import by_topic
 
 
@@ -37,16 +37,16 @@ def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
         rebalance_ms=rebalance_ms,
         assignor=assignor,
         subscription=Subscription(tuple(sys.intern(name) for name in names), regex, (user, address)),
-        progress=Progress(MemberState(state), epoch, unpacked(assigned), unpacked(revoking)),
+        progress=Reconciled(MemberState(state), epoch, unpacked(assigned), unpacked(revoking)),
         previous_epoch=previous,
         target=unpacked(target),
     )
 
 
-def packed(places: Iterable[TopicPartition]) -> list[list[Any]]:
+def packed(places: Iterable[TopicIdPartition]) -> list[list[Any]]:
     """[[topic id, [number, ...]], ...]."""
     return [[topic, numbers] for topic, numbers in by_topic(sorted(places)).items()]
 
 
-def unpacked(rows: Iterable[Any]) -> Partitions:
+def unpacked(rows: Iterable[Any]) -> TopicIdPartitions:
     return frozenset((sys.intern(topic), number) for topic, numbers in rows for number in numbers)

@@ -8,10 +8,10 @@ LEAVE = -1
 LEAVE_STATIC = -2
 """The epochs by which a member leaves, and by which a static one says that it comes back within its session."""
 
-TopicPartition = tuple[str, int]
+TopicIdPartition = tuple[str, int]
 """(topic id in hex, number of the partition)."""
-Partitions = frozenset[TopicPartition]
-NOTHING: Partitions = frozenset()
+TopicIdPartitions = frozenset[TopicIdPartition]
+NOTHING: TopicIdPartitions = frozenset()
 
 
 class HeartbeatResult(NamedTuple):
@@ -22,7 +22,7 @@ class HeartbeatResult(NamedTuple):
     member_id: str | None = None
     epoch: int = 0
     interval_ms: int = 0
-    assignment: Partitions | None = None
+    assignment: TopicIdPartitions | None = None
 
     def fields(self) -> list[Any]:
         """As msgpack carries it: partitions as [[topic id, number], ...]."""

@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.kafka.groups.modern.member import Partitions, TopicPartition
+from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
 
 SIMPLE = "simple"
 
@@ -26,13 +26,13 @@ class ShareSubscriber(NamedTuple):
 
     id: str
     topics: frozenset[str]
-    target: Partitions
+    target: TopicIdPartitions
 
 
-_Shares = dict[str, set[TopicPartition]]
+_Shares = dict[str, set[TopicIdPartition]]
 
 
-def simple(members: Sequence[ShareSubscriber], numbers: Mapping[str, Collection[int]]) -> dict[str, Partitions]:
+def simple(members: Sequence[ShareSubscriber], numbers: Mapping[str, Collection[int]]) -> dict[str, TopicIdPartitions]:
     """`numbers`: topic id -> the partitions to be assigned -> member id -> its target."""
     shares: _Shares = {member.id: set() for member in members}
     if len({member.topics for member in members}) == 1:
@@ -45,7 +45,7 @@ def simple(members: Sequence[ShareSubscriber], numbers: Mapping[str, Collection[
     return {member_id: frozenset(share) for member_id, share in shares.items()}
 
 
-def _hand_out(members: Sequence[ShareSubscriber], places: Sequence[TopicPartition], shares: _Shares) -> None:
+def _hand_out(members: Sequence[ShareSubscriber], places: Sequence[TopicIdPartition], shares: _Shares) -> None:
     """Adds the members' parts of the places to their shares."""
     if not members or not places:
         return
@@ -66,7 +66,7 @@ def _hand_out(members: Sequence[ShareSubscriber], places: Sequence[TopicPartitio
 
 
 def _keep(
-    members: Sequence[ShareSubscriber], count: dict[TopicPartition, int], readers: int, share: int, odd: int
+    members: Sequence[ShareSubscriber], count: dict[TopicIdPartition, int], readers: int, share: int, odd: int
 ) -> _Shares:
     """What each may keep of what it had, in the order in which the others are to be filled; `count` is of readers."""
     had = {member.id: [place for place in sorted(member.target) if place in count] for member in members}
@@ -81,7 +81,7 @@ def _keep(
     return got
 
 
-def _take(mine: set[TopicPartition], free: list[tuple[int, TopicPartition]], wanted: int, readers: int) -> int:
+def _take(mine: set[TopicIdPartition], free: list[tuple[int, TopicIdPartition]], wanted: int, readers: int) -> int:
     """Takes places that fewest read from the heap `free`; how many it got."""
     aside = []
     taken = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from broker.kafka.groups.modern.member import NOTHING, Partitions
+from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
 
 
 @dataclass(slots=True)
@@ -19,8 +19,8 @@ class ShareMember:
     names: tuple[str, ...] = ()
     epoch: int = 0
     previous_epoch: int = 0
-    assigned: Partitions = NOTHING
-    target: Partitions = NOTHING
+    assigned: TopicIdPartitions = NOTHING
+    target: TopicIdPartitions = NOTHING
     session_deadline_ms: int = 0
 
     def facts(self) -> tuple[Any, ...]:

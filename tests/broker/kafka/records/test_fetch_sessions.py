@@ -12,7 +12,7 @@ from broker.kafka.records.fetch_sessions import (
     CachedPartition,
     FetchSession,
     FetchSessionCache,
-    Partitions,
+    SessionPartitions,
     next_epoch,
 )
 from broker.storage.fetch_in_progress import PartitionFetch
@@ -22,7 +22,7 @@ OLD = EVICTION_MS + 1
 ASKED = PartitionFetch("t", 0, -1, 0, 1000)
 
 
-def partitions(count: int) -> Partitions:
+def partitions(count: int) -> SessionPartitions:
     return {("t", number): CachedPartition(("t", number), ASKED) for number in range(count)}
 
 

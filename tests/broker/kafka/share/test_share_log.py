@@ -7,12 +7,12 @@ import pytest
 from broker.kafka.share.acknowledgement import AcknowledgementBatch
 from broker.kafka.share.in_flight import RecordState, Run
 from broker.kafka.share.share_log import ShareKey, ShareLog
-from broker.kafka.share.share_partition import Lock, SharePartition, Span, Wanted
-from broker.kafka.share.share_session import Place
+from broker.kafka.share.share_partition import Lock, OffsetSpan, SharePartition, Wanted
+from broker.kafka.share.share_session import TopicIdPartition
 from broker.storage import record_file
 from shards.ownership import partition_of
 
-KEY = ShareKey("g", Place("0" * 32, 3))
+KEY = ShareKey("g", TopicIdPartition("0" * 32, 3))
 LOCK = Lock("m", 100, 5)
 
 
@@ -21,7 +21,7 @@ def changed(log: ShareLog, key: ShareKey = KEY) -> SharePartition:
     partition = log.get(key) or log.begin(key, 0)
     before = partition.start_offset, partition.runs
     start = partition.end_offset
-    partition.acquire([Span(start, start + 9, 1)], LOCK, Wanted(500, 500, 2000))
+    partition.acquire([OffsetSpan(start, start + 9, 1)], LOCK, Wanted(500, 500, 2000))
     log.keep(key, partition, before)
     before = partition.start_offset, partition.runs
     partition.acknowledge([AcknowledgementBatch(start + 1, start + 9, [1])], LOCK)
@@ -39,7 +39,7 @@ def test_what_was_kept_is_there_after_a_restart(tmp_path: Path) -> None:
 
 def test_what_is_forgotten_stays_so(tmp_path: Path) -> None:
     log = ShareLog(tmp_path)
-    other = ShareKey("g", Place("1" * 32, 0))
+    other = ShareKey("g", TopicIdPartition("1" * 32, 0))
     changed(log)
     changed(log, other)
     log.forget("g", KEY.place.topic_id)
@@ -69,7 +69,7 @@ def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     partition = log.begin(KEY, 0)
     for offset in range(500):
         before = partition.start_offset, partition.runs
-        partition.acquire([Span(offset, offset, 1)], LOCK, Wanted(500, 500, 2000))
+        partition.acquire([OffsetSpan(offset, offset, 1)], LOCK, Wanted(500, 500, 2000))
         partition.acknowledge([AcknowledgementBatch(offset, offset, [1])], LOCK)
         log.keep(KEY, partition, before)
     (file,) = tmp_path.iterdir()
@@ -99,7 +99,7 @@ def test_a_write_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.
     def full(*_: object) -> int:
         raise OSError(28, "no space left")
 
-    partition.acquire([Span(10, 19, 1)], LOCK, Wanted(500, 500, 2000))
+    partition.acquire([OffsetSpan(10, 19, 1)], LOCK, Wanted(500, 500, 2000))
     with monkeypatch.context() as patch:
         patch.setattr("os.write", full)
         with pytest.raises(OSError, match="no space"):
@@ -109,11 +109,11 @@ def test_a_write_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.
 
 def test_damage_costs_a_change_and_is_set_aside(tmp_path: Path) -> None:
     log = ShareLog(tmp_path)
-    changed(log, ShareKey("g", Place("1" * 32, 0)))
+    changed(log, ShareKey("g", TopicIdPartition("1" * 32, 0)))
     (file,) = tmp_path.iterdir()
     damaged_at = file.stat().st_size
     changed(log)
-    changed(log, ShareKey("g", Place("2" * 32, 0)))
+    changed(log, ShareKey("g", TopicIdPartition("2" * 32, 0)))
     data = bytearray(file.read_bytes())
     data[damaged_at + 20] ^= 255
     file.write_bytes(data)

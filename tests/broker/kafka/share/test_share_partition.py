@@ -4,7 +4,7 @@ import pytest
 
 from broker.kafka.share.acknowledgement import AcknowledgementBatch, AcknowledgeType, are_valid
 from broker.kafka.share.in_flight import RecordState, Run, laid
-from broker.kafka.share.share_partition import AcquiredRecords, Lock, SharePartition, Span, Wanted
+from broker.kafka.share.share_partition import AcquiredRecords, Lock, OffsetSpan, SharePartition, Wanted
 from broker.wire import codes
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = AcknowledgeType
@@ -16,10 +16,10 @@ def lock(member: str = "m", until_ms: int = 100) -> Lock:
     return Lock(member, until_ms, LIMIT)
 
 
-def batches(*sizes: int, start: int = 0) -> list[Span]:
+def batches(*sizes: int, start: int = 0) -> list[OffsetSpan]:
     spans = []
     for size in sizes:
-        spans.append(Span(start, start + size - 1, size))
+        spans.append(OffsetSpan(start, start + size - 1, size))
         start += size
     return spans
 

@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from broker.kafka.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
 from broker.kafka.share.in_flight import RecordState
 from broker.kafka.share.share_log import ShareKey, ShareLog
-from broker.kafka.share.share_partition import Lock, SharePartition, Span, Wanted
-from broker.kafka.share.share_session import Place
+from broker.kafka.share.share_partition import Lock, OffsetSpan, SharePartition, Wanted
+from broker.kafka.share.share_session import TopicIdPartition
 
 MEMBERS = st.sampled_from(["a", "b", "c"])
 MOST, LIMIT, LOCK_MS = 12, 3, 50
-KEY = ShareKey("g", Place("00" * 16, 0))
+KEY = ShareKey("g", TopicIdPartition("00" * 16, 0))
 
 
 class ShareMachine(RuleBasedStateMachine):
@@ -28,7 +28,7 @@ class ShareMachine(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.now_ms = 0
-        self.spans: list[Span] = []
+        self.spans: list[OffsetSpan] = []
         self.given: dict[int, int] = {}
         self.done: set[int] = set()
         self.started = 0
@@ -57,7 +57,7 @@ class ShareMachine(RuleBasedStateMachine):
     @rule(size=st.integers(1, 6), hole=st.sampled_from([0, 0, 0, 2]))
     def produce(self, size: int, hole: int) -> None:
         start = (self.spans[-1].last + 1 if self.spans else 0) + hole
-        self.spans.append(Span(start, start + size - 1, 1))
+        self.spans.append(OffsetSpan(start, start + size - 1, 1))
 
     @rule(member=MEMBERS, most=st.integers(1, 8), size=st.integers(1, 5), strict=st.booleans(), dropped=st.booleans())
     def fetch(self, member: str, most: int, size: int, strict: bool, dropped: bool) -> None:

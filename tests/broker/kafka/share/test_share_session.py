@@ -1,9 +1,9 @@
 """Share sessions: epochs, how many there may be, and which connection ends which."""
 
-from broker.kafka.share.share_session import Place, ShareSession, ShareSessions
+from broker.kafka.share.share_session import ShareSession, ShareSessions, TopicIdPartition
 from broker.wire import codes
 
-A, B, C = (Place("0" * 32, number) for number in range(3))
+A, B, C = (TopicIdPartition("0" * 32, number) for number in range(3))
 
 
 def test_requests_are_counted() -> None:

@@ -10,9 +10,9 @@ from broker.kafka.transactions import transaction_state as steps
 from broker.kafka.transactions.transaction_state import (
     EPOCH_LIMIT,
     PREPARED,
-    Step,
     TransactionMetadata,
     TransactionState,
+    Transition,
 )
 from broker.wire import codes
 
@@ -30,7 +30,7 @@ def new_id() -> int:
     return 99
 
 
-def init(metadata: TransactionMetadata | None, expected: tuple[int, int] | None = None) -> Step:
+def init(metadata: TransactionMetadata | None, expected: tuple[int, int] | None = None) -> Transition:
     return steps.init_producer_id(metadata, "x", 100, expected, new_id, 5)
 
 
@@ -125,7 +125,7 @@ class Transactions(RuleBasedStateMachine):
         self.ids += 1
         return self.ids
 
-    def take(self, step: Step) -> None:
+    def take(self, step: Transition) -> None:
         self.now_ms += 10
         if step.metadata is not None:
             if self.metadata is not None and self.metadata.producer_id == step.metadata.producer_id:
