@@ -98,7 +98,7 @@ class Admission:
         number = next(self._numbers)
         pools = (*self._slot_pools, "ip:" + ip)
         if not self.direct:
-            pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
+            pending = PendingConnection(self, fd, number, ip, port, pools=pools, at_ns=self._poller.now_ns)
             pending.forced = self.forced
             self.advance(pending, Event.PASSED)
             return
@@ -109,7 +109,7 @@ class Admission:
             self._outcomes.admitted(number, ip, port, tokens.version, 0.0)
             self._open(fd, number, ip, port, pools)
             return
-        pending = PendingConnection(self, fd, number, ip, port, pools, self._poller.now_ns)
+        pending = PendingConnection(self, fd, number, ip, port, pools=pools, at_ns=self._poller.now_ns)
         decision = tokens.take_rest(pools, taken, pending)
         if decision is ADMITTED:
             self._outcomes.admitted(number, ip, port, tokens.version, 0.0)

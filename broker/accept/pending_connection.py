@@ -49,7 +49,7 @@ class PendingConnection:
     stopped: Permit | None = None  # one of them: the listener accepts nothing as long as this is held
 
     def __init__(
-        self, admission: Owner, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], at_ns: int
+        self, admission: Owner, fd: int, number: int, ip: str, port: int, *, pools: tuple[str, ...], at_ns: int
     ) -> None:
         self.admission = admission
         self.fd = fd

@@ -104,6 +104,7 @@ class JournalWriter:
         ip: str,
         port: int,
         listener: str,
+        *,
         reason: str,
         limit: str,
         limit_value: float,
@@ -123,7 +124,9 @@ class JournalWriter:
             )  # fmt: skip
         except KeyError:
             self._learn(ip, listener, reason, limit)
-            return self.refused(conn, ip, port, listener, reason, limit, limit_value, version, held_ms)
+            return self.refused(
+                conn, ip, port, listener, reason=reason, limit=limit, limit_value=limit_value, version=version, held_ms=held_ms,
+            )  # fmt: skip
         self._end = end + ROW
         return None
 
@@ -133,6 +136,7 @@ class JournalWriter:
         ip: str,
         port: int,
         listener: str,
+        *,
         reason: str,
         user: str | None,
         client_id: str | None,
@@ -152,7 +156,9 @@ class JournalWriter:
             )  # fmt: skip
         except KeyError:
             self._learn(ip, listener, reason, user, client_id)
-            return self.closed(conn, ip, port, listener, reason, user, client_id, bytes_moved, open_ms)
+            return self.closed(
+                conn, ip, port, listener, reason=reason, user=user, client_id=client_id, bytes_moved=bytes_moved, open_ms=open_ms,
+            )  # fmt: skip
         self._end = end + ROW
         return None
 
@@ -162,6 +168,7 @@ class JournalWriter:
         ip: str,
         port: int,
         listener: str,
+        *,
         user: str,
         client_id: str | None,
         api: str,
@@ -189,8 +196,8 @@ class JournalWriter:
         except KeyError:
             self._learn(ip, listener, STAND_IN, user, client_id, api, limit)
             return self.throttled(
-                conn, ip, port, listener, user, client_id, api, amount, throttle_ms, limit, limit_value, version, at_ms,
-                stand_in,
+                conn, ip, port, listener, user=user, client_id=client_id, api=api, amount=amount, throttle_ms=throttle_ms,
+                limit=limit, limit_value=limit_value, version=version, at_ms=at_ms, stand_in=stand_in,
             )  # fmt: skip
         self._end = end + ROW
         return None
@@ -199,6 +206,7 @@ class JournalWriter:
         self,
         user: str | None,
         client_id: str | None,
+        *,
         amount: int,
         throttle_ms: int,
         limit: str,
@@ -223,8 +231,9 @@ class JournalWriter:
         except KeyError:
             self._learn(STAND_IN, user, client_id, limit, detail)
             return self.charge(
-                user, client_id, amount, throttle_ms, limit, limit_value, version, at_ms, detail, stand_in
-            )
+                user, client_id, amount=amount, throttle_ms=throttle_ms, limit=limit, limit_value=limit_value, version=version,
+                at_ms=at_ms, detail=detail, stand_in=stand_in,
+            )  # fmt: skip
         self._end = end + ROW
         return None
 

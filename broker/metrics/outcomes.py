@@ -75,13 +75,24 @@ class Outcomes:
         self._counters.refused(self.listener, reason)
         self._top_talkers.add(ip, reason)
         self._sources.add(ip, reason)
-        self._journal.refused(number, ip, port, self.listener, reason, limit, value, version, waited_ms)
+        self._journal.refused(
+            number,
+            ip,
+            port,
+            self.listener,
+            reason=reason,
+            limit=limit,
+            limit_value=value,
+            version=version,
+            held_ms=waited_ms,
+        )
 
     def closed(
         self,
         number: int,
         ip: str,
         port: int,
+        *,
         why: str,
         user: str,
         client_id: str | None,
@@ -89,5 +100,8 @@ class Outcomes:
         open_ms: float,
     ) -> None:
         """An admitted connection has ended; its tokens are released next."""
-        self._journal.closed(number, ip, port, self.listener, why, user, client_id, bytes_moved, open_ms)
+        self._journal.closed(
+            number, ip, port, self.listener, reason=why, user=user, client_id=client_id, bytes_moved=bytes_moved,
+            open_ms=open_ms,
+        )  # fmt: skip
         self._counters.closed(self.listener)

@@ -41,8 +41,9 @@ class QuotaEvents:
         if detail is None:
             detail = self._details[key] = _detail(*key)
         self._journal.charge(
-            short_name(user) or None, client_id or None, java_round(amount * 1e6) if kind == REQUEST else int(amount),
-            decision.throttle_ms, kind, limit, self._version(), at_ms, detail, stand_in,
+            short_name(user) or None, client_id or None, amount=java_round(amount * 1e6) if kind == REQUEST else int(amount),
+            throttle_ms=decision.throttle_ms, limit=kind, limit_value=limit, version=self._version(), at_ms=at_ms, detail=detail,
+            stand_in=stand_in,
         )  # fmt: skip
 
     def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:

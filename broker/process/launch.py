@@ -188,7 +188,7 @@ class _Launch:
             child("the coordinator", 1, coordinator, watchdog),
         ]
         for broker, shard in plan.members():
-            main = partial(shard_process.run, plan, run_dir, ends, broker, shard, write_end)
+            main = partial(shard_process.run, plan, run_dir, ends, (broker, shard), write_end)
             backlogs = Backlogs([sock for _, sock in plan.client_sockets[broker, shard]], self._backlog)
             children.append(child(f"shard {shard} of broker {broker}", 2, main, backlogs=backlogs))
         epochs = Epochs(self.data_dir / "epoch")

@@ -41,6 +41,7 @@ from shards.loop.turns import Turns
 from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer
+from shards.ownership import BrokerShard
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.supervisor.binding import RunDir
 
@@ -53,14 +54,14 @@ _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for
 _RESERVED_DESCRIPTORS = 512
 
 
-def run(plan: ClusterPlan, run_dir: RunDir, ends: LogEnds, broker: int, shard: int, ready: int, epoch: int) -> int:
-    """Runs shard `shard` of broker `broker` until SIGTERM; writes one line to `ready` once it accepts connections."""
-    keep_own_sockets(plan, (broker, shard))
+def run(plan: ClusterPlan, run_dir: RunDir, ends: LogEnds, place: BrokerShard, ready: int, epoch: int) -> int:
+    """Runs the shard at `place` until SIGTERM; writes one line to `ready` once it accepts connections."""
+    keep_own_sockets(plan, place)
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
     collector.make_rare()
     sys.setswitchinterval(_SWITCH_S)
-    trio.run(ShardProcess(plan, run_dir, ends, broker, shard, epoch, descriptors).serve, ready)
+    trio.run(ShardProcess(plan, run_dir, ends, place, epoch, descriptors).serve, ready)
     return 0
 
 
@@ -72,20 +73,18 @@ class ShardProcess:
         plan: ClusterPlan,
         run_dir: RunDir,
         ends: LogEnds,
-        broker: int,
-        shard: int,
+        place: BrokerShard,
         epoch: int,
         descriptors: int,
     ) -> None:
         self.plan = plan
         self.run_dir = run_dir
         self._ends = ends
-        self.broker = broker
-        self.shard = shard
+        self.broker, self.shard = broker, shard = place
         self.hello = Hello(broker, shard, epoch, os.getpid(), "")
         context = self.context = make_context(
             plan,
-            (broker, shard),
+            place,
             epoch,
             send=self._send,
             request=self._request,

@@ -78,7 +78,7 @@ class Connection(ClientSocket):
     )
 
     def __init__(
-        self, serving: ChannelServer, fd: int, family: int, number: int, ip: str, port: int, pools: tuple[str, ...]
+        self, serving: ChannelServer, fd: int, family: int, number: int, ip: str, port: int, *, pools: tuple[str, ...]
     ) -> None:
         ClientSocket.__init__(self, serving, fd, family)
         self.id = number

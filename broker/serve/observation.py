@@ -76,10 +76,10 @@ class Observation:
             channel,
             took_ms,
             len(frame) + 4,
-            frame,
-            throttle_ms,
-            behind,
-            codes.NAMES.get(error) if error else None,
+            frame=frame,
+            throttle_ms=throttle_ms,
+            waiting=behind,
+            error=codes.NAMES.get(error) if error else None,
         )
         if throttle_ms:
             if not self._told:
@@ -105,6 +105,7 @@ class Observation:
         channel: Channel,
         took_ms: float,
         size: int,
+        *,
         frame: bytes | None = None,
         throttle_ms: int | None = None,
         waiting: int | None = None,

@@ -30,11 +30,11 @@ class Serving:
         outcomes: Outcomes,
         family: int,
         dispatcher: Dispatcher,
+        *,
         open_connections: dict[int, Connection],
         muted: Muted,
         requests: RequestMemory,
         answers: AnswerMemory,
-        *,
         max_frame_bytes: int,
         authentication: Callable[[], Authenticator] | None = None,
         tls: ssl.SSLContext | None = None,
@@ -76,7 +76,7 @@ class Serving:
 
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
-        connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools)
+        connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools=pools)
         if self.opened is not None:
             self.opened(connection)
 
@@ -96,11 +96,11 @@ class Serving:
             channel.id,
             channel.ip,
             channel.port,
-            why,
-            channel.user,
-            channel.client_id,
-            channel.bytes_moved,
-            open_ms,
+            why=why,
+            user=channel.user,
+            client_id=channel.client_id,
+            bytes_moved=channel.bytes_moved,
+            open_ms=open_ms,
         )
         self._tokens.release(channel.pools)
 

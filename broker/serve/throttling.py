@@ -178,8 +178,9 @@ class Throttling:
             return
         self._counters.throttled(kind, throttle_ms)
         self._journal.throttled(
-            channel.id, channel.ip, channel.port, channel.listener, call.user, call.client_id, apis.api_name(call.api_key),
-            int(amount), throttle_ms, kind, limit, self._image.version, charged.at_ms, charged.stand_in,
+            channel.id, channel.ip, channel.port, channel.listener, user=call.user, client_id=call.client_id,
+            api=apis.api_name(call.api_key), amount=int(amount), throttle_ms=throttle_ms, limit=kind, limit_value=limit,
+            version=self._image.version, at_ms=charged.at_ms, stand_in=charged.stand_in,
         )  # fmt: skip
 
 

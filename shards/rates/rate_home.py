@@ -38,6 +38,7 @@ class RateHome:
         shards: int,
         listeners: tuple[str, ...],
         image: ClusterImage,
+        *,
         post: Post,
         block: Callable[[str, int], None],
         journal: RecordEvent,

@@ -89,7 +89,7 @@ class Rates:
         self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
         self._local: list[tuple[Any, ...]] = []  # items of this shard for itself
         self._allowances = Allowances(self._post)
-        self._here = RateHome(me, shards, listeners, image, self._post, self._block_all, journal)
+        self._here = RateHome(me, shards, listeners, image, post=self._post, block=self._block_all, journal=journal)
         self._memory = RateMemory(me, shards, self.home, self._post, self._resume)
         self._handlers: dict[str, Callable[..., None]] = {
             "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,

@@ -88,7 +88,7 @@ def serving():
 def open_connection(echo):
     client, server = socket.socketpair()
     client.setblocking(False)
-    return client, Connection(echo, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, ())
+    return client, Connection(echo, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, pools=())
 
 
 def passes(echo):

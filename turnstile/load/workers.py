@@ -49,8 +49,13 @@ class Crew:
         context = multiprocessing.get_context("fork")
         for index in range(processes):
             ours, theirs = context.Pipe()
-            arguments = (scenario, targets, index, processes, began, theirs, [*self._pipes, ours])
-            process = context.Process(target=_work, args=arguments, daemon=True)
+            others = [*self._pipes, ours]
+            process = context.Process(
+                target=_work,
+                args=(scenario, targets, index, processes),
+                kwargs={"began": began, "pipe": theirs, "not_ours": others},
+                daemon=True,
+            )
             process.start()
             theirs.close()
             self._pipes.append(ours)
@@ -112,6 +117,7 @@ def _work(
     targets: list[list[Address]],
     process: int,
     processes: int,
+    *,
     began: float,
     pipe: Connection,
     not_ours: list[Connection],

@@ -223,9 +223,8 @@ class GroupCoordinator:
         """-> the fields of a SyncGroupResult."""
         answer: Deferred[Any] = Deferred()
         shares = [(member_id, bytes(share)) for member_id, share in assignments]
-        self.groups.sync(
-            group, member, instance, generation, (protocol[0], protocol[1]), shares, answer.resolve, self._now_ms()
-        )
+        request = SyncGroup(group, member, instance, generation, (protocol[0], protocol[1]), shares)
+        self.groups.sync(request, answer.resolve, self._now_ms())
         self._look_again()
         return answer.result() if answer.resolved else answer
 

@@ -73,7 +73,7 @@ class _DelegationTokens:
         if code := self._why_not(call, owner, renewers):
             return _created(call, code, owner, requester)
         if not self._tokens.is_enabled:
-            return _created(call, codes.DELEGATION_TOKEN_AUTH_DISABLED, owner, requester, (0, 0, 0))
+            return _created(call, codes.DELEGATION_TOKEN_AUTH_DISABLED, owner, requester, times_ms=(0, 0, 0))
         if not fits([requester, owner, *renewers]):
             return _created(call, codes.POLICY_VIOLATION, owner, requester)
         asked = [*requester], [*owner], renewers, from_timedelta(request.max_lifetime)
@@ -83,7 +83,8 @@ class _DelegationTokens:
         record, token_id = made
         token = Token.parse(record)
         times_ms = (token.issued_ms, token.expires_ms, token.max_ms)
-        return _created(call, codes.NONE, owner, requester, times_ms, token_id, self._tokens.hmac_of(token_id))
+        token_hmac = self._tokens.hmac_of(token_id)
+        return _created(call, codes.NONE, owner, requester, times_ms=times_ms, token_id=token_id, token_hmac=token_hmac)
 
     async def renew(self, request: RenewDelegationTokenRequest, call: Call[RenewDelegationTokenTypes]) -> Message:
         code, expires_ms = await self._change_one(call, "renew", request.hmac, from_timedelta(request.renew_period))
@@ -179,6 +180,7 @@ def _created(
     code: int,
     owner: Principal,
     requester: Principal,
+    *,
     times_ms: tuple[int, int, int] = (_NONE_MS, _NONE_MS, _NONE_MS),
     token_id: str = "",
     token_hmac: bytes = b"",

@@ -19,8 +19,28 @@ def kinds(folder: Path) -> list[str]:
 def test_every_column_comes_back(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 2, 1, 7)
     journal.admitted(1, "10.0.0.1", 40_000, "EXTERNAL", 3, 1.5)
-    journal.refused(2, "::1", 40_001, "EXTERNAL", "ip_cap", "max.connections.per.ip", 5, 3, 0.25)
-    journal.closed(1, "10.0.0.1", 40_000, "EXTERNAL", "client", "alice", "app", 1 << 40, 2.5)
+    journal.refused(
+        2,
+        "::1",
+        40_001,
+        "EXTERNAL",
+        reason="ip_cap",
+        limit="max.connections.per.ip",
+        limit_value=5,
+        version=3,
+        held_ms=0.25,
+    )
+    journal.closed(
+        1,
+        "10.0.0.1",
+        40_000,
+        "EXTERNAL",
+        reason="client",
+        user="alice",
+        client_id="app",
+        bytes_moved=1 << 40,
+        open_ms=2.5,
+    )
     journal.add("throttled", conn=1, user="alice", api="Produce", bytes_moved=0, throttle_ms=0, limit_value=0.0)
     journal.config(4, [["setting", "/max.connections", "9"]])
     journal.close()
@@ -47,8 +67,9 @@ def test_every_column_comes_back(tmp_path: Path) -> None:
 def test_throttled_is_add_with_the_columns_of_a_charge(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 0, 0, 1)
     journal.throttled(
-        7, "::1", 9, "EXTERNAL", "alice", None, "Fetch", 1 << 40, 1 << 31, "consumer_byte_rate", 0.5, 3, 1 << 40
-    )
+        7, "::1", 9, "EXTERNAL", user="alice", client_id=None, api="Fetch", amount=1 << 40, throttle_ms=1 << 31,
+        limit="consumer_byte_rate", limit_value=0.5, version=3, at_ms=1 << 40,
+    )  # fmt: skip
     journal.add(
         "throttled", conn=7, ip="::1", port=9, listener="EXTERNAL", user="alice", api="Fetch", bytes_moved=1 << 40,
         throttle_ms=1 << 31, limit="consumer_byte_rate", limit_value=0.5, version=3, at_ns=(1 << 40) * 1_000_000,
@@ -95,7 +116,9 @@ def test_more_events_in_a_pass_than_the_buffer_holds(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 0, 0, 1)
     count = writer.BUFFER_ROWS * 2 + 5
     for number in range(count):
-        journal.closed(number + 1, f"ip{number}", 1, "L", "client", None, None, 0, 0.0)
+        journal.closed(
+            number + 1, f"ip{number}", 1, "L", reason="client", user=None, client_id=None, bytes_moved=0, open_ms=0.0
+        )
     journal.close()
     table = reader.read_table(tmp_path)
     assert table.column("ip").to_pylist() == [f"ip{number}" for number in range(count)]
@@ -105,7 +128,9 @@ def test_more_strings_than_a_segment_has_ids(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(writer, "MAX_IDS", 20)
     journal = JournalWriter(tmp_path, 0, 0, 1)
     for number in range(100):
-        journal.refused(number + 1, f"ip{number}", 1, "L", f"r{number}", f"limit{number}", 1.0, 1)
+        journal.refused(
+            number + 1, f"ip{number}", 1, "L", reason=f"r{number}", limit=f"limit{number}", limit_value=1.0, version=1
+        )
     journal.close()
     seen = [(event["seq"], event["ip"], event["reason"], event["limit"]) for event in reader.events(tmp_path)]
     assert seen == [(number, f"ip{number}", f"r{number}", f"limit{number}") for number in range(100)]

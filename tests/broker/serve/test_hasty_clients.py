@@ -97,7 +97,7 @@ class Client:
         self.sock.setblocking(False)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context and context.wrap_bio(self.incoming, self.outgoing)
-        self.connection = Connection(server, far.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, ())
+        self.connection = Connection(server, far.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, pools=())
         server.served[self.connection] = []
         self.sent, self.unsent, self.answers = [], bytearray(), bytearray()
 

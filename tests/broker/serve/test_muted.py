@@ -104,7 +104,7 @@ async def test_a_muted_connection_has_its_answer_reads_nothing_and_costs_no_task
     serving = Serving(nursery)
     client, server = socket.socketpair()
     server.setblocking(False)
-    connection = Connection(serving, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, ())
+    connection = Connection(serving, server.detach(), socket.AF_UNIX, 1, "127.0.0.1", 1, pools=())
     client.sendall(2 * (len(frame).to_bytes(4, "big") + frame))
     connection.ready(EPOLLIN)
     await trio.testing.wait_all_tasks_blocked()

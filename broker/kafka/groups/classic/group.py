@@ -9,7 +9,7 @@ assignment); ClassicGroup and GroupMetadataManager of Kafka 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from broker.kafka.groups.classic.members import (
@@ -20,6 +20,7 @@ from broker.kafka.groups.classic.members import (
     Reply,
     SyncGroupResult,
 )
+from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.classic.rebalance import GroupState, Rebalance
 from broker.wire import codes
 
@@ -41,20 +42,13 @@ class ClassicGroup(Rebalance):
         if answer is not None:
             self.outbox.append((reply, answer))
 
-    def sync(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        protocol: tuple[str | None, str | None],
-        assignments: Iterable[tuple[str, bytes]],
-        reply: Reply,
-        now_ms: int,
-    ) -> None:
-        """Answers with the member's assignment, once the leader has given one. `protocol`: (type, name) or Nones."""
-        code = self._known(member_id, instance_id, generation)
-        wrong_type = protocol[0] is not None and protocol[0] != self.protocol_type
-        if not code and (wrong_type or (protocol[1] is not None and protocol[1] != self.protocol)):
+    def sync(self, request: SyncGroup, reply: Reply, now_ms: int) -> None:
+        """Answers with the member's assignment, once the leader has given one."""
+        member_id = request.member
+        code = self._known(member_id, request.instance, request.generation)
+        protocol_type, protocol = request.protocol
+        wrong_type = protocol_type is not None and protocol_type != self.protocol_type
+        if not code and (wrong_type or (protocol is not None and protocol != self.protocol)):
             code = codes.INCONSISTENT_GROUP_PROTOCOL
         if not code and self.state is GroupState.PREPARING:
             code = codes.REBALANCE_IN_PROGRESS
@@ -71,7 +65,7 @@ class ClassicGroup(Rebalance):
         self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
         member.await_sync(reply)
         if member_id == self.membership.leader:
-            self._assign(dict(assignments), now_ms)
+            self._assign(dict(request.assignments), now_ms)
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
         code = self._known(member_id, instance_id, generation)

@@ -11,12 +11,13 @@ one_look_per_group_and_tick  `tick` looks at each group once, however many of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
+from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.deadlines import Deadlines
 from broker.wire import codes
 
@@ -82,24 +83,14 @@ class GroupTable:
             failed = JoinGroupResult(codes.UNKNOWN_SERVER_ERROR, request.member_id)
             self._serve(group, lambda: group.join(request, reply, limits, now_ms), None, (reply, failed))
 
-    def sync(
-        self,
-        group_id: str,
-        member_id: str,
-        instance_id: str | None,
-        generation: int,
-        protocol: tuple[str | None, str | None],
-        assignments: Iterable[tuple[str, bytes]],
-        reply: Reply,
-        now_ms: int,
-    ) -> None:
-        group = self._groups.get(group_id)
+    def sync(self, request: SyncGroup, reply: Reply, now_ms: int) -> None:
+        group = self._groups.get(request.group)
         if group is None:
-            reply(SyncGroupResult(codes.UNKNOWN_MEMBER_ID if group_id else codes.INVALID_GROUP_ID))
+            reply(SyncGroupResult(codes.UNKNOWN_MEMBER_ID if request.group else codes.INVALID_GROUP_ID))
             return
         self._serve(
             group,
-            lambda: group.sync(member_id, instance_id, generation, protocol, assignments, reply, now_ms),
+            lambda: group.sync(request, reply, now_ms),
             None,
             (reply, SyncGroupResult(codes.UNKNOWN_SERVER_ERROR)),
         )

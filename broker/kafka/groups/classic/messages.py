@@ -16,7 +16,8 @@ class JoinGroup(NamedTuple):
 
 
 class SyncGroup(NamedTuple):
-    """The fields of a SyncGroupResult. `protocol`: (type, name); `assignments`: (member id, bytes) each, from the leader."""
+    """The fields of a SyncGroupResult. `protocol`: (type, name), each None where the version has none; `assignments`:
+    (member id, bytes) each, from the leader."""
 
     group: str
     member: str

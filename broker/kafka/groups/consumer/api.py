@@ -60,7 +60,7 @@ class _ConsumerGroups:
         self._groups = groups
         self._image = image
         self._descriptions = GroupDescriptions(
-            "consumer", DescribeConsumerGroup, cluster, groups, image, turns, _member
+            "consumer", DescribeConsumerGroup, cluster, groups, image=image, turns=turns, member=_member
         )
 
     def _is_on(self) -> bool:

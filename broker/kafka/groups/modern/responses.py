@@ -40,6 +40,7 @@ class GroupDescriptions:
         question: Callable[[str], GroupMessage],
         cluster: ClusterMetadata,
         groups: GroupRouter,
+        *,
         image: ClusterImage,
         turns: Turns,
         member: MadeMember,

@@ -54,7 +54,9 @@ class _ShareGroups:
         self._cluster = cluster
         self._groups = groups
         self._image = image
-        self._descriptions = GroupDescriptions("share", DescribeShareGroup, cluster, groups, image, turns, _member)
+        self._descriptions = GroupDescriptions(
+            "share", DescribeShareGroup, cluster, groups, image=image, turns=turns, member=_member
+        )
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 

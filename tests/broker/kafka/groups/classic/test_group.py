@@ -18,6 +18,7 @@ import pytest
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, SyncGroupResult
+from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.classic.rebalance import GroupState
 from broker.wire import codes
 
@@ -53,16 +54,15 @@ class Table:
         self, joined: JoinGroupResult, assignments: dict[str, bytes] | None = None, **fields: Any
     ) -> list[SyncGroupResult]:
         answers: list[SyncGroupResult] = []
-        self.groups.sync(
+        message = SyncGroup(
             fields.get("group", "g"),
             joined.member_id,
             fields.get("instance_id"),
             fields.get("generation", joined.generation),
             fields.get("protocol", (None, None)),
-            (assignments or {}).items(),
-            answers.append,
-            self.now_ms,
+            [*(assignments or {}).items()],
         )
+        self.groups.sync(message, answers.append, self.now_ms)
         self.check()
         return answers
 
@@ -537,7 +537,9 @@ def test_a_mistake_in_a_group_ends_that_group_alone(table: Table, monkeypatch: p
         reply: list[Any] = []
         calls: dict[str, Any] = {
             "join": lambda: table.groups.join("g", request(first.member_id), reply.append, 0),
-            "sync": lambda: table.groups.sync("g", first.member_id, None, 2, (None, None), [], reply.append, 0),
+            "sync": lambda: table.groups.sync(
+                SyncGroup("g", first.member_id, None, 2, (None, None), []), reply.append, 0
+            ),
             "heartbeat": lambda: reply.append(table.groups.heartbeat("g", first.member_id, None, 2, 0)),
             "leave": lambda: reply.extend(table.groups.leave("g", [(first.member_id, None)], 0)),
             "may_commit": lambda: reply.append(table.groups.may_commit("g", first.member_id, None, 2, 0)),
@@ -641,10 +643,11 @@ class Simulation:
         if joined.leader == joined.member_id:
             assignments = {m: f"{joined.generation}:{m}".encode() for m, _, _ in joined.members}
         reply = self.once(actor.syncs)
-        self.table.groups.sync(
-            "g", joined.member_id, actor.instance_id, joined.generation, ("consumer", joined.protocol),
-            assignments.items(), reply, self.table.now_ms,
-        )  # fmt: skip
+        protocol = ("consumer", joined.protocol)
+        message = SyncGroup(
+            "g", joined.member_id, actor.instance_id, joined.generation, protocol, [*assignments.items()]
+        )
+        self.table.groups.sync(message, reply, self.table.now_ms)
         self.table.check()
 
     def beat(self, actor: Actor) -> None:
