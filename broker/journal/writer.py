@@ -1,16 +1,6 @@
-"""Events of one process -> the rows of its spool segments. On the accept path: one clock, no I/O until flush(), no pyarrow.
+"""Events of one process -> the rows of its journal. On the accept path: one clock, no I/O until flush(), no pyarrow.
 
-An event is packed into one 64-byte row of a preallocated buffer; flush() writes the buffer with one os.write, once
-per pass of the owner's loop. Call it before the mesh writes what the same pass queued: a token must not be seen free
-elsewhere before its `closed` event is on its way to disk.
-
-Invariants
-  dropped_events_leave_a_gap  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
-  ids_are_defined_before_use  a row in the file only uses ids that an earlier row of the same file defines
-  failing_disks_never_raise  a failing disk never raises into the caller: events are dropped and counted until a write
-      succeeds again (live_segment.py); so are those of a segment that somebody removed. broker.runtime.journal_loss.py
-      tells it
-  journal_memory_is_bounded  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
+An event is packed into one 64-byte row of the buffer (buffer.py), which flush() writes.
 """
 
 import json
@@ -21,15 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from broker.journal import spool
-from broker.journal.live_segment import LiveSegment
+from broker.journal.buffer import ROW, JournalBuffer
 from broker.journal.schema import CODE_OF_KIND, COORDINATOR, STAND_IN
 
-ROW = spool.ROW
-BUFFER_ROWS = 4096
-MAX_IDS = 65_535
-MAX_TEXT_BYTES = 1024
-MAX_DETAIL_BYTES = 16 << 20
-DEFAULT_SPOOL_BYTES = 1 << 30
 LIMIT_KINDS = ("static", "setting", "quota")
 SECRET_WORDS = ("password", "secret", "sasl.jaas.config", ".key")
 MASK = "[hidden]"
@@ -58,26 +42,8 @@ _F_THROTTLED = spool.FLAG_BYTES | spool.FLAG_THROTTLE | spool.FLAG_LIMIT_VALUE
 _MAX_THROTTLE_MS = 0x7FFFFFFF
 
 
-class JournalWriter:
-    """The journal of one (broker, shard, epoch). Not thread-safe: it belongs to the loop that owns it.
-
-    `folder` is the journal folder; its spool/ is made if missing. `spool_bytes` bounds what waits to become parts: above
-    it events are dropped and counted.
-    """
-
-    def __init__(
-        self, folder: Path, broker: int, shard: int, epoch: int, *, spool_bytes: int = DEFAULT_SPOOL_BYTES
-    ) -> None:
-        self.folder = Path(folder)
-        self.dropped = 0
-        """Events that are in no file: the disk did not take them, or took them into a file that is gone."""
-        self._place = (broker, shard, epoch)
-        self._segment = LiveSegment(self.folder, self._place, spool_bytes)
-        self._allocate(BUFFER_ROWS * ROW)
-        self._end = 0
-        self._definition_rows = 0  # among the rows in the buffer
-        self._ids: dict[str | None, int] = {None: 0}
-        self._seq = 0  # of the first event in the buffer
+class JournalWriter(JournalBuffer):
+    """The journal of one (broker, shard, epoch), a method for each kind of event."""
 
     # The hot events. A KeyError means a string without an id yet: define it and do it again.
 
@@ -315,34 +281,6 @@ class JournalWriter:
         """The coordinator: that process died; its connections count as closed from its last event on."""
         self.add("shard_lost", detail={"broker": broker, "shard": shard, "epoch": epoch})
 
-    def flush(self, now_ns: int | None = None) -> None:
-        """Write what this pass added, with one os.write; finish the segment when it is old or long. Never raises OSError."""
-        segment = self._segment
-        if not self._end and not segment.is_open:
-            return
-        now = _clock() if now_ns is None else now_ns
-        if self._end:
-            if not (segment.is_open or segment.open(self._seq, now)):
-                self._drop()
-                return
-            if not segment.append(self._image[: self._end]):
-                self._drop()
-                self._roll()
-                return
-            segment.events += self._take_buffered()
-        if segment.is_open and (segment.is_due(now) or len(self._ids) > MAX_IDS // 2):
-            self._roll()
-
-    tick = flush
-    """Call it a few times a second also when nothing happens, so that a quiet segment becomes a part within a second.
-    """
-
-    def close(self) -> None:
-        """Flush and finish the segment. The journal can be written to again; it then starts a new segment."""
-        self.flush()
-        if self._segment.is_open:
-            self._roll()
-
     def start(self, shards: int) -> None:
         """The first event of a shard of `shards`: on disk before any other process hears of it."""
         broker, shard, epoch = self._place
@@ -354,71 +292,6 @@ class JournalWriter:
         self.add("ended")
         self.close()
 
-    # Off the hot path.
-
-    def _learn(self, *strings: str | None) -> None:
-        """Give ids to those strings that have none, rolling the segment first when the ids are used up."""
-        if len(self._ids) + len(strings) > MAX_IDS:
-            self.flush()
-            if self._segment.is_open:
-                self._roll()
-            else:
-                self._ids = {None: 0}
-        for string in strings:
-            if string not in self._ids:
-                self._define(string or "")
-        if self._end >= self._capacity:
-            self.flush()
-
-    def _define(self, string: str) -> None:
-        data = _encode(string)
-        size = ROW + len(data)  # at most: the first INLINE bytes need no row of their own
-        if size > self._capacity - self._end:
-            self.flush()
-        if size > self._capacity:
-            self._allocate(size + BUFFER_ROWS * ROW)
-        rows = spool.define(len(self._ids), data)
-        self._buffer[self._end : self._end + len(rows)] = rows
-        self._end += len(rows)
-        self._definition_rows += len(rows) // ROW
-        self._ids[string] = len(self._ids)
-
-    def _allocate(self, size: int) -> None:
-        """Take a buffer of that many bytes: the usual one, or a larger one for a single long detail."""
-        self._buffer = bytearray(size + -size % ROW)
-        self._image = memoryview(self._buffer)
-        self._capacity = len(self._buffer)
-
-    @property
-    def fault(self) -> str:
-        """Why events were dropped the last time; "" if none ever was."""
-        return self._segment.fault
-
-    @property
-    def written(self) -> int:
-        """Events on their way to converters: all since this was opened but those dropped, and those of this pass."""
-        return self._seq - self.dropped
-
-    def _take_buffered(self) -> int:
-        """Empty the buffer; returns how many events it held, which are numbered by this."""
-        events = self._end // ROW - self._definition_rows
-        self._seq += events
-        self._end = self._definition_rows = 0
-        if self._capacity > BUFFER_ROWS * ROW:
-            self._allocate(BUFFER_ROWS * ROW)
-        return events
-
-    def _roll(self) -> None:
-        """Finish the segment; the next event starts another one with an empty dictionary."""
-        self.dropped += self._segment.finish()
-        self._ids = {None: 0}
-
-    def _drop(self) -> None:
-        """Give up the buffered events: their numbers stay missing (dropped_events_leave_a_gap), and so do the ids they
-        defined (ids_are_defined_before_use)."""
-        self.dropped += self._take_buffered()
-        self._ids = {None: 0}
-
 
 def _to_json(detail: Mapping[str, Any]) -> str:
     return "".join(_parts_of_json(detail, 0))
@@ -427,13 +300,3 @@ def _to_json(detail: Mapping[str, Any]) -> str:
 def open_coordinator(folder: Path, epoch: int) -> JournalWriter:
     """The journal of the coordinator."""
     return JournalWriter(folder, COORDINATOR, COORDINATOR, epoch)
-
-
-def _encode(string: str) -> bytes:
-    """UTF-8, bounded: names are cut, a detail too long to keep is replaced, never cut into broken JSON."""
-    data = string.encode("utf-8", "replace")
-    if len(data) <= MAX_TEXT_BYTES:
-        return data
-    if data[:1] == b"{":
-        return data if len(data) <= MAX_DETAIL_BYTES else b'{"too_long":true}'
-    return data[:MAX_TEXT_BYTES].decode("utf-8", "ignore").encode()

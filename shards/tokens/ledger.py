@@ -1,17 +1,10 @@
-"""The pools at home on this shard: the cap, and what each shard was granted.
+"""The pools at home on this shard: what their holders and the configuration say, and what follows.
 
 Messages in, messages out (`post`, also to this shard: the home is a holder, too); no sockets, no clock.
 
-no_grant_beyond_cap  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens out rise only while they
-    are below the cap, but for reports of use that was not limited; after a cut they only fall.
-granted_is_held_or_on_the_way  granted[s] = held[s] + tokens on the way to or from s.
 no_free_token_while_one_waits  While a connection waits, no token is free (or none may be granted yet, see
     no_grant_before_reports).
 refused_only_by_proof  A connection is refused only when it is proven that all of the cap is in use: refusals.py.
-no_grant_before_reports  Nothing of a capped pool is granted before every older peer has reported what it uses, or is dead
-    (`blocked`): it may use tokens that this home's predecessor granted. A cap that appears needs no such wait: its version
-    is not done before every live peer has reported (tokens.py, done_when_all_peers_confirm), so until then the pool had no
-    cap.
 lost_links_free_nothing  Tokens of a shard whose links broke stay out until the shard has reported again, or is dead.
 excess_is_revoked  When more tokens are out than the cap allows, every holder is asked for the tokens that no open
     connection uses: cached ones, and those of connections still in flight. `revoking` are the pools for which not all have
@@ -20,30 +13,25 @@ excess_is_revoked  When more tokens are out than the cap allows, every holder is
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
 
 from shards.limits.caps import CapRule
-from shards.tokens.grants import Grants
+from shards.tokens.home_grants import Granted, HomeGrants
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
-from shards.tokens.pool import NO_LIMIT, PoolTable
+from shards.tokens.pool import PoolTable
 from shards.tokens.refusals import Refusals
 from shards.tokens.terms import PoolMode
 
-Granted = Callable[[str, int, int, bool], None]
-"""on_grant(pool, shard, tokens, whether that shard reported them: it has them already)."""
 Returned = Callable[[str, int, int, bool], None]
 """on_reclaim(pool, shard, tokens, whether they were asked for)."""
 Lost = Callable[[int, Mapping[str, int]], None]
 """on_loss(shard that died, what it had of each pool)."""
 
 
-class Ledger:
+class Ledger(HomeGrants):
     """The pools at home on one shard. `in_flight()`: whether connections of this shard may hold tokens and wait.
 
-    `blocked` are capped pools of which nothing is granted, because an older peer has not reported yet
-    (no_grant_before_reports). `revoking` are pools whose holders have not all answered since more was out than the cap
-    allows (excess_is_revoked).
+    `revoking` are pools whose holders have not all answered since more was out than the cap allows (excess_is_revoked).
     """
 
     def __init__(
@@ -59,41 +47,15 @@ class Ledger:
         on_reclaim: Returned | None = None,
         on_loss: Lost | None = None,
     ) -> None:
-        self._me: Final = me
-        self._shards: Final = shards
-        self._table = table
-        self._peers = peers
-        self.blocked: dict[str, None] = {}
+        super().__init__(me, shards, table, peers, on_grant)
         self.revoking: dict[str, None] = {}
         self._in_flight = in_flight
-        self._on_grant = on_grant
         self._on_reclaim = on_reclaim
         self._on_loss = on_loss
         self.reclaims = 0
-        self.grants = Grants((shard for shard in range(shards) if shard != me), table.pools)
-        self._contended: dict[str, Contention] = {}
         self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of, version)
         self._arrivals = 0
         self._probed: list[str] = []  # pools of which a probe was answered in this pass
-
-    def pool_of(self, key: str) -> HomePool:
-        """A pool that is at home here, known from now on."""
-        known: Any = self._table.pools.get(key)
-        if known is not None:
-            pool: HomePool = known  # a cast() would be called for every token
-            if self._table.changing is not None:
-                self._table.changing(pool)
-        else:
-            pool = HomePool(key, self._table.rule_of(key))
-            if pool.terms.rule.cap is not None and self._peers.unheard:
-                self.blocked[key] = None
-            self._limit(pool)
-            self._table.add(pool)
-        return pool
-
-    def _as_it_is(self, key: str) -> HomePool:
-        """A known pool, though a change may not have come to it: what it was granted is put right before its rule is enforced."""
-        return cast(HomePool, self._table.pools[key])
 
     # From holders
 
@@ -335,35 +297,6 @@ class Ledger:
                 self.refusals.confirmed(pool, contention)
                 self._settle(pool)
 
-    # Numbers
-
-    def _grant(self, peer: int, pool: HomePool, n: int, last: int) -> None:
-        key = pool.key
-        if peer == self._me:
-            self._table.occupy(pool, n)  # kept for its connections until it reads the grant
-        else:
-            self.grants.add(peer, pool, n)
-            self._limit(pool)
-        self._peers.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
-        if self._on_grant is not None:
-            self._on_grant(key, peer, n, False)
-
-    def _spare(self, pool: HomePool, peer: int, waiting: int, welcome: int) -> int:
-        """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and
-        up to `welcome` later; only while the pool is under half used and has more tokens than there are shards, and
-        no more than leaves the same for each shard."""
-        if peer == self._me or not pool.may_cache(self._shards) or pool.terms.rule.cap is None:
-            return 0
-        fair = (pool.terms.rule.cap // 2 - pool.out - waiting) // self._shards
-        return max(0, min(fair, welcome) if self.grants.holds(peer, pool) else fair)
-
-    def _limit(self, pool: HomePool) -> None:
-        cap = pool.terms.rule.cap
-        if cap is None:
-            pool.limit = NO_LIMIT
-        else:
-            pool.limit = 0 if pool.key in self.blocked else cap - pool.granted
-
     # For people and tests
 
     def excess(self, key: str) -> int | None:
@@ -372,20 +305,6 @@ class Ledger:
         if pool.terms.rule.cap is None:
             return 0
         return None if key in self.revoking else max(0, pool.out - pool.terms.rule.cap)
-
-    def granted(self, key: str) -> dict[int, int]:
-        """Tokens of a pool out to each other shard."""
-        return self.grants.of(key)
-
-    @property
-    def contended(self) -> frozenset[str]:
-        """The pools here that connections wait for, or whose holders were asked and have not all answered."""
-        return frozenset(self._contended)
-
-    def waiting(self, key: str) -> int:
-        """Connections of all shards that wait for a token of a pool here."""
-        contention = self._contended.get(key)
-        return sum(borrow.count for borrow in contention.borrows) if contention is not None else 0
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""

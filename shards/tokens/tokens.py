@@ -1,13 +1,9 @@
 """Tokens for new connections: what the accept path asks, and what travels between shards to answer it (docs/internals/tokens.md).
 
-It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py). Everything is a plain call; only
-`flush` sends, tells waiters and calls back, so no call is entered while another is half done.
+It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py); what connections take and give back is in
+connection_tokens.py. Everything is a plain call; only `flush` sends, tells waiters and calls back, so no call is entered while
+another is half done.
 
-a_token_of_each_pool  A connection holds a token of each of its pools, taken in the order given, and gives back exactly
-    those.
-decided_here_only_when_certain  Decided at once, on this shard: a token that is cached, free at home, or of a pool without a
-    cap; a refusal by a cap of 0, or of a pool at home here of which no other shard has a token. Every other decision takes
-    an answer of another shard (refusals.py says why).
 done_when_all_peers_confirm  A version is done here when every peer that is not dead has applied it, and has confirmed
     (`synced`) that it heard of its use from all others. What a home has to revoke for a version it asks for before it
     confirms, on the same link; so when all shards are done, tokens beyond a cap are held by open connections only, and none
@@ -29,9 +25,11 @@ from shards.limits.caps import CapRule
 from shards.tokens.attempts import Attempt
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.changes import PIECE, Changes
+from shards.tokens.connection_tokens import ConnectionTokens
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
+from shards.tokens.home_grants import Granted
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Granted, Ledger, Lost, Returned
+from shards.tokens.ledger import Ledger, Lost, Returned
 from shards.tokens.peers import Peers, TokenMessage
 from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
 from shards.tokens.waiting import Waiting
@@ -39,15 +37,14 @@ from shards.tokens.waiting import Waiting
 __all__ = ["ADMITTED", "Admitted", "Refused", "TokenTotals", "TokenWaiter", "Tokens", "TokensSnapshot"]
 
 
-class Tokens:
+class Tokens(ConnectionTokens):
     """The tokens of one shard, `me` of `shards`, in its incarnation `epoch` (rising with every start of any shard).
 
     `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_lost`. On both sides
     `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
     `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it must
     not call back.
-    Counted since the start: `decided_home`, `decided_cached`, `decided_rpc` (connections decided without asking, from
-    tokens granted earlier, by asking), `borrows`, `reclaims` (of pools at home here), `refused`.
+    Counted since the start, beside what connection_tokens.py counts: `borrows`, `reclaims` (of pools at home here).
     """
 
     def __init__(
@@ -71,18 +68,16 @@ class Tokens:
         self.me: Final = me
         self.shards: Final = shards
         self.version = version
-        self.decided_home = self.decided_cached = self.decided_rpc = 0
-        self.refused = 0
         self._send = send
         self._turn_s = ttl_s / 2  # between one and two turns of the wheel after its last use, a token goes home
         self._deadline_s = deadline_s
-        self._table = PoolTable(rule_of)
+        table = PoolTable(rule_of)
         self._peers = Peers(me, shards, epoch)
-        self._cache = Cache(shards, self._table, self._peers)
-        self._ledger = Ledger(
+        cache = Cache(shards, table, self._peers)
+        ledger = Ledger(
             me,
             shards,
-            self._table,
+            table,
             self._peers,
             in_flight=lambda: self._waiting.in_flight(),
             version=version,
@@ -90,17 +85,18 @@ class Tokens:
             on_reclaim=on_reclaim,
             on_loss=on_loss,
         )
-        self._waiting = Waiting(
+        waiting = Waiting(
             me,
             shards,
-            self._table,
+            table,
             self._peers,
-            self._cache,
-            self._ledger,
+            cache,
+            ledger,
             lump=lump,
             version=version,
             on_wait=on_wait,
         )
+        super().__init__(table, cache, ledger, waiting)
         self._changes = Changes(
             version, self._table, self._cache, self._ledger, self._waiting, self._peers, piece=piece, over=self._over
         )
@@ -140,117 +136,9 @@ class Tokens:
         """How often pools at home here ran dry and had their cached tokens called in."""
         return self._ledger.reclaims
 
-    # Connections
-
-    def take_at_hand(self, pools: tuple[str, ...]) -> int:
-        """A token of each pool, in this order, up to the first that has none at hand. Returns how many were taken: all, and
-        the connection is admitted, or fewer, and take_rest() follows at once."""
-        table = self._table
-        known = table.pools
-        taken = len(pools)
-        away = 0
-        for key in pools:
-            try:
-                pool = known[key]
-            except KeyError:  # rare; to look first, by get(), would cost each decision 5 %
-                taken = pools.index(key)
-                break
-            in_use = pool.in_use
-            if in_use >= pool.limit:
-                taken = pools.index(key)
-                break
-            pool.in_use = in_use = in_use + 1
-            if in_use > pool.peak:
-                pool.peak = in_use  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
-            away += pool.terms.away
-        else:
-            if away:
-                self.decided_cached += 1
-            else:
-                self.decided_home += 1
-        table.in_use += taken
-        if away:
-            table.away_in_use += away
-        return taken
-
-    def take(self, pools: tuple[str, ...], waiter: TokenWaiter, *, at_once: bool = False) -> Admitted | Refused | None:
-        """A token of each pool, in this order. None: it takes another shard; `waiter.decided` follows, from flush().
-        `at_once`: a full pool refuses it, also under a rule that lets others wait."""
-        taken = self.take_at_hand(pools)
-        return ADMITTED if taken == len(pools) else self.take_rest(pools, taken, waiter, at_once)
-
-    def take_rest(
-        self, pools: tuple[str, ...], taken: int, waiter: TokenWaiter, at_once: bool = False
-    ) -> Admitted | Refused | None:
-        """A connection that has just taken a token of each of pools[:taken], and has not waited since, takes the others. As
-        take(); admitted it holds a token of each of its pools, refused it holds none."""
-        index, refused = self._waiting.climb(pools, taken)
-        if refused is not None:
-            self._waiting.give_back(pools[:index])
-            self.refused += 1
-        elif index < len(pools):
-            self._waiting.wait(pools, index, waiter, at_once)
-            return None
-        self.decided_home += 1
-        return refused or ADMITTED
-
-    def release(self, pools: tuple[str, ...]) -> None:
-        """Gives back what an admitted connection took: the same pools."""
-        known = self._table.pools
-        away = 0
-        tight = False
-        for key in pools:
-            pool = known[key]
-            pool.in_use -= 1
-            terms = pool.terms
-            away += terms.away
-            if terms.tight:
-                tight = True
-        table = self._table
-        table.in_use -= len(pools)
-        if away:
-            table.away_in_use -= away
-        if tight:
-            for key in pools:
-                self._waiting.settle(known[key])
-
-    def suspend(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
-        """The connection that just took a token of each of `pools` waits for something other than tokens before it is
-        open: for the rate of its address. A change may revoke its tokens meanwhile; resume() or cancel() follows.
-
-        Without this, a change would count it as open, and be done before it is (done_when_all_peers_confirm).
-        """
-        self._waiting.suspend(pools, waiter)
-
-    def resume(self, more: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
-        """A suspended connection goes on and takes a token of each of `more`, too, and first of its earlier pools again
-        if a change revoked them. As take(); admitted it holds a token of each of its pools, refused it holds none."""
-        pools, held = self._waiting.resume(waiter)
-        return self.take_rest(pools + more, len(pools) if held else 0, waiter)
-
-    def force(self, key: str) -> None:
-        """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
-        used beyond the cap is known at the home by the end of the pass."""
-        pool = self._waiting.pool(key)
-        beyond = pool.in_use >= pool.limit
-        self._table.occupy(pool)
-        if not beyond:
-            return
-        if isinstance(pool, HomePool):
-            self._ledger.exceeded(pool)
-        elif isinstance(pool, HolderPool):
-            self._cache.exceed(pool)
-
     def excess(self, key: str) -> int | None:
         """Of a pool at home here: see Ledger.excess."""
         return self._ledger.excess(key)
-
-    def cancel(self, waiter: TokenWaiter) -> None:
-        """The connection went away while it waited or was suspended: it is not decided any more, and gives back what it
-        holds. Nothing happens if it does neither."""
-        admitted = self._waiting.cancel(waiter)
-        if admitted is not None:
-            self.release(admitted.pools)
 
     # Configuration, peers, time
 

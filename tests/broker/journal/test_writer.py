@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.journal import live_segment, reader, spool, writer
+from broker.journal import buffer, live_segment, reader, spool
 from broker.journal.writer import JournalWriter
 
 
@@ -114,7 +114,7 @@ def test_seq_is_gapless_over_segments(tmp_path: Path) -> None:
 
 def test_more_events_in_a_pass_than_the_buffer_holds(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 0, 0, 1)
-    count = writer.BUFFER_ROWS * 2 + 5
+    count = buffer.BUFFER_ROWS * 2 + 5
     for number in range(count):
         journal.closed(
             number + 1, f"ip{number}", 1, "L", reason="client", user=None, client_id=None, bytes_moved=0, open_ms=0.0
@@ -125,7 +125,7 @@ def test_more_events_in_a_pass_than_the_buffer_holds(tmp_path: Path) -> None:
 
 
 def test_more_strings_than_a_segment_has_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "MAX_IDS", 20)
+    monkeypatch.setattr(buffer, "MAX_IDS", 20)
     journal = JournalWriter(tmp_path, 0, 0, 1)
     for number in range(100):
         journal.refused(
@@ -163,7 +163,7 @@ def test_names_are_cut_to_a_bound(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 0, 0, 1)
     journal.add("throttled", client_id="é" * 40_000)
     journal.close()
-    assert next(reader.events(tmp_path))["client_id"] == "é" * (writer.MAX_TEXT_BYTES // 2)
+    assert next(reader.events(tmp_path))["client_id"] == "é" * (buffer.MAX_TEXT_BYTES // 2)
 
 
 def test_a_full_disk_drops_events_counts_them_and_shows_the_gap(
