@@ -11,8 +11,6 @@ responses_in_request_order  Responses are written in the order in which their re
 one_request_at_a_time  While a request is served, an answer is unsent or the channel is muted, no further request is taken
     up.
 closed_before_tokens_are_released  `closed` is reported exactly once, before the connection's tokens are released.
-frames_take_what_arrived  A frame never takes more memory than has arrived of it, plus one read; longer than the limit, it
-    closes the connection. While unfinished requests take too much, no more is read of a long one (request_memory.py).
 last_answers_are_read  A connection that ends after an answer is closed when its client has closed it, or a moment later: a
     reset, which unread bytes would cause, must not overtake the answer.
 ended_connections_cancel  A connection that ends cancels the answers it waits for.
@@ -27,35 +25,27 @@ clients_get_slices  However much a client sends or takes, its connection does so
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import partial
 
 from broker.serve.channel import ChannelServer
 from broker.serve.client_socket import NOTHING, READ_SIZE, ClientSocket, scratch
-from broker.serve.request_memory import SMALL_BYTES
+from broker.serve.framed_socket import FramedSocket
 from broker.wire import wire
 from broker.wire.answer_parts import Encoded
 from shards.errors import ClientFault
 from shards.loop.deferred import Deferred
 from shards.loop.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
 
-# Before authentication: Kafka's sasl.server.max.receive.size.
-MAX_UNKNOWN_BYTES = 512 << 10
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000
 
-_length_at = struct.Struct(">i").unpack_from  # takes a third of the time of int.from_bytes and a slice
 
-
-class Connection(ClientSocket):
+class Connection(FramedSocket):
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
         "_when_closed",
-        "authentication",
-        "buffers",
-        "busy",
         "client_id",
         "closed",
         "gone",
@@ -69,12 +59,10 @@ class Connection(ClientSocket):
         "parting",
         "pools",
         "port",
-        "received",
         "software",
         "throttle",
         "under_way",
         "user",
-        "waits_for_memory",
     )
 
     def __init__(
@@ -99,7 +87,7 @@ class Connection(ClientSocket):
         self.muted = False
         self.closed = False
         self.hung_up = False  # the end of the stream has arrived; it may stand behind data that is not read yet
-        self.buffers = False  # a request that is counted in serving.requests
+        self.buffers = False
         self.waits_for_memory = False
         self.gone = False  # and nothing is to be answered any more
         self._when_closed: Callable[[], None] | None = None
@@ -233,75 +221,11 @@ class Connection(ClientSocket):
         if under_way is not None:
             under_way[1].cancel()
 
-    # Frames
-
-    def _take(self, size: int) -> None:
-        """Serves the frames in the first `size` bytes of the shared buffer, together with what was left before."""
-        received = self.received
-        if received is None:
-            if 4 <= size <= self.serving.max_frame_bytes + 4 and _length_at(scratch)[0] == size - 4:
-                self._serve(bytes(scratch[4:size]))
-                return
-            received = self.received = bytearray(scratch[:size])
-        else:
-            received += scratch[:size]
-        self._serve_received()
-
-    def _max_frame_bytes(self) -> int:
-        """Before authentication a client gets no room for more than authentication takes."""
-        most = self.serving.max_frame_bytes
-        return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
-
-    def _serve_received(self) -> None:
-        """Serves whole frames that have arrived, while nothing keeps the connection from taking the next one
-        (one_request_at_a_time, clients_get_slices)."""
-        self.gathered = self.gathered or []
-        spend = self._time_slice.spend
-        while not self.busy and self.unsent is None and not self.closed:
-            frame = self._next_frame()
-            if frame is None:
-                break
-            self._serve(frame)
-            if spend(len(frame)) and self.received is not None and not self.closed:
-                self.serving.poller.again(self.fd)
-                break
-        self.send_gathered()
-
-    def _next_frame(self) -> bytes | None:
-        """Takes the next frame off what has arrived; None if it is not whole yet."""
-        received = self.received
-        if received is None or len(received) < 4:
-            return None
-        length = int.from_bytes(received[:4], "big", signed=True)
-        if not 0 <= length <= self._max_frame_bytes():
-            self.serving.malformed(self, "oversized" if length > 0 else "negative length")
-            self.close("malformed")
-            return None
-        if len(received) < 4 + length:
-            if length > SMALL_BYTES:
-                self.buffers = True
-                self.waits_for_memory = not self.serving.requests.grown(self, len(received), 4 + length)
-            return None
-        with memoryview(received) as image:
-            frame = bytes(image[4 : 4 + length])
-        if len(received) == 4 + length:
-            self.received = None
-        else:
-            del received[: 4 + length]
-        if self.buffers:
-            self._forget_request()
-        return frame
-
     def read_on(self) -> None:
-        """There is memory for more of the request that has begun to arrive."""
         self.waits_for_memory = False
         self._read()
         if self.hung_up:
             self._look_for_the_end()
-
-    def _forget_request(self) -> None:
-        self.buffers = self.waits_for_memory = False
-        self.serving.requests.finished(self)
 
     # Serving
 
@@ -353,11 +277,14 @@ class Connection(ClientSocket):
     def _fail(self, fault: Exception) -> None:
         """A request that can't be answered ends its connection; a mistake of ours is said in full."""
         if isinstance(fault, wire.BadFrame | ClientFault):
-            self.serving.malformed(self, str(fault))
-            self.close("malformed")
+            self._reject(str(fault))
         else:
             self.serving.bug(self, fault)
             self.close("bug")
+
+    def _reject(self, why: str) -> None:
+        self.serving.malformed(self, why)
+        self.close("malformed")
 
     def _answered(self) -> None:
         """Nothing is under way any more: what comes next."""

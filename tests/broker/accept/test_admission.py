@@ -154,8 +154,8 @@ class Journal:
     def admitted(self, *row):
         self._log.append("admitted")
 
-    def refused(self, number, ip, port, listener, reason, limit, value, version, waited_ms):
-        self._log.append(f"refused {reason} {limit} {value:g}")
+    def refused(self, number, ip, port, listener, *, reason, limit, limit_value, version, held_ms):
+        self._log.append(f"refused {reason} {limit} {limit_value:g}")
         with pytest.raises(OSError):
             os.fstat(self.fd)
 

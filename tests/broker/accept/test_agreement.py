@@ -58,7 +58,7 @@ class Journal(Ignore):
     def admitted(self, number, ip, *row):
         self._decided[int(ip.rpartition(".")[2])] = "admitted"
 
-    def refused(self, number, ip, port, listener, reason, *row):
+    def refused(self, number, ip, port, listener, *, reason, **row):
         self._decided[int(ip.rpartition(".")[2])] = reason
 
 

@@ -107,11 +107,11 @@ class Journal(Ignore):
         self._desk = desk
 
     def refused(
-        self, number: int, ip: str, port: int, listener: str, reason: str, limit: str, value: float, version: int,
-        waited_ms: float,
+        self, number: int, ip: str, port: int, listener: str, *, reason: str, limit: str, limit_value: float,
+        version: int, held_ms: float,
     ) -> None:  # fmt: skip
         self._desk.counts["refused_" + reason, listener] += 1
-        self._desk.world.refused(self._desk.node, port, reason, limit, value, version)
+        self._desk.world.refused(self._desk.node, port, reason, limit, limit_value, version)
 
     def moved(self, kind: str, detail: dict[str, Any], version: int) -> None:
         self._desk.world.recorded(self._desk.node, kind, detail, version)
