@@ -84,7 +84,7 @@ bench-attacks: setup ## what hostile clients cost the others
 
 bench-pipeline: setup ## audit and plan at millions of connections, and a load through Spark
 	$(BIN)/python scripts/bench_pipeline.py
-	$(BIN)/python scripts/bench_load.py
+	$(BIN)/python scripts/bench_pipeline.py --only growth
 
 standalone: setup ## the Spark jobs and a load on a master whose workers see nothing of this machine (root)
 	$(BIN)/python scripts/standalone.py

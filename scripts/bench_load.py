@@ -29,6 +29,7 @@ from turnstile.load.spec import ClientGroup, LoadScenario  # noqa: E402
 from turnstile.pipeline.session import session  # noqa: E402
 
 GOAL = 1.05
+WHERE = "drivers and cluster share the machine"
 COLUMNS = (
     "what",
     "connections",
@@ -99,9 +100,8 @@ def main() -> int:
     found = rows(given.connections, given.drivers, given.rounds)
     table.show_plain("A load through Spark", COLUMNS, found)
     if given.write:
-        where = "drivers and cluster share the machine"
         path = ROOT / "docs" / "internals" / "benchmarks.md"
-        table.write_plain(COLUMNS, found, path, mark="load table", where=where)
+        table.write_plain(COLUMNS, found, path, mark="load table", where=WHERE)
     return 0
 
 

@@ -1,18 +1,18 @@
 """A journal of a connection log: one broker with four shards that admitted all of it, within every limit.
 
 Caps on broker and addresses; with `tokens`, also every move of tokens between the shards, and the units of creation rates of
-listener and addresses. Written as a cluster writes it: whole, in the order of each process, some 5.5 events a connection.
+listener and addresses. Written as a cluster writes it: whole, in the order of each process, two events a connection or some 5.5.
+A log of any size is made chunk by chunk.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy
 import pyarrow
-import pyarrow.compute
 import pyarrow.parquet
 
 from broker.journal.schema import COORDINATOR
@@ -25,6 +25,11 @@ BATCH = 100
 """The broker's tokens are granted so many at a time, and kept."""
 ADMITTED, CLOSED, IP_GRANT, IP_RETURN, BROKER_GRANT, IP_RATE, LISTENER_RATE = range(7)
 KINDS = ("admitted", "closed", "grant", "reclaim", "grant", "grant", "grant")
+EPOCH_NS = 10_000
+"""The processes start so long before the log's epoch."""
+NEVER_NS = (1 << 63) - 1
+EVENT = numpy.dtype([("mono_ns", "i8"), ("shard", "i1"), ("what", "i1"), ("conn", "i8"), ("ip", "i4"), ("of", "i1")])
+"""`shard`: where it is journaled; `conn`, `ip`, `of`: the connection, its address's code, and its shard."""
 # When something happens beside the admission (or for CLOSED and IP_RETURN beside the close), in ns.
 OFFSETS_NS = (0, 0, -1000, 1000, -2000, -3000, -4000)
 CAPS = {"kafka_connections_max": "100000000", "kafka_connections_max_per_ip": "1000000"}
@@ -32,84 +37,112 @@ RATES = {"max.connection.creation.rate": "1000000"}
 QUOTA = ["quota", json.dumps({"ip": None}), {"connection_creation_rate": 1_000_000.0}]
 
 
-def make_journal(folder: Path, log: Path, *, tokens: bool) -> Path:
-    """Parts in `folder`, of a log as make_connlog writes it in Parquet."""
+def make_journal(folder: Path, names: Sequence[str], made: Iterable[Mapping[str, Any]], *, tokens: bool) -> Path:
+    """Parts in `folder`, of a log's chunks as make_connlog makes them, with the address of each code in `names`.
+
+    One chunk is held, and of the others what is yet to happen. Raises ValueError for chunks that are not in order of time.
+    """
     folder.mkdir()
-    ips, codes, opened_ns, closed_ns = _connections(log)
-    shard = numpy.arange(len(codes)) % SHARDS
-    home = numpy.array([crc32(f"ip:{ip}".encode()) % SHARDS for ip in ips])[codes]
-    end_ns = int(closed_ns.max()) + 1_000_000_000
+    shards = [_Shard(folder, number, names, tokens=tokens) for number in range(SHARDS)]
+    home = numpy.array([crc32(f"ip:{ip}".encode()) % SHARDS for ip in names], dtype="i1")
+    kept = numpy.empty(0, dtype=EVENT)
+    count = last_ns = 0
+    for chunk, until_ns in _with_next(made):
+        events = numpy.concatenate([kept, _events(chunk, count, home, tokens=tokens)])
+        if len(events) and events["mono_ns"].min() < last_ns:
+            raise ValueError(f"chunk after {count:,} connections: begins before the one before it had ended")
+        is_due = events["mono_ns"] < until_ns
+        due, kept = events[is_due], events[~is_due]
+        count, last_ns = count + len(chunk["ip"]), until_ns
+        end_ns = int(events["mono_ns"].max()) + 1_000_000_000
+        for shard in shards:
+            shard.write(due)
+    for shard in shards:
+        shard.end(end_ns)
     _write_coordinator(folder, end_ns, tokens=tokens)
-    events = _events(shard, home, opened_ns, closed_ns, tokens=tokens)
-    for number in range(SHARDS):
-        mine = events[events["shard"] == number]
-        mine = mine[numpy.argsort(mine["mono_ns"], kind="stable")]
-        _write(folder, number, 0, _start(number, tokens=tokens))
-        for first in range(0, len(mine), CHUNK):
-            chunk = mine[first : first + CHUNK]
-            _write(folder, number, first + 2, _columns(chunk, ips, codes, shard))
-        _write(folder, number, len(mine) + 2, {"kind": ["ended"], "mono_ns": [end_ns]})
     return folder
 
 
-def _connections(log: Path) -> tuple[list[str], Array, Array, Array]:
-    """Addresses, and of each connection in order of opening its address's code and when it was open."""
-    table = (
-        pyarrow.parquet.read_table(log, columns=["ip", "opened_at", "closed_at"]).unify_dictionaries().combine_chunks()
-    )
-    names = pyarrow.compute.dictionary_encode(table["ip"].cast(pyarrow.string())).combine_chunks()
-    opened, closed = (table[name].cast("i8").to_numpy() * 1000 for name in ("opened_at", "closed_at"))
-    order = numpy.argsort(opened, kind="stable")
-    codes = names.indices.to_numpy()[order]
-    return (
-        names.dictionary.to_pylist(),
-        codes,
-        opened[order] + 10_000,
-        numpy.maximum(closed, opened + 1)[order] + 10_000,
-    )
+def _with_next(made: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], int]]:
+    """Each chunk, and before which mono_ns no event of a later one comes."""
+    chunks = iter(made)
+    held = next(chunks)
+    for chunk in chunks:
+        yield held, int(chunk["opened_us"][0]) * 1000 + EPOCH_NS + min(OFFSETS_NS)
+        held = chunk
+    yield held, NEVER_NS
 
 
-def _events(shard: Array, home: Array, opened_ns: Array, closed_ns: Array, *, tokens: bool) -> Array:
-    """mono_ns, shard, what and connection of every event of shards."""
-    numbers = numpy.arange(len(shard), dtype="i4")
-    elsewhere = numbers[shard != home]
+class _Shard:
+    """The parts of one shard, whose events come in order of time."""
+
+    def __init__(self, folder: Path, number: int, names: Sequence[str], *, tokens: bool) -> None:
+        self._folder, self._number, self._names, self._addresses = folder, number, names, pyarrow.array(names)
+        _write(folder, number, 0, _start(number, tokens=tokens))
+        self._next = 2
+
+    def write(self, events: Array) -> None:
+        """Those of `events` that are this shard's."""
+        mine = events[events["shard"] == self._number]
+        mine = mine[numpy.argsort(mine["mono_ns"], kind="stable")]
+        for first in range(0, len(mine), CHUNK):
+            chunk = mine[first : first + CHUNK]
+            _write(self._folder, self._number, self._next, _columns(chunk, self._names, self._addresses))
+            self._next += len(chunk)
+
+    def end(self, end_ns: int) -> None:
+        """The last event of a process that ended well."""
+        _write(self._folder, self._number, self._next, {"kind": ["ended"], "mono_ns": [end_ns]})
+
+
+def _events(chunk: Mapping[str, Any], first: int, home: Array, *, tokens: bool) -> Array:
+    """EVENT of everything that the shards do for the connections of a chunk, whose first has the number `first`."""
+    codes = chunk["ip"]
+    opened_ns = chunk["opened_us"] * 1000 + EPOCH_NS
+    closed_ns = opened_ns + numpy.maximum(chunk["lasted_us"] * 1000, 1)
+    numbers = numpy.arange(first, first + len(codes))
+    shard, homes = numbers % SHARDS, home[codes]
     of_broker = crc32(b"broker") % SHARDS
-    batches = numbers[(numbers // SHARDS % BATCH == 0) & (shard != of_broker)]
-    plan = [(ADMITTED, numbers, shard), (CLOSED, numbers, shard)]
+    every = numpy.arange(len(codes))
+    plan = [(ADMITTED, every, shard), (CLOSED, every, shard)]
     if tokens:
-        plan += [(IP_GRANT, elsewhere, home[elsewhere]), (IP_RETURN, elsewhere, home[elsewhere])]
+        elsewhere = every[shard != homes]
+        batches = every[(numbers // SHARDS % BATCH == 0) & (shard != of_broker)]
+        plan += [(IP_GRANT, elsewhere, homes[elsewhere]), (IP_RETURN, elsewhere, homes[elsewhere])]
         plan += [(BROKER_GRANT, batches, numpy.full(len(batches), of_broker))]
-        plan += [(IP_RATE, numbers, home), (LISTENER_RATE, numbers, numpy.zeros_like(numbers))]
+        plan += [(IP_RATE, every, homes), (LISTENER_RATE, every, numpy.zeros_like(every))]
     parts = []
     for what, which, where in plan:
-        part = numpy.empty(len(which), dtype=[("mono_ns", "i8"), ("shard", "i1"), ("what", "i1"), ("conn", "i4")])
+        part = numpy.empty(len(which), dtype=EVENT)
         at_ns = closed_ns if what in (CLOSED, IP_RETURN) else opened_ns
-        part["mono_ns"], part["shard"] = at_ns[which] + OFFSETS_NS[what], where
-        part["what"], part["conn"] = what, which
+        part["mono_ns"], part["shard"], part["what"] = at_ns[which] + OFFSETS_NS[what], where, what
+        part["conn"], part["ip"], part["of"] = numbers[which], codes[which], shard[which]
         parts.append(part)
     return numpy.concatenate(parts)
 
 
-def _columns(chunk: Array, ips: Sequence[str], codes: Array, shard: Array) -> dict[str, Any]:
+def _columns(chunk: Array, names: Sequence[str], addresses: pyarrow.Array) -> dict[str, Any]:
     """Columns of the journal."""
-    what, conn = chunk["what"], chunk["conn"]
+    what, conn, codes = chunk["what"], chunk["conn"], chunk["ip"]
     of_connection = (what == ADMITTED) | (what == CLOSED)
-    names = pyarrow.array(ips)
-    details = [
-        None if each < IP_GRANT else _detail(each, ips[code], to, at_ns // 1_000_000)
-        for each, code, to, at_ns in zip(
-            what.tolist(), codes[conn].tolist(), shard[conn].tolist(), chunk["mono_ns"].tolist(), strict=True
-        )
-    ]
-    return {
+    count = len(chunk)
+    columns = {
         "mono_ns": chunk["mono_ns"],
         "kind": pyarrow.array(KINDS).take(pyarrow.array(what)),
-        "conn": pyarrow.array(conn.astype("i8") + 1, mask=~of_connection),
-        "ip": names.take(pyarrow.array(codes[conn], mask=~of_connection)),
-        "listener": pyarrow.array(["EXTERNAL"]).take(pyarrow.array(numpy.zeros(len(chunk), "i4"), mask=~of_connection)),
-        "version": pyarrow.array(numpy.ones(len(chunk), "i8"), mask=what == CLOSED),
-        "detail": pyarrow.array(details, type=pyarrow.string()),
+        "conn": pyarrow.array(conn + 1, mask=~of_connection),
+        "ip": addresses.take(pyarrow.array(codes, mask=~of_connection)),
+        "listener": pyarrow.array(["EXTERNAL"]).take(pyarrow.array(numpy.zeros(count, "i4"), mask=~of_connection)),
+        "version": pyarrow.array(numpy.ones(count, "i8"), mask=what == CLOSED),
     }
+    if of_connection.all():
+        return columns
+    details = [
+        None if each < IP_GRANT else _detail(each, names[code], to, at_ns // 1_000_000)
+        for each, code, to, at_ns in zip(
+            what.tolist(), codes.tolist(), chunk["of"].tolist(), chunk["mono_ns"].tolist(), strict=True
+        )
+    ]
+    return {**columns, "detail": pyarrow.array(details, type=pyarrow.string())}
 
 
 def _detail(what: int, ip: str, to: int, at_ms: int) -> str:

@@ -75,3 +75,10 @@ def write_plain(
     text = path.read_text() if path.exists() else f"{begin}\n{end}\n"
     before, _, rest = text.partition(begin)
     path.write_text(before + "\n".join([*lines, end]) + rest.partition(end)[2])
+
+
+def read_plain(columns: Sequence[str], path: Path, *, mark: str) -> list[tuple[str, ...]]:
+    """The rows that write_plain has put there; none where the table has other columns."""
+    text = path.read_text().partition(f"<!-- {mark} -->")[2].partition(f"<!-- end of {mark} -->")[0]
+    lines = [tuple(map(str.strip, line[1:-1].split("|"))) for line in text.splitlines() if line.startswith("|")]
+    return lines[2:] if lines and lines[0] == tuple(columns) else []
