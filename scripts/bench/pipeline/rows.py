@@ -76,10 +76,8 @@ def lines(row: Row, connections: int, found: Found, day: str) -> list[tuple[str,
     made = [(row.what, key, f"{mine.seconds:,.1f} s", cpu, memory, told, goal, wrong or _verdict(is_met), day)]
     if connections in row.goal_cpu and nearest is not None:
         ratio, at_most = mine.cpu_us / peers[nearest].cpu_us, row.goal_cpu[connections]
-        name = f"- CPU per event : {row.peer}"
-        made.append(
-            (f"{name} ({row.what})", key, f"{ratio:.2f} x", "", "", "", f"{at_most} x", _verdict(ratio <= at_most), day)
-        )
+        name = f"- {row.what}: CPU per event beside one process"
+        made.append((name, key, f"{ratio:.2f} x", "", "", "", f"{at_most} x", _verdict(ratio <= at_most), day))
     return made
 
 
@@ -117,7 +115,7 @@ def merged(kept: list[tuple[str, ...]], fresh: list[tuple[str, ...]]) -> list[tu
     order = [row.what for row in ROWS]
 
     def place(line: tuple[str, ...]) -> tuple[int, int, int]:
-        what = line[0].rpartition("(")[2].rstrip(")") if line[0].startswith("- ") else line[0]
+        what = line[0].removeprefix("- ").partition(":")[0]
         return (
             order.index(what) if what in order else len(order),
             int(line[1].replace(",", "")),
