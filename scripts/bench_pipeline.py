@@ -8,7 +8,7 @@ python scripts/bench_pipeline.py --sizes 1e5                      every row at t
 Each figure is taken in a process of its own, so that none counts what another has left behind. All are timed with their start;
 what they are measured on is made before, and not timed. Memory is what a process and all below it have resident at most.
 The row of DuckDB needs `pip install duckdb`: nothing else does, so it is no dependency of the project.
-Ctrl-C ends the run; what was measured until then is shown, and written with --write.
+With --write each row is written as soon as it is measured. Ctrl-C ends the run, and shows what was measured until then.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,8 +50,8 @@ def wanted(groups: list[str], sizes: list[int] | None) -> list[tuple[Row, int]]:
     return sorted(chosen, key=lambda each: each[1])
 
 
-def run(jobs: list[tuple[Row, int]], work: Path, found: Found) -> None:
-    """Measure into `found`. A size's inputs are made when first needed, and removed when the next size begins."""
+def run(jobs: list[tuple[Row, int]], work: Path, found: Found, measured: Callable[[], None]) -> None:
+    """Measure into `found`, and tell each time. Inputs are made when first needed, and removed with the next size."""
     inputs: Inputs | None = None
     last = None
     try:
@@ -71,6 +72,7 @@ def run(jobs: list[tuple[Row, int]], work: Path, found: Found) -> None:
             except machine.CannotMeasure as reason:
                 told(f"  not measured: {reason}")
                 found[row.what, size] = str(reason)
+            measured()
     finally:
         if inputs is not None:
             inputs.remove()
@@ -85,16 +87,18 @@ def load(is_written: bool, connections: int, drivers: int, rounds: int) -> None:
         table.write_plain(bench_load.COLUMNS, lines, TARGET, mark=LOAD_MARK, where=bench_load.WHERE)
 
 
-def show(found: Found, jobs: list[tuple[Row, int]], *, is_written: bool) -> None:
-    """The table of what was measured; `is_written`: into benchmarks.md, too, where rows that were not measured stay."""
+def lines(found: Found, jobs: list[tuple[Row, int]]) -> list[tuple[str, ...]]:
+    """The table of what was measured."""
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     measured = [(row, size) for row, size in jobs if (row.what, size) in found]
-    fresh = rows.merged([], [line for row, size in measured for line in rows.lines(row, size, found, day)])
-    table.show_plain("Turnstile pipeline benchmarks", COLUMNS, fresh)
-    if is_written and fresh:
-        kept = rows.merged(table.read_plain(COLUMNS, TARGET, mark=MARK), fresh)
-        where = "each row in a process of its own, on the day of its last column"
-        table.write_plain(COLUMNS, kept, TARGET, mark=MARK, where=where)
+    return rows.merged([], [line for row, size in measured for line in rows.lines(row, size, found, day)])
+
+
+def write(fresh: list[tuple[str, ...]]) -> None:
+    """Into benchmarks.md, where rows that were not measured stay."""
+    kept = rows.merged(table.read_plain(COLUMNS, TARGET, mark=MARK), fresh)
+    where = "each row in a process of its own, on the day of its last column"
+    table.write_plain(COLUMNS, kept, TARGET, mark=MARK, where=where)
 
 
 def main() -> int:
@@ -123,7 +127,7 @@ def main() -> int:
     code = 0
     try:
         with tempfile.TemporaryDirectory(prefix="turnstile-bench-", dir=given.work) as work:
-            run(jobs, Path(work), found)
+            run(jobs, Path(work), found, lambda: write(lines(found, jobs)) if given.write else None)
         if LOAD in groups:
             load(given.write, *LOAD_RUNS)
     except machine.CannotMeasure as reason:
@@ -132,7 +136,8 @@ def main() -> int:
     except KeyboardInterrupt:
         told("interrupted")
         code = 130
-    show(found, jobs, is_written=given.write)
+    finally:
+        table.show_plain("Turnstile pipeline benchmarks", COLUMNS, lines(found, jobs))
     return code or int(any(isinstance(each, str) for each in found.values()))
 
 
