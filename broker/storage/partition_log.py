@@ -4,8 +4,6 @@ in_the_file_before_told  an appended batch is in the file before its offset is t
     Kafka's default is, so that it survives the death of this process but not that of the machine
 batches_whole_or_not_at_all  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when
     the log is opened
-offsets_without_gaps  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap
-    between segments, and a cleaning (broker/storage/cleaning.py) empty batches: reading an offset there goes on behind it
 idempotent_batches_once  an idempotent producer's batch is in the log once, however often it was sent
     (broker/storage/producer_state.py)
 log_memory_is_bounded  memory is bounded: an index per segment (broker/storage/segment.py); per partition producers, and a
@@ -13,42 +11,29 @@ log_memory_is_bounded  memory is bounded: an index per segment (broker/storage/s
     (broker/storage/transaction_index.py)
 committed_up_to_stable_offset  who reads committed records reads up to the last stable offset: the first offset of the
     transactions that are ongoing, or the end. It never falls. What was aborted in front of it is named with what is read
-
-Files: segments (segment_name.py), an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
-with the state of the producers when that segment began, and `partition.meta`: the topic's id and the start offset. A
-partition without a batch has no files.
 """
 
 import contextlib
-import errno
-import itertools
 import os
-import shutil
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from broker.storage import compression, control_records, partition_meta, record_entries, records, recovery, validation
+from broker.storage import compression, control_records, record_entries, records, validation
 from broker.storage.compression import NotUnpacked
 from broker.storage.control_records import EndTransactionMarker
 from broker.storage.files import OpenFiles
 from broker.storage.log_config import LogConfig
-from broker.storage.partition_meta import PartitionMeta
-from broker.storage.producer_state import ProducerStateManager
+from broker.storage.log_segments import LogSegments, OutOfRange
 from broker.storage.record_scan import MalformedRecords
 from broker.storage.records import PLACE, TRANSACTIONAL, Batch, Rejected
-from broker.storage.segment import NO_TIMESTAMP, BatchPosition, DamagedSegment, LogSegment
-from broker.storage.transaction_index import TransactionIndex
+from broker.storage.segment import NO_TIMESTAMP, BatchPosition, LogSegment
 from broker.wire import codes
 from broker.wire.answer_parts import FileSlice
 
 LEADER_EPOCH = 0  # leaders never change
 _RESUME_PLACES = 64
-_MOST_REPAIRS = 3
 ANY_BYTES = 1 << 62
-
-T = TypeVar("T")
 
 
 class AppendInfo(NamedTuple):
@@ -67,62 +52,18 @@ class AppendWaiter(Protocol):
     def gone(self) -> None: ...
 
 
-class OutOfRange(Exception):
-    """The log does not reach from its start to the offset asked for."""
-
-
-class PartitionLog:
-    """Opened from its directory, which need not exist. If it holds a log of another topic's id, that one is deleted."""
-
-    start_offset: int
-    producers: ProducerStateManager
-    aborted: TransactionIndex
-    torn_bytes: int  # cut off when it was opened
-    _resume: dict[int, tuple[LogSegment, int]]  # offset -> where its batch starts
+class PartitionLog(LogSegments):
+    """Its segments, and what is written to them and read."""
 
     def __init__(self, directory: str, topic_id: UUID, files: OpenFiles, limits: LogConfig | None = None) -> None:
-        self.directory = directory
-        self.topic_id = topic_id
-        self.limits = limits or LogConfig()
         self.waiters: set[AppendWaiter] = set()
-        self._files = files
-        self._segments: list[LogSegment] = []
+        super().__init__(directory, topic_id, files, limits)
+
+    def close(self) -> None:
+        """The log of a topic that is gone or moves: its waiters are told."""
+        for waiter in tuple(self.waiters):
+            waiter.gone()
         self._forget()
-        self._open()
-
-    # Facts
-
-    @property
-    def next_offset(self) -> int:
-        """The log end offset, which is the high watermark too: there is one replica."""
-        return self._segments[-1].next_offset if self._segments else self.start_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """The first offset that readers of committed records do not get (committed_up_to_stable_offset)."""
-        return max(self.producers.first_unstable_offset(self.next_offset), self.start_offset)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(segment.size for segment in self._segments)
-
-    @property
-    def closed_segments(self) -> list[LogSegment]:
-        """Those that grow no more, in order."""
-        return self._segments[:-1]
-
-    def check(self) -> None:
-        """Raises AssertionError if an invariant is broken; for tests."""
-        offset = -1
-        for segment in self._segments:
-            assert segment.base_offset >= offset
-            offset = segment.base_offset
-            assert os.stat(segment.path).st_size == segment.size
-            for found in segment.batches():
-                assert found.batch.base_offset == offset
-                offset = found.batch.last_offset + 1
-            assert offset == segment.next_offset
-        assert self.start_offset <= self.next_offset
 
     # Writing
 
@@ -206,27 +147,6 @@ class PartitionLog:
             self._roll()
         return self._segments[-1]
 
-    @property
-    def segment_bytes(self) -> int:
-        """Retention can only drop whole segments, so a segment is at most an eighth of what is kept."""
-        kept = self.limits.retention_bytes
-        return self.limits.segment_bytes if kept < 0 else min(self.limits.segment_bytes, max(kept // 8, 4096))
-
-    def _roll(self) -> None:
-        """Begins a new segment; until its file is there, the old one stays the last."""
-        last = self._segments[-1]
-        new = LogSegment(self.directory, last.next_offset, self._files)
-        last.save_sidecar()
-        recovery.save_aborted(last, self.aborted)
-        recovery.save_snapshot(new, self.producers)
-        self._files.descriptor(new.path, create=True)
-        self._begin(new)
-
-    def _begin(self, segment: LogSegment) -> None:
-        """It is the last one now."""
-        self._segments.append(segment)
-        self._resume.pop(segment.base_offset, None)  # it said: at the end of the one before
-
     # Reading
 
     def read(
@@ -285,28 +205,6 @@ class PartitionLog:
                 empty = empty or (segment, position)
         return empty
 
-    def _reading(self, read: Callable[[], T]) -> T:
-        """What `read` returns. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
-        for _ in range(_MOST_REPAIRS):
-            try:
-                return read()
-            except DamagedSegment as damaged:
-                self._repair(damaged)
-        raise OSError(errno.EIO, "the log is damaged")
-
-    def _repair(self, damaged: DamagedSegment) -> None:
-        """Raises OSError."""
-        index = next((i for i, segment in enumerate(self._segments) if segment.path == damaged.path), None)
-        if index is None:
-            return
-        closed = index + 1 < len(self._segments)
-        made, _ = recovery.rescan(self._segments[index], self._files, closed=closed)
-        self._segments[index : index + 1] = made
-        self._resume.clear()
-        with contextlib.suppress(OSError):
-            for segment in made if closed else made[:-1]:
-                recovery.save_aborted(segment, self.aborted)
-
     def aborted_in(self, data: bytes, offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions with records in `data`, which was read from `offset` on."""
         if not data or not len(self.aborted):
@@ -355,109 +253,3 @@ class PartitionLog:
         except (NotUnpacked, MalformedRecords, IndexError):  # its file was damaged
             return max(batch.base_offset, self.start_offset), batch.max_timestamp
         return None
-
-    # Forgetting
-
-    def delete_before(self, offset: int) -> int:
-        """Moves the start offset up, -1: to the end. Returns it. Raises OutOfRange beyond the end, and OSError."""
-        if offset == -1:
-            offset = self.next_offset
-        if not 0 <= offset <= self.next_offset:
-            raise OutOfRange
-        if offset > self.start_offset:
-            self._save_meta(offset)
-            self.start_offset = offset
-            self.aborted.drop_before(offset)
-            with contextlib.suppress(OSError):  # the records are gone; their files go another time
-                if offset == self.next_offset and self._segments[-1].size:
-                    self._roll()
-                self._drop_deleted()
-        return self.start_offset
-
-    def _start_at(self, offset: int) -> None:
-        """Another process has moved the start offset up."""
-        self.start_offset = offset
-        self.aborted.drop_before(offset)
-        self._drop_deleted()
-
-    def _drop_deleted(self) -> None:
-        self._drop(segment for segment in self._segments[:-1] if segment.next_offset <= self.start_offset)
-
-    def retain(self, now_ms: int) -> None:
-        """Drops the oldest segments that retention by bytes or by time doesn't keep. Raises OSError."""
-        self._retain(now_ms)
-
-    def _retain(self, now_ms: int) -> None:
-        limits = self.limits
-        self._drop_deleted()
-        if limits.retention_ms >= 0 and self._segments:
-            oldest_kept = now_ms - limits.retention_ms
-            last = self._segments[-1]
-            if last.size and 0 <= last.max_timestamp < oldest_kept:
-                self._roll()
-            self._drop(itertools.takewhile(lambda segment: segment.max_timestamp < oldest_kept, self._segments[:-1]))
-        if limits.retention_bytes >= 0:
-            excess = self.size_bytes - limits.retention_bytes
-            dropped = []
-            for segment in self._segments[:-1]:
-                if excess < segment.size:
-                    break
-                excess -= segment.size
-                dropped.append(segment)
-            self._drop(dropped)
-
-    def close(self) -> None:
-        """The log of a topic that is gone or moves: its waiters are told."""
-        for waiter in tuple(self.waiters):
-            waiter.gone()
-        self._forget()
-
-    def _drop(self, segments: Iterable[LogSegment]) -> None:
-        for segment in list(segments):
-            segment.delete()
-            recovery.delete_snapshot(segment)
-            self._segments.remove(segment)
-            self._resume = {offset: place for offset, place in self._resume.items() if place[0] is not segment}
-        if self._segments:
-            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
-            self.aborted.drop_before(self.start_offset)
-
-    # Opening
-
-    def _open(self) -> None:
-        self._load()
-
-    def _forget(self) -> None:
-        """All that is known of the files."""
-        for segment in self._segments:
-            self._files.forget(segment.path)
-        self._segments = []
-        self.start_offset = 0
-        self.producers = ProducerStateManager()
-        self.aborted = TransactionIndex()
-        self._resume = {}
-        self.torn_bytes = 0
-
-    def _load(self) -> None:
-        """Reads the files, and repairs them. Raises OSError."""
-        self._forget()
-        if not os.path.isdir(self.directory):
-            return
-        meta = partition_meta.load(self.directory)
-        if meta is not None and meta.topic_id != self.topic_id:
-            shutil.rmtree(self.directory, ignore_errors=True)
-            return
-        self._segments, self.producers, self.aborted, self.torn_bytes = recovery.recover(self.directory, self._files)
-        if meta is not None:
-            self.start_offset = meta.start_offset
-        if self._segments:
-            self.start_offset = max(self.start_offset, self._segments[0].base_offset)
-            if self.next_offset < self.start_offset:  # damage took the end of the log, and deleted records with it
-                self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
-                self._files.descriptor(self._segments[-1].path, create=True)
-        if meta is None and self._segments:
-            self._save_meta(self.start_offset)
-
-    def _save_meta(self, start_offset: int) -> None:
-        os.makedirs(self.directory, exist_ok=True)
-        partition_meta.save(self.directory, PartitionMeta(self.topic_id, start_offset))

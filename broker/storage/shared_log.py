@@ -37,7 +37,8 @@ from broker.storage.control_records import EndTransactionMarker
 from broker.storage.files import OpenFiles
 from broker.storage.log_config import LogConfig
 from broker.storage.log_ends import BASE, CLAIMED_AT, CLEANINGS, DIRTY, END, GENERATION, SIZE, START, WAITING, LogEnd
-from broker.storage.partition_log import ANY_BYTES, AppendInfo, AppendWaiter, OutOfRange, PartitionLog
+from broker.storage.log_segments import OutOfRange
+from broker.storage.partition_log import ANY_BYTES, AppendInfo, AppendWaiter, PartitionLog
 from broker.storage.records import Rejected
 from broker.storage.recovery import Replay
 from broker.storage.segment import DamagedSegment, LogSegment

@@ -11,7 +11,7 @@ from shards_in_process import SPAWN, Broker
 
 from broker.storage import compacted_view
 from broker.storage.compacted_view import CompactedView
-from broker.storage.partition_log import OutOfRange
+from broker.storage.log_segments import OutOfRange
 from broker.storage.record_batches import Record, end_of, records_in
 from broker.storage.records import Rejected
 from broker.storage.shared_log import SharedLog

@@ -16,7 +16,8 @@ from broker.runtime.set_aside import set_aside_in
 from broker.storage import partition_log
 from broker.storage.files import OpenFiles
 from broker.storage.log_config import LogConfig
-from broker.storage.partition_log import OutOfRange, PartitionLog
+from broker.storage.log_segments import OutOfRange
+from broker.storage.partition_log import PartitionLog
 from broker.storage.records import PLACE, Rejected
 from broker.wire import codes
 

@@ -18,7 +18,7 @@ from shared_logs import SMALL, Killed, Shards, state
 from broker.storage.control_records import EndTransactionMarker
 from broker.storage.log_config import LogConfig
 from broker.storage.log_ends import DIRTY, GENERATION, WAITING
-from broker.storage.partition_log import OutOfRange
+from broker.storage.log_segments import OutOfRange
 from broker.storage.producer_state import NOT_ASKED, UNVERIFIED
 from broker.storage.records import CONTROL, TRANSACTIONAL, Rejected, header_at
 from broker.storage.shared_log import SharedLog
