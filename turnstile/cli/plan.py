@@ -165,19 +165,12 @@ def plan(
     A log of some million connections is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
     """
     if quotas or quota_candidates or by or format not in _FORMATS:
-        if not quotas:
-            raise click.UsageError(f"--quota, --by and the formats {' and '.join(FORMATS[1:])} go with --quotas.")
-        if format not in FORMATS:
-            raise click.UsageError(
-                f"--quotas needs a log of requests: --format {', '.join(FORMATS)}; {format} has connections."
-            )
         given = {
             "--per-ip-cap": per_ip_cap, "--broker-cap": broker_cap, "--ip-rate": ip_rate, "--broker-rate": broker_rate,
             "--overrides": overrides, "--port": port, "--columns": columns, "--compare": compare, "--with-leaks": with_leaks,
             "--master": on.master, "--conf": on.conf,
         }  # fmt: skip
-        if others := [name for name, value in given.items() if value]:
-            raise click.UsageError(f"{others[0]} does not go with --quotas.")
+        _check_quota_options(quotas, format, given)
         plan_quotas(
             inputs,
             format,
@@ -225,3 +218,15 @@ def plan(
         return
     click.echo(printed(found))
     click.echo(f"\n{html}: the same with pictures" if html else "\nWith pictures: --html plan.html")
+
+
+def _check_quota_options(quotas: bool, format: str, given: dict[str, Any]) -> None:
+    """Raises UsageError if the options do not make a plan of client quotas; `given`: those of plans of connections alone."""
+    if not quotas:
+        raise click.UsageError(f"--quota, --by and the formats {' and '.join(FORMATS[1:])} go with --quotas.")
+    if format not in FORMATS:
+        raise click.UsageError(
+            f"--quotas needs a log of requests: --format {', '.join(FORMATS)}; {format} has connections."
+        )
+    if others := [name for name, value in given.items() if value]:
+        raise click.UsageError(f"{others[0]} does not go with --quotas.")
