@@ -44,6 +44,6 @@ class LeaveGroup(NamedTuple):
 
 
 class DescribeClassicGroup(NamedTuple):
-    """[state, protocol type, protocol, members], as GroupCoordinator.describe says."""
+    """[state, protocol type, protocol, members], as ClassicCoordinator.describe says."""
 
     group: str

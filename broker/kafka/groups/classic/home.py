@@ -1,0 +1,84 @@
+"""What other shards and handlers ask of the groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat and DescribeGroups.
+
+Operations take and return what msgpack carries. Joins and syncs may be answered later.
+Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.kafka.groups.classic.group_table import GroupTable
+from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest
+from broker.kafka.groups.classic.messages import SyncGroup
+from broker.kafka.groups.classic.rebalance import GroupState
+from broker.kafka.groups.committed_offsets import CommittedOffsets
+from shards.loop.deferred import Deferred, MaybeDeferred
+
+
+class ClassicCoordinator:
+    """`make_classic(group, whether the member only asks for its id)`: NONE if a member of the classic protocol may join.
+
+    `is_other(group)`: whether it is of another protocol. `served()` is called after each operation that may set a deadline.
+    """
+
+    def __init__(
+        self,
+        groups: GroupTable,
+        offsets: CommittedOffsets,
+        *,
+        make_classic: Callable[[str, bool], int],
+        is_other: Callable[[str], bool],
+        served: Callable[[], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._groups = groups
+        self._offsets = offsets
+        self._make_classic = make_classic
+        self._is_other = is_other
+        self._served = served
+        self._now_ms = now_ms
+
+    def join(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Any]:
+        """`fields` of a JoinRequest -> fields of a JoinGroupResult."""
+        answer: Deferred[Any] = Deferred()
+        request = JoinRequest(*fields)
+        code = self._make_classic(group, request.asks_for_id)
+        if code:
+            return JoinGroupResult(code, request.member_id)
+        protocols = tuple((name, bytes(data)) for name, data in request.protocols)
+        self._groups.join(group, request._replace(protocols=protocols), answer.resolve, self._now_ms())
+        self._served()
+        return answer.result() if answer.resolved else answer
+
+    def sync(
+        self, group: str, member: str, instance: str | None, generation: int,
+        protocol: Sequence[str | None], assignments: Sequence[Any],
+    ) -> MaybeDeferred[Any]:  # fmt: skip
+        """-> the fields of a SyncGroupResult."""
+        answer: Deferred[Any] = Deferred()
+        shares = [(member_id, bytes(share)) for member_id, share in assignments]
+        request = SyncGroup(group, member, instance, generation, (protocol[0], protocol[1]), shares)
+        self._groups.sync(request, answer.resolve, self._now_ms())
+        self._served()
+        return answer.result() if answer.resolved else answer
+
+    def heartbeat(self, group: str, member: str, instance: str | None, generation: int) -> int:
+        return self._groups.heartbeat(group, member, instance, generation, self._now_ms())
+
+    def describe(self, group_id: str) -> list[Any]:
+        """[state, protocol type, protocol, members], [] for a group that there is not in the classic protocol; members as
+        [id, instance id, client id, client host, metadata, assignment]."""
+        group = self._groups.get(group_id)
+        if group is None:
+            if group_id not in self._offsets or self._is_other(group_id):
+                return []
+            return [GroupState.EMPTY.value, self._offsets.generation(group_id)[1] or "", "", []]
+        stable = group.state is GroupState.STABLE
+        protocol = (group.protocol or "") if stable else ""
+        members = [
+            [m.id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment]
+            for m in group.members.values()
+        ]
+        return [group.state.value, group.protocol_type or "", protocol, members]

@@ -1,0 +1,139 @@
+"""The groups of one shard, of all protocols, and the offsets that are committed for them.
+
+storage_error_changes_nothing
+    An operation whose change can't be written answers KAFKA_STORAGE_ERROR, and nothing has changed.
+
+one_protocol_per_group
+    A group id is of one protocol at a time. A group without members becomes one of the other protocol by the first member
+    that joins it so; one with members stays what it is, as in Kafka by group.consumer.migration.policy=disabled. Kafka
+    lets classic members into a group of the consumer protocol all the same; here they are told
+    INCONSISTENT_GROUP_PROTOCOL. A share group stays one, and no other becomes one.
+
+Source: GroupMetadataManager of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+from broker.kafka.groups.classic.group_table import GroupTable
+from broker.kafka.groups.committed_offsets import CommittedOffsets
+from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
+from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
+from broker.kafka.groups.group_configs import GroupConfigs
+from broker.kafka.groups.share.share_groups import ShareGroups
+from broker.kafka.security.access import Access
+from broker.runtime.logger import Logger
+from broker.wire import codes
+from shards.config.image import ClusterImage
+
+log = Logger()
+
+
+class ShardGroups:
+    """The groups of each protocol and their offsets. `access` says which topics the members of consumer and share groups may see
+    (None: every one)."""
+
+    def __init__(
+        self, offsets: CommittedOffsets, image: ClusterImage, *, access: Access | None, now_ms: Callable[[], int]
+    ) -> None:
+        self.offsets = offsets
+        self._image = image
+        self._now_ms = now_ms
+        configs = GroupConfigs(image)
+        self.groups = GroupTable(
+            limits=configs.classic,
+            new_id=lambda: str(uuid.uuid4()),
+            past=offsets.generation,
+            remember=self._remember,
+            on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
+        )
+        self.topics = ConsumerTopics(image, access)
+        self.consumers = ConsumerGroups(
+            offsets,
+            self.topics,
+            config=configs.consumer,
+            most_members=partial(configs.most, "turnstile.consumer.members.max"),
+            now_ms=now_ms,
+        )
+        self.shares = ShareGroups(
+            offsets,
+            self.topics,
+            config=configs.share,
+            most_members=partial(configs.most, "turnstile.share.members.max"),
+            most_groups=partial(configs.most, "turnstile.share.groups.max"),
+            now_ms=now_ms,
+        )
+
+    def reset(self) -> None:
+        """Drops every group and all that was committed. Raises OSError."""
+        self.groups.clear()
+        self.consumers.clear()
+        self.shares.clear()
+        for group_id in self.offsets:
+            self.offsets.forget(group_id)
+
+    def _is_known(self, group_id: str) -> bool:
+        """Whether there is a group of any protocol by that id."""
+        return self.groups.get(group_id) is not None or group_id in self.offsets
+
+    def _has_members_kept(self, group_id: str) -> bool:
+        """Whether it is a group of another than the classic protocol."""
+        return self.consumers.get(group_id) is not None or self.shares.get(group_id) is not None
+
+    def _make_way(self, group_id: str) -> bool:
+        """Whether no group of the classic protocol is in the way of one of the consumer protocol (one_protocol_per_group)."""
+        group = self.groups.get(group_id)
+        if (group is not None and group.members) or self.shares.get(group_id) is not None:
+            return False
+        self.groups.forget(group_id)
+        return True
+
+    def _make_classic(self, group_id: str, asks_for_id: bool) -> int:
+        """NONE if a member of the classic protocol may join (one_protocol_per_group). One that only asks for its id converts
+        nothing yet."""
+        consumer = self.consumers.get(group_id)
+        if self.shares.get(group_id) is not None:
+            return codes.INCONSISTENT_GROUP_PROTOCOL
+        if consumer is None:
+            return codes.NONE
+        if consumer.members:
+            return codes.INCONSISTENT_GROUP_PROTOCOL
+        if asks_for_id:
+            return codes.NONE
+        if self._written(group_id, lambda: self.offsets.convert(group_id)):
+            return codes.COORDINATOR_NOT_AVAILABLE
+        self.consumers.drop(group_id)
+        return codes.NONE
+
+    def _remember(self, group: str, generation: int, protocol_type: str | None) -> None:
+        try:
+            self.offsets.remember(group, generation, protocol_type)
+        except OSError as fault:
+            # A generation is worth keeping, but no reason to keep a group from working.
+            log.error("a generation was not written", group=group, error=str(fault))
+
+    def _written(self, group: str, change: Callable[[], None]) -> int:
+        """NONE, or KAFKA_STORAGE_ERROR if `change` could not be written (storage_error_changes_nothing)."""
+        try:
+            change()
+        except OSError as fault:
+            log.error("a change of committed offsets was not written", group=group, error=str(fault))
+            return codes.KAFKA_STORAGE_ERROR
+        return codes.NONE
+
+    def _forget(self, group: str) -> None:
+        self.offsets.forget(group)
+        self.groups.forget(group)
+        self.consumers.drop(group)
+        self.shares.drop(group)
+
+    def _is_current(self, topic: str, topic_id: str) -> bool:
+        found = self._image.topics.get(topic)
+        return found is not None and found.id.hex == topic_id
+
+    def _next_deadline_ms(self) -> int | None:
+        due = (each.next_deadline_ms() for each in (self.groups, self.consumers, self.shares))
+        return min((each for each in due if each is not None), default=None)
