@@ -1,0 +1,29 @@
+"""Where tests cut a journal in time: half of the cuts lie where something begins, ends or changes, the others anywhere."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+SLICES = (1, 2, 7, 40)
+TURNS = ("config", "ended", "meter", "shard_lost", "shard_up")
+"""Kinds of events that begin, end or change something: a kill, a restart, a version, what a meter goes on from."""
+
+
+def bounds(events: Sequence[dict[str, Any]], slices: int, name: str) -> list[int]:
+    """The instants at which time is cut, others for each name. What happens at a turn is the first of a slice or the last of one."""
+    chance = random.Random(f"{name} {slices}")
+    instants = sorted({event["mono_ns"] for event in events if event["mono_ns"] is not None})[1:]
+    chosen = {at_ns + chance.randrange(2) for at_ns in _turns(events, chance)[: slices // 2]}
+    rest = [each for each in instants if each not in chosen]
+    return sorted(chosen | set(chance.sample(rest, min(len(rest), slices - 1 - len(chosen)))))
+
+
+def _turns(events: Sequence[dict[str, Any]], chance: random.Random) -> list[int]:
+    """Instants of turns in any order, but one of each kind first."""
+    of = {kind: [event["mono_ns"] for event in events if event["kind"] == kind and event["mono_ns"]] for kind in TURNS}
+    kinds = [mine for mine in of.values() if mine]
+    for mine in (kinds, *kinds):
+        chance.shuffle(mine)
+    others = [at_ns for mine in kinds for at_ns in mine[1:]]
+    chance.shuffle(others)
+    return [*(mine[0] for mine in kinds), *others]

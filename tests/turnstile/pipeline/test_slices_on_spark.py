@@ -1,0 +1,112 @@
+"""Every tampering on Spark, in 1, 2, 7 and 40 slices: the same verdict, evidence and counts as in one process.
+
+By default each of them in one of these numbers, and each number for a quarter of them; all in all with TURNSTILE_ALL_SLICES=1
+(`make slices`). What tasks run are the functions of the pipeline in Spark's Python workers (batched_rdd.py).
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow
+import pytest
+import tampering
+from batched_rdd import Batch
+from slice_cuts import SLICES, bounds
+from storms import write
+from tampering import HELD, Tampering
+from tampering_table import TABLE
+
+from turnstile.pipeline.audit.audit import audit
+from turnstile.pipeline.events import spark_rows
+from turnstile.pipeline.events.journal import EVENTS, Journal, here
+from turnstile.pipeline.events.sent_tables import SentTables
+from turnstile.pipeline.events.spark_journal import Sources, rows_of
+from turnstile.pipeline.events.spark_rows import Piece, Slices
+
+PARTS = 3
+JOURNALS = ("caps", "tokens", "rates", "quotas")
+CASES = [*(Tampering(f"honest {name}", name, list, HELD) for name in JOURNALS), *TABLE]
+TURNS = range(len(SLICES)) if "TURNSTILE_ALL_SLICES" in os.environ else range(1)
+
+
+class Written:
+    """A tampered journal in a folder, and what one process says of it."""
+
+    def __init__(self, case: Tampering, folder: Path) -> None:
+        self.case = case
+        self.events = case.how(tampering.copied(case.journal))
+        self.folder = folder
+        write(folder, self.events, parts=PARTS)
+        mine = here([folder])
+        assert mine is not None
+        self.whole = audit(mine).as_json()
+        assert self.whole["verdict"] == case.verdict
+
+    def in_slices(self, batch: Batch, slices: int) -> Callable[[], Any]:
+        """The audit of the same in slices of time, on Spark."""
+        return partial(self._judged, SimpleNamespace(sparkContext=batch), slices)
+
+    def _judged(self, spark: Any, slices: int) -> Any:
+        cuts = Slices(tuple(bounds(self.events, slices, self.case.name)))
+        assert cuts.number == slices
+        parts = Sources([str(path) for path in sorted(self.folder.iterdir())], [], [])
+        rows = rows_of(spark, parts, EVENTS, cuts, len(self.events), {})
+        return audit(Journal(rows, [], is_live=False)).as_json()
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_rows, "TASK_ROWS", 50)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[Written]:
+    folder = tmp_path_factory.mktemp("tampered")
+    return [Written(case, folder / str(number)) for number, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_spark_judges_each_tampering_in_slices_as_one_process_does(spark: Any, written: list[Written], turn: int) -> None:
+    batch = Batch(spark.sparkContext)
+    slices = [SLICES[(number + turn) % len(SLICES)] for number in range(len(written))]
+    judged = batch.made(
+        {each.case.name: each.in_slices(batch, count) for each, count in zip(written, slices, strict=True)}
+    )
+    differ = [
+        (each.case.name, count)
+        for each, count in zip(written, slices, strict=True)
+        if judged[each.case.name] != each.whole
+    ]
+    assert len(judged) == len(CASES) and not differ
+    assert batch.jobs < 100
+
+
+def with_one_lost(context: Any, tables: Iterable[pyarrow.Table]) -> SentTables:
+    """What is carried into slices, of which the one in the middle finds nothing."""
+    kept = list(tables)
+    middle = len(kept) // 2
+    return SentTables(context, [each.slice(0, 0) if number == middle else each for number, each in enumerate(kept)])
+
+
+def test_a_slice_that_lacks_what_is_carried_into_it_is_judged_otherwise(
+    spark: Any, written: list[Written], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(held: pyarrow.Schema, kernel: Any, number: int, pieces: Iterable[Any]) -> Iterator[Any]:
+        """As `_in_turn`, but windows end with their slice."""
+        slices = [[spark_rows._gathered(held, [each])] for each in sorted(pieces, key=lambda each: each[0])]
+        yield number, spark_rows.packed(pyarrow.concat_tables([kernel(iter(each)) for each in slices or [[]]]))
+
+    batch = Batch(spark.sparkContext)
+    for lost, instead in (("SentTables", with_one_lost), ("_in_turn", forgetful)):
+        with monkeypatch.context() as patched:
+            patched.setattr(spark_rows, lost, instead)
+            judged = batch.made({each.case.name: each.in_slices(batch, 7) for each in written})
+        differ = [each.case.name for each in written if judged[each.case.name] != each.whole]
+        print(lost, len(differ), differ)
+        for name in differ[:5]:
+            w = next(e.whole for e in written if e.case.name == name)
+            print(name, [(a["name"], b["verdict"], a["verdict"], a["detail"][:100]) for a, b in zip(judged[name]["checks"], w["checks"]) if a != b])
