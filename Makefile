@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs lint house simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup demo test docs lint house slices simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -44,6 +44,9 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m turnstile.pipeline.class_archive
 	@touch $@
+
+slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time on Spark (make test has each in one of these numbers)
+	TURNSTILE_ALL_SLICES=1 $(BIN)/pytest -n 0 tests/turnstile/pipeline/test_slices.py tests/turnstile/pipeline/test_slices_on_spark.py $(ARGS)
 
 simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas
 	$(BIN)/python tests/simulation/run.py --schedules 10000

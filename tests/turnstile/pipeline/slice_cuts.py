@@ -10,7 +10,7 @@ TURNS = ("config", "ended", "meter", "shard_lost", "shard_up")
 
 
 def bounds(events: Sequence[dict[str, Any]], slices: int, name: str) -> list[int]:
-    """The instants at which time is cut, others for each name. What happens at a turn is the first of a slice or the last of one."""
+    """The instants at which time is cut, others for each name; a turn is the first of a slice, or the last."""
     chance = random.Random(f"{name} {slices}")
     instants = sorted({event["mono_ns"] for event in events if event["mono_ns"] is not None})[1:]
     chosen = {at_ns + chance.randrange(2) for at_ns in _turns(events, chance)[: slices // 2]}

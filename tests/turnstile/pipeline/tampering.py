@@ -423,6 +423,17 @@ def token_plant(name: str) -> Callable[[Events], Events]:
     return how
 
 
+def rate_plant(name: str) -> Callable[[Events], Events]:
+    """A violation of rated.PLANTS."""
+
+    def how(events: Events) -> Events:
+        plant, phase, _ = rated.PLANTS[name]
+        made = rated.RatedBroker(0, 3).run(plant, phase).numbered()
+        return made + rated.coordinator(made)
+
+    return how
+
+
 def more_units(events: Events) -> Events:
     """A home recorded a hundred more units of an address."""
     one = next(

@@ -3,7 +3,6 @@
 Cuts lie where they hurt: at kills, at changes of the configuration, and between events of one instant.
 """
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,9 @@ import pyarrow
 import pytest
 import tampering
 from local_rdd import in_slices
+from slice_cuts import SLICES, TURNS, bounds
 from storms import write
-from tampering import Events, Tampering
+from tampering import Tampering
 from tampering_table import TABLE
 
 from turnstile.pipeline.audit.audit import audit
@@ -21,18 +21,7 @@ from turnstile.pipeline.events.journal import EVENTS, Journal, here
 from turnstile.pipeline.events.journal_events import read
 from turnstile.pipeline.events.rows import Rows, RowsHere
 
-SLICES = (1, 2, 7, 40)
-HONEST = [Tampering(f"honest {name}", name, list, tampering.HELD) for name in ("caps", "tokens", "rates")]
-
-
-def bounds(events: Events, slices: int) -> list[int]:
-    """The instants at which time is cut: half of them where something begins, ends or changes, the others anywhere."""
-    chance = random.Random(slices)
-    instants = sorted({event["mono_ns"] for event in events if event["mono_ns"] is not None})
-    turns = {event["mono_ns"] for event in events if event["kind"] in ("config", "shard_up", "shard_lost", "ended")}
-    chosen = set(chance.sample(sorted(turns - {None}), min(len(turns - {None}), slices // 2)))
-    rest = [each for each in instants[1:] if each not in chosen]
-    return sorted(chosen | set(chance.sample(rest, min(len(rest), slices - 1 - len(chosen)))))
+HONEST = [Tampering(f"honest {name}", name, list, tampering.HELD) for name in ("caps", "tokens", "rates", "quotas")]
 
 
 def judged(rows: Rows) -> Any:
@@ -51,12 +40,12 @@ def test_cut_anywhere_it_is_judged_as_in_one_piece(one: Tampering) -> None:
     whole = judged(RowsHere(table))
     assert whole["verdict"] == one.verdict
     for slices in SLICES:
-        assert judged(in_slices(table, bounds(events, slices), seed=slices)) == whole, slices
+        assert judged(in_slices(table, bounds(events, slices, one.name), seed=slices)) == whole, slices
 
 
-ON_SPARK = ("honest tokens", "honest rates", "admitted is there twice", "an admission twice, renumbered",
-            "mono_ns of two events swapped", "more in use than was granted", "detail of every config alike, a cap lower",
-            "a refusal with room")  # fmt: skip
+ON_SPARK = ("honest tokens", "honest quotas", "admitted is there twice", "a refusal with room",
+            "one more unit than its listener's rate")  # fmt: skip
+"""With an RDD of Spark's own for each; all others share one (test_slices_on_spark.py)."""
 
 
 @pytest.mark.parametrize("one", [one for one in [*HONEST, *TABLE] if one.name in ON_SPARK], ids=lambda one: one.name)
@@ -71,6 +60,19 @@ def test_spark_judges_slices_of_parts_as_one_piece(
     mine = here([tmp_path])
     assert mine is not None
     assert judged(found.journal().rows) == judged(mine.rows)
+
+
+def test_cuts_fall_on_turns_of_every_kind() -> None:
+    found = set()
+    for one in HONEST:
+        events = tampering.copied(one.journal)
+        cuts = {cut for slices in SLICES for cut in bounds(events, slices, one.name)}
+        found |= {
+            (event["kind"], event["mono_ns"] in cuts)
+            for event in events
+            if {event["mono_ns"], event["mono_ns"] + 1} & cuts
+        }
+    assert {(kind, first) for kind in TURNS for first in (True, False)} <= found
 
 
 def test_slices_are_about_equal_and_events_of_one_instant_are_never_cut() -> None:
