@@ -10,7 +10,7 @@ import difflib
 import itertools
 import json
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 from starlette.exceptions import HTTPException
@@ -126,14 +126,21 @@ def address_change(body: Any) -> AddressChange:
     return AddressChange(listener, broker, addresses)
 
 
-def subscription_change(body: Any) -> tuple[str, dict[str, str | None]]:
+class SubscriptionChange(NamedTuple):
+    """The client metrics resource `name`, and its configs that change; None: back to the default."""
+
+    name: str
+    configs: dict[str, str | None]
+
+
+def subscription_change(body: Any) -> SubscriptionChange:
     """`{"name": N, "configs": {name: text or null}}`. Raises ConfigInvalid."""
     shape = 'must be {"name": text, "configs": {name: text or null}}'
     if not isinstance(body, dict) or body.keys() != {"name", "configs"} or not isinstance(body["configs"], dict):
         raise ConfigInvalid("the body", None, shape)
     if not isinstance(body["name"], str) or not all(isinstance(text, str | None) for text in body["configs"].values()):
         raise ConfigInvalid("the body", None, shape)
-    return body["name"], body["configs"]
+    return SubscriptionChange(body["name"], body["configs"])
 
 
 def flag(request: Request, name: str, default: bool) -> bool:

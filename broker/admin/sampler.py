@@ -33,6 +33,13 @@ class Sample(NamedTuple):
     slots: dict[BrokerShard, array[int]]
 
 
+class SampleWindow(NamedTuple):
+    """Two samples between which something is counted; the same twice where there is but one."""
+
+    first: Sample
+    last: Sample
+
+
 class Sampler:
     """Keeps the last KEPT samples. Sums are over the shards that `of` selects: all, or one broker's."""
 
@@ -127,15 +134,15 @@ class Sampler:
 
     # ---- differences between two
 
-    def window(self, seconds: float) -> tuple[Sample, Sample]:
+    def window(self, seconds: float) -> SampleWindow:
         """The latest state, and the sample closest to `seconds` before it; the same twice when there is but one."""
         latest = self.now()
         wanted = latest.mono_s - seconds
-        return min(self.samples, key=lambda sample: abs(sample.mono_s - wanted)), latest
+        return SampleWindow(min(self.samples, key=lambda sample: abs(sample.mono_s - wanted)), latest)
 
-    def latest(self) -> tuple[Sample, Sample]:
+    def latest(self) -> SampleWindow:
         """The last second that was sampled, the one that ends `series`; the same twice when there is but one sample."""
-        return self.samples[max(len(self.samples) - 2, 0)], self.samples[-1]
+        return SampleWindow(self.samples[max(len(self.samples) - 2, 0)], self.samples[-1])
 
     def rise(
         self,

@@ -44,6 +44,13 @@ class AppendInfo(NamedTuple):
     start_offset: int
 
 
+class TimestampedOffset(NamedTuple):
+    """A record's offset, and its timestamp (ms)."""
+
+    offset: int
+    timestamp_ms: int
+
+
 class AppendWaiter(Protocol):
     """A fetch that waits for a log to grow, or to go away."""
 
@@ -216,28 +223,28 @@ class PartitionLog(LogSegments):
             at, end = at + batch.size, batch.last_offset + 1
         return self.aborted.collect(offset, end)
 
-    def offset_since(self, timestamp: int) -> tuple[int, int] | None:
+    def offset_since(self, timestamp: int) -> TimestampedOffset | None:
         """(offset, its timestamp) of the first record at or after `timestamp` (ms), None if there is none.
 
         Raises OSError.
         """
         return self._reading(lambda: self._offset_since(timestamp))
 
-    def _offset_since(self, timestamp: int) -> tuple[int, int] | None:
+    def _offset_since(self, timestamp: int) -> TimestampedOffset | None:
         for segment in self._segments:
             for found in segment.since(timestamp):
                 if (record := self._record_since(segment, found, timestamp)) is not None:
                     return record
         return None
 
-    def offset_of_max_timestamp(self) -> tuple[int, int] | None:
+    def offset_of_max_timestamp(self) -> TimestampedOffset | None:
         """(offset, timestamp) of the first record with the largest timestamp, None for an empty log."""
         candidates = [segment for segment in self._segments if segment.next_offset > self.start_offset]
         if not candidates:
             return None
         return self.offset_since(max(segment.max_timestamp for segment in candidates))
 
-    def _record_since(self, segment: LogSegment, found: BatchPosition, timestamp: int) -> tuple[int, int] | None:
+    def _record_since(self, segment: LogSegment, found: BatchPosition, timestamp: int) -> TimestampedOffset | None:
         batch = found.batch
         if batch.last_offset < self.start_offset:
             return None
@@ -249,7 +256,7 @@ class PartitionLog(LogSegments):
                 if batch.attributes & (records.LOG_APPEND_TIME | records.CONTROL):
                     time_ms = batch.max_timestamp
                 if time_ms >= timestamp and offset >= self.start_offset:
-                    return offset, time_ms
+                    return TimestampedOffset(offset, time_ms)
         except (NotUnpacked, MalformedRecords, IndexError):  # its file was damaged
-            return max(batch.base_offset, self.start_offset), batch.max_timestamp
+            return TimestampedOffset(max(batch.base_offset, self.start_offset), batch.max_timestamp)
         return None

@@ -99,9 +99,16 @@ def _ignore(_: Piece) -> None:
     pass
 
 
+class RescannedSegment(NamedTuple):
+    """The segments that are made of one, and how many torn bytes were cut off."""
+
+    segments: list[LogSegment]
+    torn_bytes: int
+
+
 def rescan(
     segment: LogSegment, files: OpenFiles, on_batch: Callable[[Piece], None] = _ignore, *, closed: bool
-) -> tuple[list[LogSegment], int]:
+) -> RescannedSegment:
     """Reads a segment's whole file and repairs it: (the segments that are made of it, torn bytes cut off). Raises OSError.
 
     `on_batch` is called with each batch. The end of a `closed` segment can't be torn by a killed process, only damaged;
@@ -111,7 +118,7 @@ def rescan(
     length = os.fstat(descriptor).st_size
     segment.reset()
     if not length:
-        return [] if closed else [segment], 0
+        return RescannedSegment([] if closed else [segment], 0)
     with mmap(descriptor, length, access=ACCESS_READ) as mapped:
         scan = scanning.scan(mapped, length, segment.base_offset)
         if closed and scan.torn_bytes:
@@ -134,7 +141,7 @@ def rescan(
         made.load(piece.batch for piece in run)
     for piece in (piece for run in scan.runs for piece in run):
         on_batch(piece)
-    return segments, scan.torn_bytes
+    return RescannedSegment(segments, scan.torn_bytes)
 
 
 def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> list[LogSegment]:
@@ -180,13 +187,20 @@ def _save_sidecars(segments: list[LogSegment], aborted: TransactionIndex) -> Non
             segment.save_sidecar()
 
 
-def _latest_snapshot(segments: list[LogSegment]) -> tuple[ProducerStateManager, int]:
+class ProducersSnapshot(NamedTuple):
+    """What is known of the producers as a segment began, and the index of that one."""
+
+    producers: ProducerStateManager
+    segment_index: int
+
+
+def _latest_snapshot(segments: list[LogSegment]) -> ProducersSnapshot:
     """What is known of the producers as some segment began, the latest that can be read, and the index of that one."""
     for index in range(len(segments) - 1, -1, -1):
         producers = load_snapshot(segments[index])
         if producers is not None:
-            return producers, index
-    return ProducerStateManager(), 0
+            return ProducersSnapshot(producers, index)
+    return ProducersSnapshot(ProducerStateManager(), 0)
 
 
 def snapshot_path(segment: LogSegment) -> str:
@@ -230,9 +244,14 @@ def delete_replaced(replaced: list[LogSegment], in_their_place: list[LogSegment]
             delete_snapshot(segment)
 
 
-def after_cleaning(
-    segments: list[LogSegment], aborted: TransactionIndex, files: OpenFiles
-) -> tuple[list[LogSegment], TransactionIndex] | None:
+class CleanedLog(NamedTuple):
+    """A log's segments and aborted transactions after segments in front of the last were replaced."""
+
+    segments: list[LogSegment]
+    aborted: TransactionIndex
+
+
+def after_cleaning(segments: list[LogSegment], aborted: TransactionIndex, files: OpenFiles) -> CleanedLog | None:
     """A log's segments and aborted transactions as its files are, after nothing but segments in front of the last were replaced.
 
     Segments that are known are kept as they are. None if it takes a recovery to tell. Raises OSError.
@@ -255,7 +274,7 @@ def after_cleaning(
             return None
         found.append(segment)
     index.load(aborted.dump(last.base_offset, 1 << 62))
-    return [*found, last], index
+    return CleanedLog([*found, last], index)
 
 
 def aborted_path(segment: LogSegment) -> str:

@@ -32,7 +32,14 @@ class SegmentName(NamedTuple):
         return f"{base}-{self.end:020d}-{self.round}" if self.round else base
 
 
-def in_force(files: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]]:
+class SegmentNames(NamedTuple):
+    """The segments of a log that are in force, by their base offsets, and those that others have replaced."""
+
+    in_force: list[SegmentName]
+    replaced: list[SegmentName]
+
+
+def in_force(files: Iterable[str]) -> SegmentNames:
     """Of the files of a directory: the segments in force by their base offsets, and those that others have replaced
     (one_rename_replaces)."""
     names = [
@@ -46,4 +53,4 @@ def in_force(files: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]
         (replaced if any(other.round > name.round for other in reaching) else kept).append(name)
         if name.round:
             reaching.append(name)
-    return kept, replaced
+    return SegmentNames(kept, replaced)

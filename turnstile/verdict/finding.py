@@ -16,9 +16,16 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def worst(findings: list[tuple[str, str]]) -> tuple[str, str]:
-    """Of (verdict, evidence) pairs: the worst verdict, and all evidence, the worst first. Unjudged parts do not count beside
+class Judgement(NamedTuple):
+    """`evidence`: a sentence about what was seen."""
+
+    verdict: str
+    evidence: str
+
+
+def worst(findings: list[Judgement]) -> Judgement:
+    """The worst verdict of all, and all evidence, the worst first. Unjudged parts do not count beside
     judged ones."""
     order = (FAIL, WARN, PASS, UNJUDGED)
     ranked = sorted(findings, key=lambda each: order.index(each[0]))
-    return ranked[0][0], "; ".join(evidence for _, evidence in ranked)
+    return Judgement(ranked[0][0], "; ".join(evidence for _, evidence in ranked))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, Unpack
+from typing import Any, NamedTuple, Protocol, Unpack
 
 from turnstile.admin_client import AdminClient
 from turnstile.options import FaultKind, FaultOptions, SetFault
@@ -11,6 +11,13 @@ from turnstile.options import FaultKind, FaultOptions, SetFault
 
 class CannotJudge(Exception):
     """There is no client to judge; `str()` says why."""
+
+
+class CpuTime(NamedTuple):
+    """Seconds for which threads ran, and were ready to run and waited for a CPU."""
+
+    ran_s: float
+    waited_s: float
 
 
 class Judged(Protocol):
@@ -31,7 +38,7 @@ class Client(Protocol):
     """The program under test (program.py)."""
 
     def exit_code(self) -> int | None: ...
-    def busy_s(self) -> tuple[float, float]: ...
+    def busy_s(self) -> CpuTime: ...
     def terminate(self) -> None: ...
     def wait(self, within_s: float) -> bool: ...
     def kill(self) -> None: ...

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from shards.supervisor.parent_death import die_with_parent
-from turnstile.verdict.judged import CannotJudge
+from turnstile.verdict.judged import CannotJudge, CpuTime
 
 _MARK = "TURNSTILE_VERDICT_PROGRAM"
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
@@ -46,7 +46,7 @@ class Program:
         code = self._popen.poll()
         return None if code is None or any(self._session()) else code
 
-    def busy_s(self) -> tuple[float, float]:
+    def busy_s(self) -> CpuTime:
         """For how long its threads have run, and were ready to run and waited for a CPU: together what a busy loop takes of a
         machine, also of one that has other things to do. Of it and of what it has started and is still there."""
         ran_ns = waited_ns = 0
@@ -55,7 +55,7 @@ class Program:
                 with suppress(*_GONE):
                     ran, waited, _ = map(int, thread.read_text().split())
                     ran_ns, waited_ns = ran_ns + ran, waited_ns + waited
-        return ran_ns / 1e9, waited_ns / 1e9
+        return CpuTime(ran_ns / 1e9, waited_ns / 1e9)
 
     def terminate(self) -> None:
         """SIGTERM, to it and what it has started."""

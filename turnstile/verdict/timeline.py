@@ -42,6 +42,13 @@ class Event(NamedTuple):
     value: float = 0.0
 
 
+class CpuShare(NamedTuple):
+    """Seconds a second for which threads ran, and for which they waited for a CPU."""
+
+    ran: float
+    waited: float
+
+
 class Step(NamedTuple):
     """A part of the course. `kind`: baseline, telemetry, throttle, overlap, mutation, refuse, rate, kill, herd, settle or
     shutdown.
@@ -191,17 +198,17 @@ class Timeline:
 
     def starved_share(self, began_ns: int, ended_ns: int) -> float:
         """What part of a time the machine did not serve: it stalled, or the client's threads waited for a CPU."""
-        waited = (self.busy_share(began_ns, ended_ns) or (0.0, 0.0))[1]
+        waited = (self.busy_share(began_ns, ended_ns) or CpuShare(0.0, 0.0)).waited
         return max(self.machine.stalled_ms(began_ns, ended_ns) * MS / max(ended_ns - began_ns, 1), waited)
 
-    def busy_share(self, began_ns: int, ended_ns: int) -> tuple[float, float] | None:
+    def busy_share(self, began_ns: int, ended_ns: int) -> CpuShare | None:
         """Seconds a second for which its threads ran, and for which they waited for a CPU; None if it was not measured."""
         measured = [each for each in self.busy if began_ns <= each.at_ns <= ended_ns]
         if len(measured) < 2 or measured[-1].at_ns - measured[0].at_ns < SECOND // 2:
             return None
         first, last = measured[0], measured[-1]
         seconds = (last.at_ns - first.at_ns) / SECOND
-        return (last.ran_s - first.ran_s) / seconds, (last.waited_s - first.waited_s) / seconds
+        return CpuShare((last.ran_s - first.ran_s) / seconds, (last.waited_s - first.waited_s) / seconds)
 
 
 def is_work(event: Event) -> bool:

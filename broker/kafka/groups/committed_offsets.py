@@ -137,6 +137,20 @@ class OffsetsFile(CompactedFile):
                 yield [PEND, group, now_ms, topics, producer_id]
 
 
+class LastGeneration(NamedTuple):
+    """A group's last generation (0 if it never had one), and its protocol type."""
+
+    generation: int
+    protocol_type: str | None
+
+
+class BucketOffsets(NamedTuple):
+    """The groups of a bucket, and a number that rises with every change of them."""
+
+    version: int
+    groups: Mapping[str, GroupOffsets]
+
+
 class CommittedOffsets:
     """The groups of one shard: `owns(bucket)` says which buckets have their home here.
 
@@ -169,20 +183,20 @@ class CommittedOffsets:
         """Of which partitions a transaction that is not over has committed offsets."""
         return self._buckets[bucket_of(group)].pending.places(group)
 
-    def generation(self, group: str) -> tuple[int, str | None]:
+    def generation(self, group: str) -> LastGeneration:
         """(the last generation, protocol type) of a group; (0, None) if it never had one."""
         found = self._find(group)
-        return (found.generation, found.protocol_type) if found is not None else (0, None)
+        return LastGeneration(found.generation, found.protocol_type) if found is not None else LastGeneration(0, None)
 
     def kept(self, group: str, kind: int) -> KeptGroup | None:
         """A group with its members as it was last kept; `kind` is MEMBERS or SHARE; None: it is none of these."""
         found = self._find(group)
         return found.kept if found is not None and found.kept is not None and found.kept.kind == kind else None
 
-    def in_bucket(self, bucket: int) -> tuple[int, Mapping[str, GroupOffsets]]:
+    def in_bucket(self, bucket: int) -> BucketOffsets:
         """(a number that rises with every change, the groups of a bucket); of a bucket whose home is here."""
         found = self._buckets[bucket]
-        return found.version, found.groups
+        return BucketOffsets(found.version, found.groups)
 
     def _find(self, group: str) -> GroupOffsets | None:
         return self._buckets[bucket_of(group)].groups.get(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import mean, median, pstdev
 
-from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding, worst
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding, Judgement, worst
 from turnstile.verdict.timeline import SECOND, Step, Timeline
 
 SOURCE = "KIP-144, KIP-580: reconnect.backoff.ms grows to reconnect.backoff.max.ms, with jitter"
@@ -29,26 +29,30 @@ def judge(timeline: Timeline) -> Finding:
     return Finding(verdict, evidence, SOURCE, "" if verdict == PASS else _ADVICE)
 
 
-def _of_variant(timeline: Timeline, step: Step) -> tuple[str, str]:
+def _of_variant(timeline: Timeline, step: Step) -> Judgement:
     lifted_ns = step.detail["lifted_ns"]
     attempts = sorted(at_ns for at_ns in timeline.attempts(step) if at_ns < lifted_ns)
     spinning = _spinning(timeline, step, len(attempts))
     gaps = [(after - before) / SECOND for before, after in pairwise(attempts)]
     if spinning is not None:
-        return FAIL, f"{step.name}: {spinning}"
+        return Judgement(FAIL, f"{step.name}: {spinning}")
     if len(gaps) < 2:
-        return UNJUDGED, f"{step.name}: {len(attempts)} attempts in {(lifted_ns - step.began_ns) / SECOND:.0f} s"
+        return Judgement(
+            UNJUDGED, f"{step.name}: {len(attempts)} attempts in {(lifted_ns - step.began_ns) / SECOND:.0f} s"
+        )
     slots = max(timeline.usual_connections, 1)
     middle_ns = (step.began_ns + lifted_ns) // 2
     late = [at_ns for at_ns in attempts if at_ns >= middle_ns]
     per_s = len(late) / ((lifted_ns - middle_ns) / SECOND) / slots
     seen = f"{step.name}: {len(attempts)} attempts, {_gaps(gaps)}"
     if per_s > MOST_PER_S:
-        return FAIL, f"{seen}, {per_s:.0f} a second to the end for each of its {slots} connections"
+        return Judgement(FAIL, f"{seen}, {per_s:.0f} a second to the end for each of its {slots} connections")
     grows = 2 * len(late) < 0.8 * len(attempts)
     if not grows and per_s > 1 / _SLOW_S:
-        return WARN, f"{seen}, {per_s:.1f} a second for each of its {slots} connections: it does not back off further"
-    return PASS, seen
+        return Judgement(
+            WARN, f"{seen}, {per_s:.1f} a second for each of its {slots} connections: it does not back off further"
+        )
+    return Judgement(PASS, seen)
 
 
 def _gaps(gaps: list[float]) -> str:

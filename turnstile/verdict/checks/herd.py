@@ -7,6 +7,7 @@ little further apart. What connections of one copy make in step is no herd; it s
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from typing import NamedTuple
 
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
 from turnstile.verdict.timeline import MS, SECOND, Step, Timeline
@@ -27,6 +28,13 @@ _DENSE_PER_S = 5
 _NEAR_NS = 50 * MS
 _FAR_NS = (100 * MS, 300 * MS)
 _ADVICE = "Put jitter on the back-off: a random part of at least 20 % of each pause."
+
+
+class Bounds(NamedTuple):
+    """What a figure is at least and at most."""
+
+    least: float
+    most: float
 
 
 def judge(timeline: Timeline) -> Finding:
@@ -62,20 +70,20 @@ def _late_ms(timeline: Timeline, step: Step) -> float:
     return timeline.machine.late_ms(step.detail["cut_ns"], step.detail["lifted_ns"])
 
 
-def _in_step(excess: float, copies: int, least: float, most: float) -> tuple[float, float]:
+def _in_step(excess: float, copies: int, least: float, most: float) -> Bounds:
     """What part of a whole herd an excess is, at least and at most. `least`, `most`: of one copy by itself."""
     found = [max(excess - own, 0.0) / ((copies - 1) * (own + 1)) for own in (most, least)]
-    return min(found), max(found)
+    return Bounds(min(found), max(found))
 
 
-def _alone(timeline: Timeline, streams: int) -> tuple[float, float]:
+def _alone(timeline: Timeline, streams: int) -> Bounds:
     """The excess of one copy, refused as the herd is; if that is not known, what it is at least and at most."""
     for step in timeline.of_kind("refuse"):
         attempts = _attempts(timeline, step, None)
         if step.name == ALONE and len(attempts) >= _ENOUGH and _judged_s(step, None) >= _LONG_S:
             own = max(_excess(attempts), 0.0)
-            return own, own
-    return 0.0, float(streams - 1)
+            return Bounds(own, own)
+    return Bounds(0.0, float(streams - 1))
 
 
 def _judged_s(step: Step, cut: str | None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding, worst
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding, Judgement, worst
 from turnstile.verdict.timeline import SECOND, Step, Timeline
 
 SOURCE = "reconnect.backoff.max.ms: a second in the Java client, ten in librdkafka"
@@ -20,23 +20,23 @@ def judge(timeline: Timeline) -> Finding:
     return Finding(verdict, evidence, SOURCE, "" if verdict == PASS else _ADVICE)
 
 
-def _of_step(timeline: Timeline, step: Step) -> tuple[str, str]:
+def _of_step(timeline: Timeline, step: Step) -> Judgement:
     recovered_ns = step.detail["recovered_ns"]
     lifted_ns = step.detail["lifted_ns"]
     if recovered_ns is None:
         why = "it had ended by itself" if step.detail.get("has_ended") else "nothing was asked"
         seen = f"{step.name}: {why} in the {(step.ended_ns - lifted_ns) / SECOND:.0f} s after it was lifted"
         if timeline.is_attached:
-            return UNJUDGED, f"{seen}; whether it gave up or was ended can't be told"
+            return Judgement(UNJUDGED, f"{seen}; whether it gave up or was ended can't be told")
         if step.name == FAILED_LOGIN:
-            return WARN, f"{seen}; Kafka's own clients take a failed login for final, too"
+            return Judgement(WARN, f"{seen}; Kafka's own clients take a failed login for final, too")
         starved = timeline.starved_share(lifted_ns, step.ended_ns)
         if starved > _STARVED:
-            return UNJUDGED, f"{seen}, for {starved:.0%} of which this machine did not serve"
-        return FAIL, seen
+            return Judgement(UNJUDGED, f"{seen}, for {starved:.0%} of which this machine did not serve")
+        return Judgement(FAIL, seen)
     took_s = max(recovered_ns - lifted_ns, 0) / SECOND
     stalled_s = timeline.machine.stalled_ms(lifted_ns, recovered_ns) / 1000
     seen = f"{step.name}: working again after {took_s:.1f} s"
     if took_s - stalled_s <= SOON_S < took_s:
-        return UNJUDGED, f"{seen}, of which this machine stalled for {stalled_s:.1f} s"
-    return (PASS if took_s <= SOON_S else WARN), seen
+        return Judgement(UNJUDGED, f"{seen}, of which this machine stalled for {stalled_s:.1f} s")
+    return Judgement((PASS if took_s <= SOON_S else WARN), seen)
