@@ -34,6 +34,13 @@ MOST_KEY_BYTES = 64 << 10
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make an encoder for each value
 
 
+class RequestedChanges(NamedTuple):
+    """The changes that a request makes, and a result, [error name or "", message], for each thing that it names."""
+
+    delta: list[Change]
+    results: list[list[str]]
+
+
 class ConfigState:
     """Everything the coordinator stores, at one version."""
 

@@ -7,7 +7,7 @@ Source: ReplicationControlManager.alterPartitionReassignments of Kafka 4.1.
 from collections.abc import Sequence
 from typing import Any
 
-from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.changes import Change, ConfigState, RequestedChanges, bounded, storable
 from shards.config.replicas import Result, assignment_problem, replaced, replicas_of
 
 NONE_IN_PROGRESS: Result = ["NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress."]
@@ -17,9 +17,7 @@ STAYS: Result = [
 ]
 
 
-def reassign(
-    state: ConfigState, wanted: Sequence[Sequence[Any]], factor_may_change: bool
-) -> tuple[list[Change], list[Result]]:
+def reassign(state: ConfigState, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> RequestedChanges:
     """`wanted`: [topic, partition, replicas, or None to cancel]. One result each, in order; done at once, so that there is
     never anything to cancel."""
     bounded(wanted)
@@ -42,7 +40,7 @@ def reassign(
         record = replaced(topic, topic["leaders"], replicas)
         if record != topic:
             delta.append(("topic", name, record))
-    return storable(delta), results
+    return RequestedChanges(storable(delta), results)
 
 
 def _problem(

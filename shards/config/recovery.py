@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from shards.config.acl_changes import check_acl_record
 from shards.config.advertised_changes import check_advertised_record
@@ -33,7 +33,14 @@ from shards.settings.features import FEATURES
 _IDS_PER_S = 1_000_000  # more than a cluster allocates
 
 
-def usable(records: Iterable[Change]) -> tuple[list[Change], list[str]]:
+class UsableRecords(NamedTuple):
+    """The records that can be used, and a sentence for each of the others."""
+
+    records: list[Change]
+    faults: list[str]
+
+
+def usable(records: Iterable[Change]) -> UsableRecords:
     """The records that can be used, and a sentence for each of the others (unreadable_records_are_left_out)."""
     good: list[Change] = []
     faults: list[str] = []
@@ -43,7 +50,7 @@ def usable(records: Iterable[Change]) -> tuple[list[Change], list[str]]:
             good.append((kind, key, value))
         except (ConfigInvalid, ValueError, TypeError, KeyError, AttributeError) as fault:
             faults.append(f"{kind} {key!r:.200} in the store can't be used and counts as not set: {fault!s:.300}")
-    return good, faults
+    return UsableRecords(good, faults)
 
 
 def _check_setting(key: str, text: Any) -> None:
@@ -102,13 +109,20 @@ _PLURALS = {
 }
 
 
+class OpenedStore(NamedTuple):
+    """The store, and sentences about what was lost."""
+
+    store: Store
+    losses: list[str]
+
+
 def open_store(
     path: Path,
     *,
     now_s: float,
     set_aside: Callable[[Path, str], str],
     topics_on_disk: Callable[[], dict[str, dict[str, Any]]],
-) -> tuple[Store, list[str]]:
+) -> OpenedStore:
     """The store, and what was lost if it was damaged or is missing where topics have files: sentences.
 
     `set_aside(path, why)` renames the file and returns its new path. `topics_on_disk()`: topics by name, as records have
@@ -116,7 +130,7 @@ def open_store(
     """
     try:
         if path.exists() or not topics_on_disk():
-            return Store(path), []
+            return OpenedStore(Store(path), [])
         aside, why = None, f"{path.name} is missing"
     except StoreDamaged as damage:
         aside, why = _set_aside(path, damage.why, set_aside), f"{path.name} is damaged ({damage.why})"
@@ -132,11 +146,14 @@ def open_store(
     told = (
         f"{why}{kept}: {_counted(records)} could be restored, {len(found)} of the topics from their files; settings, "
     )
-    return store, [
-        told
-        + "quotas, users, ACLs, delegation tokens and topics beyond these are lost, and so is the history of changes",
-        *faults,
-    ]
+    return OpenedStore(
+        store,
+        [
+            told
+            + "quotas, users, ACLs, delegation tokens and topics beyond these are lost, and so is the history of changes",
+            *faults,
+        ],
+    )
 
 
 def _counted(records: list[Change]) -> str:

@@ -8,11 +8,11 @@ Sources: ReplicationControlManager and Topic of Kafka 4.1.
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from shards import ownership
 from shards.config import internal_topics
-from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.changes import Change, ConfigState, RequestedChanges, bounded, storable
 from shards.config.replicas import (
     Result,
     assignments_problem,
@@ -38,7 +38,7 @@ _FIXED: Result = [
 _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."]
 
 
-def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[list[Change], list[Result]]:
+def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> RequestedChanges:
     """`wanted`: [name, partitions or -1, configs], and maybe the replicas of each partition, the leader first, or None, and the
     replication factor. One result each, in order."""
     bounded(wanted)
@@ -67,31 +67,40 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[
         collisions[name.replace(".", "_")] = name
         delta.append(("topic", name, {"id": uuid.uuid4().hex, **placed(leaders, replicas), "configs": canonical}))
         results.append(_OK)
-    return storable(delta), results
+    return RequestedChanges(storable(delta), results)
+
+
+class _CheckedTopic(NamedTuple):
+    """A topic's configs spelled canonically, and why it can't be created, if so."""
+
+    configs: dict[str, str]
+    problem: Result | None
 
 
 def _problem(
     collisions: dict[str, str], name: str, count: int, asked: int, configs: dict[str, str | None]
-) -> tuple[dict[str, str], Result | None]:
+) -> _CheckedTopic:
     """The topic's configs spelled canonically, and why it can't be created, if so."""
     illegal = illegal_name(name)
     if illegal:
-        return {}, ["INVALID_TOPIC_EXCEPTION", illegal]
+        return _CheckedTopic({}, ["INVALID_TOPIC_EXCEPTION", illegal])
     other = collisions.get(name.replace(".", "_"))
     if other == name:
-        return {}, ["TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists."]
+        return _CheckedTopic({}, ["TOPIC_ALREADY_EXISTS", f"Topic '{name}' already exists."])
     if other is not None:
-        return {}, ["INVALID_TOPIC_EXCEPTION", f"Topic '{name}' collides with existing topic: {other}"]
+        return _CheckedTopic({}, ["INVALID_TOPIC_EXCEPTION", f"Topic '{name}' collides with existing topic: {other}"])
     if count <= 0:
-        return {}, ["INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."]
+        return _CheckedTopic(
+            {}, ["INVALID_PARTITIONS", "Number of partitions was set to an invalid non-positive value."]
+        )
     if asked > MAX_PARTITIONS_PER_REQUEST:
-        return {}, ["POLICY_VIOLATION", "Excessively large number of partitions per request."]
+        return _CheckedTopic({}, ["POLICY_VIOLATION", "Excessively large number of partitions per request."])
     try:
         canonical = canonical_configs(configs)
         _check_lags(canonical)
-        return canonical, None
+        return _CheckedTopic(canonical, None)
     except ConfigInvalid as error:
-        return {}, ["INVALID_CONFIG", str(error)]
+        return _CheckedTopic({}, ["INVALID_CONFIG", str(error)])
 
 
 def _replicas_problem(state: ConfigState, replicas: Sequence[Sequence[int]] | None, factor: int) -> Result | None:
@@ -136,7 +145,7 @@ def illegal_name(name: str) -> str:
     return ""
 
 
-def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tuple[list[Change], list[Result]]:
+def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> RequestedChanges:
     """`wanted`: [name, total partitions] and maybe the replicas of each added partition, the leader first. There are as many
     of a partition as of the first."""
     bounded(wanted)
@@ -166,7 +175,7 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> tu
             spread_so_far += len(added)
             delta.append(("topic", name, replaced(topic, [*topic["leaders"], *leaders], [*old, *added])))
             results.append(_OK)
-    return storable(delta), results
+    return RequestedChanges(storable(delta), results)
 
 
 def _assigned_problem(
@@ -178,13 +187,15 @@ def _assigned_problem(
     return number_problem(len(assigned), added) or assignments_problem(assigned, state.brokers, len(first))
 
 
-def delete_topics(state: ConfigState, names: Sequence[str]) -> tuple[list[Change], list[Result]]:
+def delete_topics(state: ConfigState, names: Sequence[str]) -> RequestedChanges:
     """One result for each name."""
     bounded(names)
     if not given(0, state.static, state.settings).get("delete.topic.enable", True):
-        return [], [["TOPIC_DELETION_DISABLED", "Topic deletion is disabled."] for _ in names]
+        return RequestedChanges([], [["TOPIC_DELETION_DISABLED", "Topic deletion is disabled."] for _ in names])
     found = [name for name in dict.fromkeys(names) if name in state.topics]
-    return [("topic", name, None) for name in found], [_OK if name in state.topics else _UNKNOWN for name in names]
+    return RequestedChanges(
+        [("topic", name, None) for name in found], [_OK if name in state.topics else _UNKNOWN for name in names]
+    )
 
 
 def topic_configs_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:

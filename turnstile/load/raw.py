@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from typing import NamedTuple
 
 from crc32c import crc32c
 
@@ -69,22 +70,29 @@ class Raw:
         return bytes(data)
 
 
-def produce(client: Raw, topic: str, partition: int, batch: bytes) -> tuple[int, int]:
+class RawAnswer(NamedTuple):
+    """What is read of an answer."""
+
+    error_code: int
+    throttle_ms: int
+
+
+def produce(client: Raw, topic: str, partition: int, batch: bytes) -> RawAnswer:
     """(error code, throttle in ms) of one batch."""
     body = (
         struct.pack(">hhii", -1, 1, 30_000, 1) + _string(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
     )
     answer = client.ask(0, 7, body)
     at = 4 + 2 + int.from_bytes(answer[4:6], "big") + 4 + 4
-    return int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[-4:], "big")
+    return RawAnswer(int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[-4:], "big"))
 
 
-def create_topic(client: Raw, name: str, partitions: int) -> tuple[int, int]:
+def create_topic(client: Raw, name: str, partitions: int) -> RawAnswer:
     """(error code, throttle in ms); with THROTTLING_QUOTA_EXCEEDED (89) there is no topic."""
     body = bytes([2, len(name) + 1]) + name.encode() + struct.pack(">ih", partitions, -1) + b"\1\1\0"
     answer = client.ask(19, 6, body + struct.pack(">i?", 30_000, False) + b"\0", flexible=True)
     at = 4 + 1 + 1 + len(name)
-    return int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[:4], "big")
+    return RawAnswer(int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[:4], "big"))
 
 
 def one_record(size: int) -> bytes:

@@ -238,7 +238,7 @@ def _sync_response(call: Call[SyncGroupTypes], synced: SyncGroupResult) -> SyncG
 def _described(
     call: Call[DescribeGroupsTypes], request: DescribeGroupsRequest, group: str, answer: list[Any] | None
 ) -> DescribeGroupsTypes.DescribedGroup:
-    """`answer` as GroupCoordinator.describe gives it; None if its home could not be asked, or is at another broker."""
+    """`answer` as ClassicCoordinator.describe gives it; None if its home could not be asked, or is at another broker."""
     types = call.types
     code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []
     if answer is None:
