@@ -13,6 +13,7 @@ With --write each row is written as soon as it is measured. Ctrl-C ends the run,
 
 import argparse
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,18 +24,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from scripts import bench_load  # noqa: E402  found once the line above has run
-from scripts.bench import machine, table  # noqa: E402
+from scripts.bench import machine, table  # noqa: E402  found once the line above has run
 from scripts.bench.pipeline import rows  # noqa: E402
 from scripts.bench.pipeline.inputs import Inputs  # noqa: E402
 from scripts.bench.pipeline.measures import MEASURES  # noqa: E402
 from scripts.bench.pipeline.rows import COLUMNS, GROUPS, GROWTH, LOAD, ROWS, Found, Row  # noqa: E402
-from scripts.bench.pipeline.runs import measure, run_one  # noqa: E402
+from scripts.bench.pipeline.runs import end, measure, run_one  # noqa: E402
 
 TARGET = ROOT / "docs" / "internals" / "benchmarks.md"
-MARK, LOAD_MARK = "pipeline table", "load table"
-LOAD_RUNS = (100_000, 1, 3)
-"""Connections, drivers and pairs of runs."""
+MARK = "pipeline table"
+LOAD_RUNS = ("--connections", "100000", "--rounds", "3")
 _began_s = time.monotonic()
 
 
@@ -78,13 +77,22 @@ def run(jobs: list[tuple[Row, int]], work: Path, found: Found, measured: Callabl
             inputs.remove()
 
 
-def load(is_written: bool, connections: int, drivers: int, rounds: int) -> None:
+def load(*, is_written: bool) -> None:
     """The table of bench_load.py, with fewer and shorter runs than it has by itself. Raises CannotMeasure."""
-    told(f"measuring a load through Spark, {rounds} pairs of {connections:,} connections ...")
-    lines = bench_load.rows(connections, drivers, rounds)
-    table.show_plain("A load through Spark", bench_load.COLUMNS, lines)
-    if is_written:
-        table.write_plain(bench_load.COLUMNS, lines, TARGET, mark=LOAD_MARK, where=bench_load.WHERE)
+    told("measuring a load through Spark beside one from here ...")
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "bench_load.py"),
+        *LOAD_RUNS,
+        *(["--write"] if is_written else []),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        said = process.communicate()[1]
+    finally:
+        end(process)
+    if process.returncode:
+        raise machine.CannotMeasure((said.strip().splitlines() or [f"ended with {process.returncode}"])[-1])
 
 
 def lines(found: Found, jobs: list[tuple[Row, int]]) -> list[tuple[str, ...]]:
@@ -129,7 +137,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="turnstile-bench-", dir=given.work) as work:
             run(jobs, Path(work), found, lambda: write(lines(found, jobs)) if given.write else None)
         if LOAD in groups:
-            load(given.write, *LOAD_RUNS)
+            load(is_written=given.write)
     except machine.CannotMeasure as reason:
         told(f"load through Spark not measured: {reason}")
         code = 1

@@ -53,7 +53,7 @@ def measure(what: str, source: Path, connections: int, script: str, told: Callab
         peak_bytes, largest_bytes = _watched(process, told)
         said = process.stdout.read()
     finally:
-        _end(process)
+        end(process)
         process.stdout.close()
         shutil.rmtree(scratch, ignore_errors=True)
     if not said:
@@ -94,7 +94,7 @@ def _watched(process: subprocess.Popen[str], told: Callable[[str], None]) -> tup
     return peak_bytes, largest_bytes
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[str]) -> None:
     """Its whole tree; nothing where it has ended by itself."""
     pids = machine.tree(process.pid) if process.poll() is None else []
     for each in (signal.SIGTERM, signal.SIGKILL):
