@@ -158,7 +158,7 @@ def _kill_executor(cluster: Cluster, process: "subprocess.Popen[str]", after: in
             if after <= finished < begun:
                 os.kill(executor.pid, signal.SIGKILL)
                 return (
-                    f"lost worker {executor.worker}'s process, which had finished {finished} tasks and was in another",
+                    f"lost worker {executor.worker}'s process, after {finished} of its tasks, in another",
                     "",
                 )
         time.sleep(LOOK_S)
