@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from metered import run as metered
@@ -199,15 +200,17 @@ def quota_plan(cluster: Cluster) -> Check:
 
 def refusals(cluster: Cluster) -> Iterator[Check]:
     """What workers lack is one sentence."""
-    log, unseen = str(cluster.shared / "log"), cluster.driver / "conn.csv"
-    unseen.write_text("ip,opened_at,closed_at\n10.0.0.1,1000,1100\n")
+    log, unseen = (str(folder / "conn.csv") for folder in (cluster.shared, cluster.driver))
+    for place in (log, unseen):
+        Path(place).write_text("ip,opened_at,closed_at\n10.0.0.1,1000,1100\n")
     tries = [
         (log, cluster.python(without="numpy"), "numpy"),
         (log, cluster.python(without="pyarrow"), "pyarrow"),
         (log, "/nowhere/python3", "/nowhere/python3"),
-        (str(unseen), cluster.python(), "Workers see no file:"),
+        (unseen, cluster.python(), "Workers see no file:"),
     ]
-    plan = ("plan", "--format", "csv", "--per-ip-cap", "5", "--master", cluster.master, "--input")
+    once = ("--conf", "spark.task.maxFailures=1")
+    plan = ("plan", "--format", "csv", "--per-ip-cap", "5", "--master", cluster.master, *FEW_TASKS, *once, "--input")
     for place, python, word in tries:
         done = turnstile(cluster, *plan, place, python=python)
         said = [line for line in done.stderr.splitlines() if line and not PROGRESS.fullmatch(line)]
