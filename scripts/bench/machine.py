@@ -23,6 +23,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _SETTLE_S = 30
 SHARDS = 2
 API_VERSIONS = bytes.fromhex("0000001b0012000300000001000562656e6368000662656e636804312e3000")
+_TRACKED = Path("/proc/sys/net/netfilter")
 
 
 class CannotMeasure(Exception):
@@ -154,7 +155,18 @@ def drive(server: Server, mode: str, **values: Any) -> Load:
     done = said["answered"] + said["refused"]
     if not done:
         raise CannotMeasure(f"the client got no answer: {said}")
+    _check_tracking()
     return Load(said["per_s"], spent / done * 1e6, said["p50_us"], said["p99_us"], said["answered"], said["refused"])
+
+
+def _check_tracking() -> None:
+    """Raises CannotMeasure when the kernel's table of tracked connections is full, as packets are dropped then."""
+    count, most = (_TRACKED / f"nf_conntrack_{name}" for name in ("count", "max"))
+    if count.exists() and int(count.read_text()) > 0.95 * int(most.read_text()):
+        raise CannotMeasure(
+            "the kernel tracks connections, and its table is full (nf_conntrack_max): remove the NAT rules that containers "
+            "have left (iptables -t nat -S), and wait for two minutes"
+        )
 
 
 def median(loads: Sequence[Load]) -> Load:
