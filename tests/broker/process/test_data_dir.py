@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from broker.process import data_dir
 from broker.process.data_dir import cluster_id, hold, scram_secret
 from shards.errors import CannotStart
 
@@ -24,6 +25,33 @@ def test_a_damaged_file_is_one_sentence_that_names_it(tmp_path, name, make, dama
 def test_a_folder_in_use_is_told_whatever_its_lock_says(tmp_path):
     held = hold(tmp_path)
     (tmp_path / "lock").write_bytes(b"\xff\xfe")
+    with pytest.raises(CannotStart, match="is in use by a running cluster"):
+        hold(tmp_path)
+    os.close(held)
+
+
+def of_one_that_has_ended():
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return pid
+
+
+def test_what_a_killed_supervisor_leaves_behind_is_waited_for(tmp_path, monkeypatch):
+    """Its children hold the folder until they have noticed."""
+    of_its_children = hold(tmp_path)
+    (tmp_path / "lock").write_text(f"{of_one_that_has_ended()}\n")
+    monkeypatch.setattr(data_dir.time, "sleep", lambda seconds: os.close(of_its_children))
+    held = hold(tmp_path)
+    assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+    os.close(held)
+
+
+def test_what_does_not_end_is_told_after_a_while(tmp_path, monkeypatch):
+    held = hold(tmp_path)
+    (tmp_path / "lock").write_text(f"{of_one_that_has_ended()}\n")
+    monkeypatch.setattr(data_dir, "ENDING_S", 0.0)
     with pytest.raises(CannotStart, match="is in use by a running cluster"):
         hold(tmp_path)
     os.close(held)
