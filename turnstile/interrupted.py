@@ -20,6 +20,7 @@ INTERRUPTED = 130
 SAID = "turnstile: interrupted"
 _AGAIN_S = 0.01
 _IMPORTING = "<frozen importlib."
+_withheld = False
 
 
 def end_at_once() -> None:
@@ -39,10 +40,17 @@ def undo_first() -> None:
 
 def raise_between_imports(number: int, frame: FrameType | None) -> None:
     """Handler of a signal: KeyboardInterrupt as soon as the main thread imports nothing. Needs SIGALRM for that."""
-    if not _is_importing(frame):
+    if not (_withheld or _is_importing(frame)):
         raise KeyboardInterrupt
     signal.signal(signal.SIGALRM, _again)
     signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+
+
+def withhold(withheld: bool) -> None:
+    """While it is withheld, an interrupt waits as during an import. To block the signal in the main thread is not enough: any
+    other thread takes it, and Python has the main thread handle it."""
+    global _withheld
+    _withheld = withheld
 
 
 def imports_are_done() -> None:

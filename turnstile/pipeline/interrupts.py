@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TypeVar
 
-from turnstile.interrupted import raise_between_imports
+from turnstile.interrupted import raise_between_imports, withhold
 
 T = TypeVar("T")
 
@@ -36,6 +36,20 @@ def between_imports() -> Iterator[None]:
             signal.signal(each, handler)
         if waiting_s:
             raise KeyboardInterrupt
+
+
+@contextmanager
+def withheld() -> Iterator[Callable[[], None]]:
+    """Inside, until what it yields is called, an interrupt waits: what is begun there is not lost before whoever ends it knows
+    of it. Only in the main thread, inside `between_imports`, has it an effect."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    withhold(True)
+    try:
+        yield lambda: withhold(False)
+    finally:
+        withhold(False)
 
 
 def in_thread(function: Callable[[], T]) -> Future[T]:

@@ -95,7 +95,7 @@ def class_archive() -> Path:
 def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, str]]:
     """A JVM with `conf`, and the variables by which pyspark finds it. Raises PipelineError when it does not start.
 
-    Called with ENDING blocked (`session.starting` blocks them): between fork and `_ignore_interrupt` a Ctrl-C would end the
+    Called with ENDING blocked (`interrupts.in_thread` blocks them): between fork and `_ignore_interrupt` a Ctrl-C would end the
     child with a traceback.
     """
     folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import warnings
@@ -114,16 +113,11 @@ def starting(
     KeyboardInterrupt, too. Raises PipelineError, too, for what fails in Spark inside.
     """
     jvm.check_java()
-    # Either waits until the block below ends what was begun.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.ENDING)
-    try:
+    with interrupts.between_imports(), interrupts.withheld() as release:
         begun = Starting(master, app, {**(SMALL if small else {}), **(conf or {})}, shipped)
-    except BaseException:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise
-    with interrupts.between_imports(), _ended(begun):
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        yield begun
+        with _ended(begun):
+            release()
+            yield begun
 
 
 @contextmanager

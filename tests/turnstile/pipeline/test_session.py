@@ -3,9 +3,11 @@
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +54,38 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) ->
     assert all(line.startswith("plan: ") for line in progress)  # on a slow machine
     assert list(temporary.iterdir()) == []
     assert not [pid for pid in Path("/proc").glob("[0-9]*") if str(temporary) in _command(pid)]
+
+
+def test_an_interrupt_that_another_thread_takes_while_a_session_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has the main thread handle it, whatever that one blocks: here before it knows what there is to be ended."""
+    ended = []
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    before = signal.set_wakeup_fd(writer.fileno())
+
+    class Begun:
+        def __init__(self, *_: Any) -> None:
+            assert other.ident is not None
+            signal.pthread_kill(other.ident, signal.SIGINT)
+            assert reader.recv(1)  # by the handler in C; the one in Python is due
+
+        def end(self, *, gently: bool) -> None:
+            ended.append(gently)
+
+    monkeypatch.setattr(session, "Starting", Begun)
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), session.starting():
+            threading.Event().wait(60)
+        assert ended == [False]
+    finally:
+        signal.set_wakeup_fd(before)
+        over.set()
+        other.join()
+        reader.close()
+        writer.close()
 
 
 def test_a_spark_that_is_not_there_is_one_sentence_and_leaves_nothing(
