@@ -99,8 +99,8 @@ def main() -> int:
     found = rows(given.connections, given.drivers, given.rounds)
     table.show_plain("A load through Spark", COLUMNS, found)
     if given.write:
-        path = ROOT / "docs" / "internals" / "benchmarks.md"
         where = "drivers and cluster share the machine"
+        path = ROOT / "docs" / "internals" / "benchmarks.md"
         table.write_plain(COLUMNS, found, path, mark="load table", where=where)
     return 0
 

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
+from shards.supervisor.progress import is_alive
 
 ENDING_S = 5.0
+"""How long the processes of a supervisor that was killed are waited for."""
 _AGAIN_S = 0.05
 
 
@@ -41,7 +43,8 @@ def hold(data_dir: Path) -> int:
     until_s = time.monotonic() + ENDING_S
     while not _locked(descriptor):
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-        if _lives(holder) or time.monotonic() > until_s:
+        has_ended = holder.isdecimal() and not is_alive(int(holder))
+        if not has_ended or time.monotonic() > until_s:
             os.close(descriptor)
             raise CannotStart(
                 f"{data_dir} is in use by a running cluster (pid {holder or 'not known'}); end it with 'turnstile down', "
@@ -59,11 +62,6 @@ def _locked(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _lives(pid: str) -> bool:
-    """Whether there is such a process; one whose number is not known, or cannot be seen from here, may be there."""
-    return not pid.isdecimal() or Path("/proc", pid).exists() or not Path("/proc/self").exists()
 
 
 def cluster_id(data_dir: Path) -> str:

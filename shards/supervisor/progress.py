@@ -46,6 +46,14 @@ def cpu_s(pid: int) -> float:
     return _schedstat_s(pid, 0)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process; one that has ended and was not waited for yet is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def _schedstat_s(pid: int, place: int) -> float:
     """Of its first thread: seconds on a CPU (place 0), and runnable without one (place 1)."""
     try:

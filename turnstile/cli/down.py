@@ -6,6 +6,7 @@ import time
 
 import click
 
+from shards.supervisor.progress import is_alive
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import CommandFailed, show_json
@@ -20,7 +21,7 @@ def down(cluster: AdminClient, as_json: bool) -> None:
     pid = cluster.get("/v1/cluster")["pid"]
     cluster.post("/v1/shutdown")
     deadline = time.monotonic() + _END_WITHIN_S
-    while _alive(pid):
+    while is_alive(pid):
         if time.monotonic() > deadline:
             raise CommandFailed(f"the cluster (pid {pid}) did not end within {_END_WITHIN_S:.0f} s")
         time.sleep(0.02)  # not our child: nothing tells when it ends
@@ -28,11 +29,3 @@ def down(cluster: AdminClient, as_json: bool) -> None:
         show_json({"ended": True, "pid": pid})
     else:
         click.echo(f"Stopped the cluster at {cluster.url}.")
-
-
-def _alive(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

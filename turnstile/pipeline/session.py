@@ -109,8 +109,8 @@ def starting(
 
     `master`: None for what spark-submit was told, else this machine. `conf`: goes before what is chosen here. `small`: for
     inputs of some megabytes on this machine, where compiling a query costs more than running it. `shipped`: patterns of files
-    that executors need besides those of the pipeline. SIGTERM inside is a
-    KeyboardInterrupt, too. Raises PipelineError, too, for what fails in Spark inside.
+    that executors need besides those of the pipeline. SIGTERM inside is a KeyboardInterrupt, too.
+    Raises PipelineError, too, for what fails in Spark inside.
     """
     jvm.check_java()
     with interrupts.between_imports(), interrupts.withheld() as release:

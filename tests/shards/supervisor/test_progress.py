@@ -5,7 +5,7 @@ import os
 import pytest
 
 from shards.supervisor import progress
-from shards.supervisor.progress import BUSY, CpuWaits, Progress
+from shards.supervisor.progress import BUSY, CpuWaits, Progress, is_alive
 
 
 @pytest.fixture
@@ -50,3 +50,14 @@ def test_waiting_for_a_cpu_is_told_from_look_to_look(monkeypatch):
     waited[1] += 2
     assert (waits.since_last_s(1), waits.since_last_s(1)) == (2, 0)
     assert waits.since_last_s(2) == 0, "another process"
+
+
+def test_a_process_that_has_ended_is_not_alive_whether_it_was_waited_for_or_not():
+    assert is_alive(os.getpid())
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert not is_alive(pid)
+    os.waitpid(pid, 0)
+    assert not is_alive(pid)

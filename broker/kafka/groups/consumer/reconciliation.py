@@ -38,17 +38,7 @@ def reconcile(
     if now.state is MemberState.UNREVOKED_PARTITIONS:
         if _still_has(now.revoking, owned):
             return now
-        return _step(now._replace(epoch=now.epoch + 1), target, target_epoch, held, owned)
-    return _step(now, target, target_epoch, held, owned)
-
-
-def _step(
-    now: Reconciled,
-    target: TopicIdPartitions,
-    target_epoch: int,
-    held: Container[tuple[str, int]],
-    owned: TopicIdPartitions | None,
-) -> Reconciled:
+        now = now._replace(epoch=now.epoch + 1)
     kept = now.assigned & target
     revoking = now.assigned - kept
     if revoking and _still_has(revoking, owned):
