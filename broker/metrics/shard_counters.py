@@ -24,12 +24,17 @@ RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_i
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
 FAULTS = ("error", "disconnect", "delay", "blackhole", "throttle")
+PROXY_HEADERS = (
+    "v1", "v2", "none", "PRX_EMPTY", "PRX_ABORT", "PRX_TIMEOUT", "PRX_TRUNCATED", "PRX_NOT_HDR", "PRX_BAD_HDR", "PRX_BAD_PROTO",
+)  # fmt: skip
+"""What became of the connections that had to announce their client, or could (`none`: it did not): HAProxy's names."""
 GAUGES = (
     "tokens_in_use",
     "tokens_cached",
     "pools",
     "waiting",
     "held",
+    "proxy_waiting",
     "muted",
     "longest_callback_us",
     "losing_events",  # 1 while journal events are dropped
@@ -52,6 +57,7 @@ _COUNTERS = (
     *(f"throttled_{kind}" for kind in KINDS),
     *(f"throttle_ms_{kind}" for kind in KINDS),
     *(f"faults_{kind}" for kind in FAULTS),
+    *(f"proxy_{header}" for header in PROXY_HEADERS),
     "events",
     "events_dropped",
     "quota_sensors_evicted",
