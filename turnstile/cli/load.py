@@ -56,9 +56,9 @@ def _with_limits() -> str:
     """The command that was given, with --apply: without a token, which is not to be shown."""
     context = click.get_current_context()
     words = ["turnstile", "load"]
-    for name in ("master", "bootstrap", "admin", "scenario"):
+    for name in ("master", "bootstrap", "admin", "scenario", "proxy_protocol"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            words += [f"--{name}", str(context.params[name])]
+            words += [f"--{name.replace('_', '-')}", str(context.params[name])]
     return shlex.join([*words, "--apply"])
 
 
@@ -105,6 +105,8 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
               help="What has to hold, such as 'refused<1%' or 'p99<50ms'; exit code 99 when it doesn't.")  # fmt: skip
 @click.option("--apply", is_flag=True,
               help="Run the scenario twice, without and with the limits it suggests, and show both side by side.")  # fmt: skip
+@click.option("--proxy-protocol", type=click.Choice(["v1", "v2"]),
+              help="Begin each connection with a PROXY header, as a proxy does; it announces --sources.")  # fmt: skip
 @click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
 @spark_options
 @json_option
@@ -123,6 +125,7 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
     turnstile load --scenario nat --apply
     turnstile load --scenario nat --expect 'refused<1%' --expect 'office.p99<50ms'
     turnstile load --replay conn.log --sources 127.1.0.0/16 --speed 10
+    turnstile load --bootstrap 127.0.0.1:9093 --proxy-protocol v2 --sources 203.0.113.0/24
 
     With --master the drivers are tasks of a Spark cluster, one in each slot, which start together; each plays its share of the
     clients from addresses of its host. Workers need Python and Spark. Real clients of a scenario run here.
@@ -148,6 +151,8 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
     chosen, expectations = _checked(scenario, options, expected)
     if apply and not chosen.suggested:
         raise click.UsageError("--apply needs a scenario that suggests limits.")
+    if on is not None and chosen.proxy_protocol is not None:
+        raise click.UsageError("a PROXY header announces any address from this machine: it does not go with --master.")
     if chosen.story and not as_json:
         out.print(f"[bold]{chosen.title}[/]. {chosen.story}", highlight=False)
         for command in chosen.suggested.commands():
@@ -265,7 +270,9 @@ def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:
         if chosen_by_hand or options["replay"]:
             other = chosen_by_hand[0] if chosen_by_hand else "replay"
             raise ValueError(f"--scenario and --{other} don't go together: the scenario says it all.")
-        return scenarios.find(name)
+        found = scenarios.find(name)
+        announcing = options["proxy_protocol"]
+        return found if announcing is None else replace(found, proxy_protocol=announcing)
     sources = Sources(options["sources"]) if options["sources"] else None
     if options["replay"] is not None:
         if sources is None:
@@ -284,5 +291,10 @@ def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:
         )  # fmt: skip
         made = LoadScenario(name="storm", groups=(group,))
     return replace(
-        made, probe=options["probe"], grace_s=options["grace"], timeout_s=options["timeout"], close=options["close"]
+        made,
+        probe=options["probe"],
+        grace_s=options["grace"],
+        timeout_s=options["timeout"],
+        close=options["close"],
+        proxy_protocol=options["proxy_protocol"],
     )

@@ -76,7 +76,10 @@ def run(
     `admin` is the cluster's admin API, for its counters. Ctrl-C ends the run early and returns what there is. Raises
     DriverError when nothing listens or this machine can't run the scenario, AdminRefused when the API needs a token.
     """
-    targets = [resolve(group.bootstrap or bootstrap, group.sources) for group in scenario.groups]
+    targets = [
+        resolve(group.bootstrap or bootstrap, group.sources if scenario.proxy_protocol is None else None)
+        for group in scenario.groups
+    ]
     processes = processes or default_processes(scenario)
     check_files(scenario, processes)
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from turnstile.load.announcement import V1, V2
 from turnstile.load.sources import SourceAddresses
 from turnstile.load.suggestion import NONE, Suggestion
 
@@ -136,6 +137,9 @@ class LoadScenario:
     """A connection without an answer after so long is closed, and counts as unanswered."""
     close: str = FIN
     """How connections end: `fin`, as real clients do, or `rst`, which leaves no TIME_WAIT on this machine."""
+    proxy_protocol: str | None = None
+    """v1 or v2: every connection begins with a header that announces its client, as a proxy's does; sources are only in there, so
+    any address will do."""
     seconds: float | None = None
     """The run lasts at least so long; needed where there is only traffic."""
 
@@ -150,6 +154,12 @@ class LoadScenario:
         for name, allowed in (("probe", (API_VERSIONS, NO_PROBE)), ("close", (FIN, RST))):
             if getattr(self, name) not in allowed:
                 raise SpecInvalid(f"{self.name}: {name} must be one of {', '.join(allowed)}.")
+        if self.proxy_protocol not in (None, V1, V2):
+            raise SpecInvalid(f"{self.name}: proxy_protocol must be {V1} or {V2}.")
+        if self.proxy_protocol is not None and self.traffic:
+            raise SpecInvalid(
+                f"{self.name}: real clients send no PROXY header, so traffic and proxy_protocol don't go together."
+            )
         for name in ("grace_s", "timeout_s"):
             if getattr(self, name) <= 0:
                 raise SpecInvalid(f"{self.name}: {name} must be more than 0.")

@@ -14,12 +14,14 @@ import contextlib
 import errno
 import math
 import select
+import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
+from turnstile.load.announcement import announcement, port_of
 from turnstile.load.lanes import Lane
 from turnstile.load.raw_sockets import Address, PutOff, api_versions_request, connect
 from turnstile.load.spec import NO_PROBE, RST, UNTIL_THE_END, LoadScenario
@@ -139,7 +141,8 @@ class Storm:
         target = targets[(client + client // clients_per_round) % len(targets)]
         started_s = time.monotonic()
         try:
-            sock, failed = connect(target, lane.source(client), rst=self._scenario.close == RST)
+            bound_to = lane.source(client) if self._scenario.proxy_protocol is None else None
+            sock, failed = connect(target, bound_to, rst=self._scenario.close == RST)
         except PutOff as short:
             lane.tally.file_waits += short.files
             lane.tally.port_waits += not short.files
@@ -147,7 +150,7 @@ class Storm:
             return
         lane.tally.attempted += 1
         lane.in_flight += 1
-        connection = StormConnection(lane, client, sock, started_s)
+        connection = StormConnection(lane, client, sock, started_s, self._greeting(sock, target, lane, client))
         self._connections[connection.fd] = connection
         if failed:
             self._ended(connection, failed)
@@ -155,12 +158,22 @@ class Storm:
         self._waiting.append(connection)
         self._ask(connection)
 
+    def _greeting(self, sock: socket.SocketType, target: Address, lane: Lane, client: int) -> bytes:
+        """What is sent first: the request, and before it the header of a proxy where the run plays one."""
+        request = b"" if self._scenario.probe == NO_PROBE else self._request
+        version = self._scenario.proxy_protocol
+        if version is None:
+            return request
+        source = lane.source(client)
+        own = (source, port_of(client)) if source is not None else sock.getsockname()
+        return announcement(version, own[0], own[1], target[1][:2]) + request
+
     def _ask(self, connection: StormConnection) -> None:
         """Send the probe; where the handshake is not over yet, epoll says when."""
         events = select.EPOLLIN | select.EPOLLOUT
         if self._scenario.probe != NO_PROBE:
             try:
-                connection.sock.send(self._request)
+                connection.sock.send(connection.greeting)
                 connection.state = ASKED
                 events = select.EPOLLIN
             except BlockingIOError:
@@ -202,12 +215,10 @@ class Storm:
 
     def _connected(self, connection: StormConnection) -> None:
         if self._scenario.probe == NO_PROBE:
-            connection.state = ASKED
             connection.took_us = int((time.monotonic() - connection.started_s) * 1e6)
-            self._poller.modify(connection.fd, select.EPOLLIN)
-            return
         try:
-            connection.sock.send(self._request)
+            if connection.greeting:
+                connection.sock.send(connection.greeting)
         except OSError as error:
             self._ended(connection, error.errno or errno.EIO)
             return

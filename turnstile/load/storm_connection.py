@@ -19,14 +19,18 @@ CONNECTING, ASKED, READING, OPEN, CLOSED = range(5)
 class StormConnection:
     """One connection of one client."""
 
-    __slots__ = ("client", "fd", "got", "lane", "sock", "started_s", "state", "took_us")
+    __slots__ = ("client", "fd", "got", "greeting", "lane", "sock", "started_s", "state", "took_us")
 
-    def __init__(self, lane: Lane, client: int, sock: socket.SocketType, started_s: float) -> None:
+    def __init__(
+        self, lane: Lane, client: int, sock: socket.SocketType, started_s: float, greeting: bytes = b""
+    ) -> None:
+        """`greeting`: what is sent first."""
         self.lane = lane
         self.client = client
         self.sock = sock
         self.fd = sock.fileno()
         self.started_s = started_s
+        self.greeting = greeting
         self.state = CONNECTING
         self.got = b""
         self.took_us = 0
