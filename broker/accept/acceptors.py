@@ -15,11 +15,14 @@ from broker.accept.held_connections import HeldConnections
 from broker.accept.listener import Listener
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
+from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
+from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
 from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import RECORDED
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
+from shards.config.proxy_option import ProxyOption
 from shards.mesh.exchange import Receiver
 from shards.rates.rates import NAME, Rates
 
@@ -70,24 +73,56 @@ class Acceptors:
         )
         self._admissions: dict[str, Admission] = {}
         self._listeners: list[Listener] = []
+        self._proxy_listeners: list[ProxyListener] = []  # some of them
         self._armed_ms: int | None = None
 
     # Listeners
 
     def open(self, outcomes: Outcomes, sock: socket.socket, open_connection: Open) -> None:
         """Accepts on a listening socket; admitted descriptors go to `open_connection`."""
-        context, name = self._context, outcomes.listener
-        pacing = Pacing(name, context.poller, context.timers, context.counters, lambda: self._rates.batch(name))
-        admission = self._admissions[name] = Admission(
-            context,
+        pacing = self._pacing(outcomes.listener)
+        admission = Admission(
+            self._context, self._deciders, outcomes, pacing, open_connection, more_pools=self._more_pools
+        )
+        listener = Listener(sock, self._context.poller, admission.arrived, admission.no_descriptor)
+        self._start(admission, pacing, listener)
+
+    def open_behind_proxies(
+        self,
+        outcomes: Outcomes,
+        sock: socket.socket,
+        option: ProxyOption,
+        open_connection: Open,
+        open_announced: OpenAnnounced,
+    ) -> None:
+        """The same where proxies announce their clients; the descriptors of these go to `open_announced`."""
+        pacing = self._pacing(outcomes.listener)
+        admission = ProxiedAdmission(
+            self._context,
             self._deciders,
             outcomes,
             pacing,
             open_connection,
-            more_pools=_ALL_LISTENERS if len(self._names) > 1 else (),
+            open_announced,
+            more_pools=self._more_pools,
         )
+        ceiling = self._deciders.fd_ceiling
+        most = min(MOST_WAITING, ceiling // 4)
+        listener = ProxyListener(sock, self._context, admission, option, most=most, fd_ceiling=ceiling)
+        self._proxy_listeners.append(listener)
+        self._start(admission, pacing, listener)
+
+    def _pacing(self, name: str) -> Pacing:
+        context = self._context
+        return Pacing(name, context.poller, context.timers, context.counters, lambda: self._rates.batch(name))
+
+    @property
+    def _more_pools(self) -> tuple[str, ...]:
+        return _ALL_LISTENERS if len(self._names) > 1 else ()
+
+    def _start(self, admission: Admission, pacing: Pacing, listener: Listener) -> None:
+        self._admissions[admission.listener] = admission
         self._look_at_image(admission)
-        listener = Listener(sock, context.poller, admission.arrived, admission.no_descriptor)
         self._listeners.append(listener)
         pacing.start(listener)
 
@@ -181,6 +216,7 @@ class Acceptors:
         held = len(self._held)
         self._context.counters.set("waiting", len(self._pending) - held)
         self._context.counters.set("held", held)
+        self._context.counters.set("proxy_waiting", sum(each.waiting for each in self._proxy_listeners))
 
     def describe_gauges(self) -> list[list[Any]]:
         """KIP-612's rate of each address that connected within the last hour and has a quota, at most 200 of a shard."""

@@ -182,6 +182,9 @@ class AdminApi:
     async def sources(self, request: Request) -> Response:
         return JSONResponse(await self._admin.sources())
 
+    async def proxies(self, request: Request) -> Response:
+        return JSONResponse({"proxies": await self._admin.proxies()})
+
     async def tokens(self, request: Request) -> Response:
         return JSONResponse(await self._admin.tokens())
 

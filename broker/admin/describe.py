@@ -4,6 +4,7 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
 
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
     describe_sources      {"forgotten": n, "outcomes": {outcome: {ip: count}}} (SourceCounts.describe)
+    describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
     describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
                           (shards.tokens.describe); those named, else those with most tokens out
@@ -198,6 +199,15 @@ class Admin:
     async def sources(self) -> dict[str, Any]:
         """What became of the connections of each address, since their shard started (source_counts.summed)."""
         return summed((await self.coordinator.ask_all("describe_sources")).values())
+
+    async def proxies(self) -> list[dict[str, Any]]:
+        """By which proxies, and which private endpoints of a cloud, the open connections came; the most first."""
+        ways: Counter[tuple[str, str | None]] = Counter()
+        for told in (await self.coordinator.ask_all("describe_proxies")).values():
+            ways.update({(proxy, endpoint): count for proxy, endpoint, count in told})
+        return [
+            {"proxy": proxy, "endpoint": endpoint, "open": count} for (proxy, endpoint), count in ways.most_common()
+        ]
 
     async def tokens(self) -> dict[str, Any]:
         """The pools most in use: what the home of each says, and what every shard holds of it."""

@@ -18,7 +18,7 @@ from broker.admin.gauge_help import help_of
 from broker.admin.sampler import Sample, Sampler
 from broker.admin.text_format import Kind, Page
 from broker.journal.schema import REASONS
-from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, RECORDED
+from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, PROXY_HEADERS, RECORDED
 from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
 
@@ -57,6 +57,7 @@ _TOKENS = "Connection tokens held here, of all pools."
 _BYTES = "Bytes of requests and responses."
 _THROTTLED = "Requests answered with a throttle time, by quota."
 _THROTTLE_SECONDS = "Throttle time told to clients, by quota."
+_PROXY_HEADERS = "PROXY headers by version, and connections without one, by HAProxy's name for the reason."
 _FAULTS = "Requests and connections that a fault changed, by its kind."
 DROPPED = "turnstile_events_dropped_total"
 DROPPED_HELP = "Journal events that were not written, by process; -1 is the coordinator."
@@ -73,6 +74,7 @@ _PER_SHARD = (
     _gauge("turnstile_pools", "Pools this shard keeps memory for.", "pools"),
     _gauge("turnstile_waiting", "Connections waiting for a token or a rate.", "waiting"),
     _gauge("turnstile_held", "Connections held before they are refused, for the rate of their IP.", "held"),
+    _gauge("turnstile_proxy_waiting", "Connections waiting for their PROXY header.", "proxy_waiting"),
     _gauge("turnstile_muted", "Channels muted by a quota (the delay queue's size).", "muted"),
     _gauge("turnstile_quota_sensors", "Sensors of client quotas kept in memory.", "quota_sensors"),
     _gauge("turnstile_quotas_shared", "Kinds of client quota of which new clients share sensors now.", "quotas_shared"),
@@ -101,6 +103,10 @@ _PER_SHARD = (
         for kind in KINDS
     ),
     *(_counter("turnstile_faults_total", _FAULTS, f"faults_{kind}", kind=kind) for kind in FAULTS),
+    *(
+        _counter("turnstile_proxy_headers_total", _PROXY_HEADERS, f"proxy_{header}", header=header)
+        for header in PROXY_HEADERS
+    ),
     _gauge("turnstile_config_version", "Configuration version in force on this shard.", "version"),
     _gauge("turnstile_shard_epoch", "Incarnation of this shard.", "epoch"),
 )

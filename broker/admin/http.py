@@ -20,6 +20,7 @@
     GET  /v1/explain?ip=A, ?user=U&client-id=C           {"brokers": limits of the address, "client": quotas}
     GET  /v1/refusals?by=ip|listener|reason|shard, /v1/tokens, /v1/shards, /v1/live[?since=T]
     GET  /v1/sources                                     {"shards", "forgotten", "sources": {ip: {outcome: count}}}
+    GET  /v1/proxies                                     {"proxies": [{"proxy", "endpoint", "open"}]}
     GET  /v1/users                                       {"users": [{"name", "mechanisms"}]}
     PUT  /v1/users                                       {"name", "password" (null: remove)}
     GET  /v1/faults                                      {"faults": [{"name", "kind", ..., "fired"}]}
@@ -91,6 +92,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
         Route("/v1/notes", api.notes),
         Route("/v1/refusals", api.refusals),
         Route("/v1/sources", api.sources),
+        Route("/v1/proxies", api.proxies),
         Route("/v1/tokens", api.tokens),
         Route("/v1/shards", api.shards),
         Route("/v1/live", api.live),

@@ -30,7 +30,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("epoch", "long", "incarnation of the process that wrote the event; only ever rises"),
     Column("kind", "string", "what happened: one of KINDS"),
     Column("conn", "long", "connection, unique within (broker, shard, epoch), from 1"),
-    Column("ip", "string", "client address; v4-mapped IPv6 as IPv4"),
+    Column("ip", "string", "client address, the announced one behind a proxy; v4-mapped IPv6 as IPv4"),
     Column("port", "int", "client port"),
     Column("listener", "string", "listener name"),
     Column(
@@ -81,7 +81,10 @@ REASONS: tuple[str, ...] = (
     "core_rate",
     "fd_limit",
     "shard_unavailable",
+    "proxy_header",
 )
+BEFORE_ARRIVAL = "proxy_header"
+"""The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
 
 STAND_IN = "stand_in"
 """The reason of a `throttled` or `charge` event that a stand-in of the quota's home decided."""

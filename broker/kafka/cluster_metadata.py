@@ -23,7 +23,14 @@ class ClusterMetadata:
         """Where the client of `call` is told that `broker` is: an address of the listener that the request came by."""
         image = self._image
         host, port = advertised(image.static, image.advertised, broker, call.listener).address
-        return Address(call.reached if host == AUTO else host, port)
+        return Address(host, port) if host != AUTO else self._reached(broker, port, call)
+
+    def _reached(self, broker: int, port: int, call: Call) -> Address:
+        """Of the address that a client reached. A proxy has the port of this broker, and those of the others beside it, as
+        wherever one port is given for several brokers."""
+        near = call.reached_port
+        beside = port if near is None else near + broker - self.me
+        return Address(call.reached, beside if 0 < beside < 65536 else port)
 
     def rack(self, broker: int) -> str | None:
         static = self._image.static

@@ -87,6 +87,41 @@ class Outcomes:
             held_ms=waited_ms,
         )
 
+    def admitted_via(self, way: str, number: int, ip: str, port: int, version: int, waited_ms: float) -> None:
+        """`admitted`, of a client that a proxy announced; `way`: JSON for the journal, one of few texts."""
+        self._journal.add(
+            "admitted",
+            conn=number,
+            ip=ip,
+            port=port,
+            listener=self.listener,
+            version=version,
+            held_ms=waited_ms,
+            detail=way,
+        )
+        self._counters.admitted(self.listener)
+        self._sources.add(ip, "admitted")
+
+    def refused_via(self, way: str, number: int, ip: str, port: int, refusal: Refusal, waited_ms: float) -> None:
+        """`refused`, of a client that a proxy announced."""
+        reason, limit, value, version = refusal
+        self._counters.refused(self.listener, reason)
+        self._top_talkers.add(ip, reason)
+        self._sources.add(ip, reason)
+        self._journal.add(
+            "refused",
+            conn=number,
+            ip=ip,
+            port=port,
+            listener=self.listener,
+            reason=reason,
+            limit=limit,
+            limit_value=value,
+            version=version,
+            held_ms=waited_ms,
+            detail=way,
+        )
+
     def closed(
         self,
         number: int,

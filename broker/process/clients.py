@@ -32,6 +32,7 @@ from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
 from broker.serve.tls import context_of
 from shards.config.cluster_plan import ClusterPlan, ListenerEndpoint
+from shards.config.proxy_option import proxy_option
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR, Mesh
 
@@ -100,7 +101,11 @@ class Clients:
                 tls=context_of(endpoint),
             )
             faults.attach(serving)
-            acceptors.open(outcomes, sock, serving.open)
+            option = proxy_option(endpoint.listener, endpoint.options)
+            if option is None:
+                acceptors.open(outcomes, sock, serving.open)
+            else:
+                acceptors.open_behind_proxies(outcomes, sock, option, serving.open, serving.open_announced)
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version; before `open`, which reads all of it, there is nothing to do."""

@@ -22,6 +22,7 @@ from broker.runtime import collector
 from broker.serve.tls import context_of
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
+from shards.config.proxy_option import proxy_notes, proxy_option
 from shards.errors import CannotStart
 from shards.settings.config_def import BROKER
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
@@ -272,13 +273,15 @@ class _Launch:
 
 
 def _notes(plan: ClusterPlan) -> list[str]:
-    """Where a login protects less than it seems to."""
+    """Where a login protects less than it seems to, and where a client may announce itself as another one."""
+    options = {each.listener: proxy_option(each.listener, each.options) for each in plan.endpoints}
+    notes = [note for name, option in options.items() if option is not None for note in proxy_notes(name, option)]
     sasl = {each.listener for each in plan.endpoints if "sasl" in each.options}
     free = {each.listener for each in plan.endpoints} - sasl
     if not sasl or not free:
-        return []
+        return notes
     without, with_login = " and ".join(sorted(free)), " and ".join(sorted(sasl))
-    return [f"clients of {without} need no login, and can create the users that {with_login} asks for"]
+    return [*notes, f"clients of {without} need no login, and can create the users that {with_login} asks for"]
 
 
 def _tell(sentence: str) -> None:

@@ -215,6 +215,7 @@ class ShardProcess:
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_connections", lambda peer: self.connections.describe())
+        mesh.serve("describe_proxies", lambda peer: self.connections.describe_proxies())
         mesh.serve("describe_faults", lambda peer: self._clients.describe_faults())
         mesh.serve("reset", lambda peer: self._reset())
         self.meters.serve_on(mesh.serve)

@@ -87,8 +87,14 @@ class Call(Generic[ResponseTypes]):
 
     @property
     def reached(self) -> str:
-        """The local address of the connection: where its client found the broker, if nothing on the way maps addresses."""
+        """The local address of the connection, or that of its proxy: where its client found the broker, if nothing else on the
+        way maps addresses."""
         return "localhost" if self.channel is None else self.channel.reached
+
+    @property
+    def reached_port(self) -> int | None:
+        """The port of that proxy; None: there is none."""
+        return None if self.channel is None else self.channel.reached_port
 
     @property
     def types(self) -> ResponseTypes:

@@ -44,7 +44,11 @@ class Channel(Protocol):
 
     @property
     def reached(self) -> str:
-        """The local address: where its client found the broker."""
+        """The local address, or that of a proxy which announced its client: where the client found the broker."""
+
+    @property
+    def reached_port(self) -> int | None:
+        """The port of that proxy; None: there is none."""
 
     def close(self, why: str = ...) -> None: ...
     def call_when_closed(self, function: Callable[[], None]) -> None:

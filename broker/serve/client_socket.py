@@ -81,6 +81,11 @@ class ClientSocket:
         host: str = self.sock.getsockname()[0]
         return host.removeprefix("::ffff:").partition("%")[0]
 
+    @property
+    def reached_port(self) -> int | None:
+        """The port of a proxy that the client reached; None: it reached the listener's own."""
+        return None
+
     def ready(self, events: int) -> None:
         """The poller's callback."""
         raise NotImplementedError

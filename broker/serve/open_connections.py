@@ -8,12 +8,14 @@ from typing import Any
 import trio
 
 from broker.serve.connection import Connection
+from broker.serve.proxied_connection import ProxiedConnection
 from shards.config.image import ClusterImage
 from shards.loop.poller import Poller
 
 _GRACE_S = 1.0
 _SWEEP_S = 5.0
 _TOP_ADDRESSES = 100
+_TOP_PROXIES = 1000
 
 
 class OpenConnections(dict[int, Connection]):
@@ -54,6 +56,13 @@ class OpenConnections(dict[int, Connection]):
         """Closes every connection at once; `why` is the reason in the journal."""
         for connection in list(self.values()):
             connection.close(why)
+
+    def describe_proxies(self) -> list[list[Any]]:
+        """[[proxy, endpoint or None, connections open]] of those that proxies announced, the most first."""
+        ways = Counter(
+            (each.via.proxy, each.via.endpoint) for each in self.values() if isinstance(each, ProxiedConnection)
+        )
+        return [[*way, count] for way, count in ways.most_common(_TOP_PROXIES)]
 
     def describe(self) -> dict[str, Any]:
         """How many are open, of how many addresses, and the addresses with most of them."""

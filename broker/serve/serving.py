@@ -12,6 +12,7 @@ from broker.serve.channel import SASL, Authenticator, Channel
 from broker.serve.connection import Connection
 from broker.serve.dispatch import Dispatcher
 from broker.serve.muted import Muted
+from broker.serve.proxied_connection import ProxiedConnection, Via
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.wire.answer_parts import Encoded
 from shards.loop.deferred import MaybeDeferred
@@ -77,6 +78,14 @@ class Serving:
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
         connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools=pools)
+        if self.opened is not None:
+            self.opened(connection)
+
+    def open_announced(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], via: Via) -> None:
+        """The same for a client that a proxy announced."""
+        connection = self._open[number] = ProxiedConnection(
+            self, fd, self._family, number, ip, port, pools=pools, via=via
+        )
         if self.opened is not None:
             self.opened(connection)
 

@@ -7,7 +7,7 @@ one_address_at_a_version  At one version each broker has one address on a listen
 guesses_are_marked  `is_guess` says of an address that it follows from where the cluster listens, and not from what was said
     of the clients' way there: behind a mapped port or a proxy it is another one.
 
-PROXY protocol's destination, which AUTO would prefer, is not read by any listener yet.
+A client that a proxy announced (shards/config/proxy_option.py) has reached the proxy's address.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-_WITH_VALUES = ("cert=", "key=", "advertise=")
+_WITH_VALUES = ("cert=", "key=", "advertise=", "proxy=", "trusted=")
+_FILES = ("cert", "key")
 
 
 class _Setting(ParamType[tuple[str, str]]):
@@ -66,19 +67,23 @@ class _Listener(ParamType["ListenerSpec"]):
         options = tuple(option for option in match[4].split(",") if option)
         unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(_WITH_VALUES)]
         if unknown:
-            known = "sasl, tls, cert=FILE, key=FILE, advertise=HOST:PORT, advertise=auto"
+            known = "sasl, tls, cert=FILE, key=FILE, advertise=HOST:PORT, advertise=auto, proxy=required, trusted=NETWORK+NETWORK"
             self.fail(f"{unknown[0]!r} is no option of a listener: {known}", param, ctx)
-        for each in options:
-            if each.startswith("advertise="):
-                self._check_address(each.partition("=")[2], param, ctx)
+        self._check(match[1].upper(), options, param, ctx)
         return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), tuple(map(_from_anywhere, options)))
 
-    def _check_address(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
+    def _check(
+        self, name: str, options: tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
+    ) -> None:
         from shards.config.advertised import addresses_of
+        from shards.config.proxy_option import proxy_option
         from shards.settings.errors import ConfigInvalid
 
         try:
-            addresses_of([text])
+            for each in options:
+                if each.startswith("advertise="):
+                    addresses_of([each.partition("=")[2]])
+            proxy_option(name, options)
         except ConfigInvalid as fault:
             self.fail(str(fault), param, ctx)
 
@@ -86,7 +91,7 @@ class _Listener(ParamType["ListenerSpec"]):
 def _from_anywhere(option: str) -> str:
     """A listener's option with the full path of its file, as `config export` may write it for another directory."""
     name, equals, path = option.partition("=")
-    return f"{name}={Path(path).absolute()}" if equals and name != "advertise" else option
+    return f"{name}={Path(path).absolute()}" if equals and name in _FILES else option
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> ConfigFile:

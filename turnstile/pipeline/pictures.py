@@ -22,6 +22,7 @@ COLOUR_OF = {
     "core_rate": "#c2418f",
     "fd_limit": "#8a5a44",
     "shard_unavailable": "#6b7280",
+    "proxy_header": "#a33b20",
 }
 """What has a colour of its own on every page: connections that got in, and the reasons of refusals."""
 COLOURS = ("#0e7fa8", "#5b4be0", "#b58a1b", "#34495e", "#7aa7d9", "#b39ddb", "#c7a98b", "#5d6f80")

@@ -5,7 +5,7 @@ import {count, perSecond} from "./quantities.js";
 
 export const KEPT = 300;
 const SHORT = 120, LEFT = 48, RIGHT = 8, GAP = 30, HEIGHTS = {admitted: 80, refused: 110}, TOP = 18;
-export const REASONS = ["ip_cap", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable"];
+export const REASONS = ["ip_cap", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable", "proxy_header"];
 export const refusedOf = point => sum(Object.values(point.refused));
 export const throttledOf = point => sum(Object.values(point.throttled));
 const clock = at => new Date(at * 1000).toLocaleTimeString([], {hour12: false});

@@ -10,7 +10,8 @@ R2 to R4 ask for what must have been so, and allow for everything that the journ
 connection waits for its tokens (a second), for a pass of a loop and for the way of a message. What a shard let in or had in
 flight when it died left no trace, so refusals of its broker are not judged from its last event until its death is known, nor
 are those of the journal's last SLACK_NS. A refusal without a cause in a broker of which events are missing is `unknown`.
-`shard_unavailable` and `fd_limit` are no configured limits, and are not judged.
+`shard_unavailable`, `fd_limit` and `proxy_header` are no configured limits, and are not judged; what was refused as `proxy_header`
+asked no limit, and explains no other refusal.
 """
 
 from bisect import bisect_right
@@ -23,7 +24,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from broker.journal.schema import REASONS
+from broker.journal.schema import BEFORE_ARRIVAL, REASONS
 from turnstile.pipeline.audit.moves import RATE
 from turnstile.pipeline.audit.refusal_names import BY_LIMITS, CAPS, FOUND, INCARNATION, held_ns, misnamed
 from turnstile.pipeline.audit.verdict import HELD, NOT_JUSTIFIED, UNKNOWN, Check
@@ -148,9 +149,10 @@ def _number(value: float | None) -> str:
 def _asked(reason: str, table: pyarrow.Table, *, with_others: bool = False) -> pyarrow.Table:
     """ASKED: the refusals for a reason; `with_others`: and everything else that came, with no reason."""
     is_it = arrays.is_one_of(table, "reason", (reason,)) & arrays.is_one_of(table, "kind", ("refused",))
-    mine = table if with_others else table.filter(pyarrow.array(is_it))
+    picked = is_it | ~arrays.is_one_of(table, "reason", (BEFORE_ARRIVAL,)) if with_others else is_it
+    mine = table.filter(pyarrow.array(picked))
     at_ns = arrays.numbers(mine, "mono_ns")
-    said = numpy.array([None, reason], dtype=object)[(is_it if with_others else numpy.ones(mine.num_rows)).astype("i8")]
+    said = numpy.array([None, reason], dtype=object)[is_it[picked].astype("i8")]
     same = {name: mine[name] for name in (*INCARNATION, "conn", "ip", "limit", "limit_value", "version")}
     return arrays.table_of(ASKED, at_ns=at_ns, arrived_ns=at_ns - held_ns(mine), reason=said, **same)
 
@@ -165,7 +167,9 @@ def without_full_pool(
     kind = CAPS[reason]
     died_ns: dict[tuple[int, ...], int] = {each[:3]: each[4] for each in _deaths(found)}
     # The pool of an address is asked after all others but `broker:all`.
-    others = ("broker_cap",) if kind == "ip" else tuple(each for each in REASONS if each != reason)
+    others = (
+        ("broker_cap",) if kind == "ip" else tuple(each for each in REASONS if each not in (reason, BEFORE_ARRIVAL))
+    )
     steps = held.each(partial(_used, died_ns), STEPS).and_(refused.each(partial(_tried, reason, others), STEPS))
     acceptors = max(1, len({each[:2] for each in found.processes}) * max(1, len(found.listeners)))
     judge = partial(_not_full, timeline, unseen, acceptors)

@@ -24,6 +24,7 @@ REASONS = {
     "core_rate": "Redpanda's connection rate",
     "fd_limit": "want of file descriptors",
     "shard_unavailable": "a shard that did not answer",
+    "proxy_header": "a proxy that sent no PROXY header",
 }
 MOST_NAMED = 3
 

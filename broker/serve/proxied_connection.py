@@ -1,0 +1,60 @@
+"""A connection whose client was announced by a proxy: its address is the client's, its other end the proxy."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import NamedTuple
+
+from broker.serve.channel import ChannelServer
+from broker.serve.connection import Connection
+from shards.config.advertised import Address
+
+
+class Via(NamedTuple):
+    """The way of a client to its listener: the address of the `proxy`, the `endpoint` of a cloud (accept/endpoint_ids.py), and
+    the address that the client `reached`."""
+
+    proxy: str
+    endpoint: str | None
+    reached: Address
+
+    @property
+    def detail(self) -> str:
+        """For the journal. There are as many as ways: a port of the proxy would make one for each connection."""
+        return _detail(self.proxy, self.endpoint)
+
+
+@lru_cache(maxsize=256)
+def _detail(proxy: str, endpoint: str | None) -> str:
+    return json.dumps({"proxy": proxy} if endpoint is None else {"proxy": proxy, "endpoint": endpoint})
+
+
+class ProxiedConnection(Connection):
+    """A connection that came `via` a proxy."""
+
+    __slots__ = ("via",)
+
+    def __init__(
+        self,
+        serving: ChannelServer,
+        fd: int,
+        family: int,
+        number: int,
+        ip: str,
+        port: int,
+        *,
+        pools: tuple[str, ...],
+        via: Via,
+    ) -> None:
+        super().__init__(serving, fd, family, number, ip, port, pools=pools)
+        self.via = via
+
+    @property
+    def reached(self) -> str:
+        """Where the client found the proxy."""
+        return self.via.reached.host
+
+    @property
+    def reached_port(self) -> int | None:
+        return self.via.reached.port
