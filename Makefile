@@ -4,10 +4,12 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Sphinx and its theme; nothing else needs them.
+DOCS := .venv-docs
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs lint house slices simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup demo test docs test-docs lint house slices simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -19,7 +21,19 @@ demo: setup ## launch a cluster, drive a load, show who was refused and why
 test: setup ## every test, in random order on two cores (JOBS=n for others); ARGS="..." go to pytest
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-docs: setup ## the blocks of README and docs pasted into a shell, those that take minutes, too
+docs: setup $(DOCS)/.installed ## the documents as a site in site; every link and anchor is followed
+	@$(BIN)/python scripts/docs/stage.py build/docs
+	@rm -rf site build/doctrees
+	@$(DOCS)/bin/sphinx-build --quiet --fail-on-warning --keep-going -j $(JOBS) -c scripts/docs -d build/doctrees build/docs site
+	@$(BIN)/python scripts/docs/links.py site
+
+$(DOCS)/.installed: scripts/docs/requirements.lock
+	@echo "Setting up $(DOCS) (once; half a minute)"
+	@[ -x $(DOCS)/bin/python ] || $(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+test-docs: setup ## the blocks of README and docs pasted into a shell, those that take minutes, too
 	TURNSTILE_ALL_BLOCKS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder tests/docs $(ARGS)
 
 lint: setup ## style, types and import contracts
@@ -102,11 +116,13 @@ modules: setup ## the tests of modules/ in each language, as a process and as a 
 	@$(BIN)/python scripts/modules.py
 
 # The lock has hashes and no index address, so it installs from any mirror.
-lock: ## requirements.lock from pyproject.toml (needs uv)
+lock: ## requirements.lock and that of the site, from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --no-emit-index-url --no-header \
 	  --universal --python-version 3.11 -o requirements.lock
+	uv pip compile --group docs --generate-hashes --no-emit-index-url --no-header \
+	  --universal --python-version 3.11 -o scripts/docs/requirements.lock
 
 clean: ## remove what these targets made
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv $(DOCS) build site dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf examples/java/target examples/node/node_modules modules/.venv modules/java/target modules/node/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

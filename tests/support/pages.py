@@ -67,7 +67,7 @@ class Block(NamedTuple):
         if match := _NOT_HERE.match(first):
             return match[1]
         if (match := _LONG.match(first)) and "TURNSTILE_ALL_BLOCKS" not in os.environ:
-            return f"{match[1]}; `make docs` does it"
+            return f"{match[1]}; `make test-docs` does it"
         if (match := _NEEDS.match(first)) and shutil.which(match[1]) is None:
             return f"{match[1]} is not installed"
         return None
@@ -136,10 +136,9 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page, and those that it sets itself."""
+    """The anchors that GitHub gives to the headings of a page."""
     found: set[str] = set()
     for line in prose(page):
-        found |= set(re.findall(r'<a id="([^"]+)">', line))
         if heading := _HEADING.match(line):
             kept = re.sub(r"[^\w\- ]", "", heading[1].replace("`", "").lower())
             found.add(kept.replace(" ", "-"))

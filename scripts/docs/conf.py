@@ -1,0 +1,19 @@
+"""Sphinx's configuration of the site. Its source is what stage.py lays; its environment is .venv-docs (`make docs`)."""
+
+project = "Turnstile"
+extensions = ["myst_parser", "sphinx_copybutton"]
+root_doc = "index"
+html_theme = "furo"
+html_title = "Turnstile"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+html_theme_options = {"source_repository": "", "sidebar_hide_name": False}
+
+myst_heading_anchors = 6  # GitHub's anchors
+smartquotes = False  # "--option" stays as it is typed
+nitpicky = True
+
+copybutton_exclude = ".linenos, .gp, .go"  # what is copied is what is typed: no prompts, no output
