@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 _TARGETS = ("href", "src")
 
 
-class Page(HTMLParser):
+class SitePage(HTMLParser):
     """What a page links to, and the places in it that can be linked to."""
 
     def __init__(self, text: str) -> None:
@@ -35,9 +35,9 @@ class Page(HTMLParser):
 
 
 @cache
-def read(path: Path) -> Page:
+def read(path: Path) -> SitePage:
     """A page of the site."""
-    return Page(path.read_text())
+    return SitePage(path.read_text())
 
 
 def leads_somewhere(page: Path, link: str) -> bool:

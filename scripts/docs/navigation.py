@@ -19,21 +19,22 @@ _PLACES = {
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+\.md)\)")
 
 
-class Entry(NamedTuple):
+class NavigationEntry(NamedTuple):
     """A page of the navigation: its label, and its path in the repository."""
 
     label: str
     page: str
 
 
-def navigation() -> dict[str, list[Entry]]:
+def navigation() -> dict[str, list[NavigationEntry]]:
     """{kind: its pages}, in the order of the index. Raises ValueError where a kind has no section."""
     sections = re.split(r"^## (.+)$", (ROOT / INDEX).read_text(), flags=re.MULTILINE)
     texts = dict(zip(sections[1::2], sections[2::2], strict=True))
     if missing := [kind for kind in KINDS if kind not in texts]:
         raise ValueError(f"{INDEX} has no section {', '.join(missing)}")
     return {
-        kind: [Entry(label, resolve(INDEX, target)) for label, target in _LINK.findall(texts[kind])] for kind in KINDS
+        kind: [NavigationEntry(label, resolve(INDEX, target)) for label, target in _LINK.findall(texts[kind])]
+        for kind in KINDS
     }
 
 

@@ -21,16 +21,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scripts.docs import commands_page, limits_page, settings_page  # noqa: E402 - importable only from here on
-from scripts.docs.navigation import INDEX, Entry, navigation, place, resolve  # noqa: E402
+from scripts.docs.navigation import INDEX, NavigationEntry, navigation, place, resolve  # noqa: E402
 
 HOME = "README.md"
 FILES = "files"
 """Folder of the site with the files that pages link to, pictures for example."""
 MADE_KIND = "Reference"
 MADE = (
-    Entry("Every setting", settings_page.PLACE),
-    Entry("Every limit", limits_page.PLACE),
-    Entry("Every command", commands_page.PLACE),
+    NavigationEntry("Every setting", settings_page.PLACE),
+    NavigationEntry("Every limit", limits_page.PLACE),
+    NavigationEntry("Every command", commands_page.PLACE),
 )
 """The pages that are made from the code, first among those of their kind."""
 _NOT_NAMED_BY = ("CHANGELOG.md", "CONTRIBUTING.md", HOME, INDEX)
@@ -114,14 +114,14 @@ class Staged:
 
 def toctrees() -> str:
     """The navigation, as Sphinx takes it: a list for each kind."""
-    parts = ["\n", toctree("", [Entry("All pages", INDEX)])]
+    parts = ["\n", toctree("", [NavigationEntry("All pages", INDEX)])]
     for kind, entries in navigation().items():
         made = [f"{entry.label} <{entry.page.removesuffix('.md')}>" for entry in MADE if kind == MADE_KIND]
         parts.append(toctree(kind, entries, made))
     return "\n".join(parts)
 
 
-def toctree(caption: str, entries: list[Entry], first: list[str] | None = None) -> str:
+def toctree(caption: str, entries: list[NavigationEntry], first: list[str] | None = None) -> str:
     """One list of the navigation; `first` stands before the entries."""
     rows = [*(first or ()), *(f"{entry.label} <{place(entry.page).removesuffix('.md')}>" for entry in entries)]
     named = [f":caption: {caption}"] if caption else []
