@@ -85,7 +85,7 @@ def _options(command: click.Command) -> list[click.Option]:
 
 def paragraphs(help_text: str) -> Iterator[str]:
     """A command's help as Markdown: paragraphs, and blocks of what is to stay as it was written."""
-    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(help_text).partition("\f")[0]):
+    for paragraph in re.split(r"\n\s*\n|\n(?=\x08\n)", inspect.cleandoc(help_text).partition("\f")[0]):
         if paragraph.startswith(_KEPT):
             yield fence(paragraph.removeprefix(_KEPT), "text")
         else:
