@@ -37,6 +37,7 @@ _REASONS = {
     "core_rate": "a core meets connections faster than `kafka_connection_rate_limit`, and this one waited for 100 ms",
     "fd_limit": "the process has no file descriptor left for it: `ulimit -n`",
     "shard_unavailable": "the process that decides about the address did not answer",
+    "proxy_header": "a trusted proxy connected and sent no PROXY header, or a wrong one",
 }
 _ANY_RATE = 10.0
 """Bursts are told in seconds of a rate, which is the same for every rate."""

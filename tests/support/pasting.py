@@ -23,8 +23,8 @@ NAMESPACES = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-pr
 NOT_LINKED = {".git", "build", "out"}
 COMMAND_TIMEOUT_S = 300
 _NUMBER = re.compile(r"\d+(?:[.,:T+-]+\d+)*(?: (?:ms|s|min|h)\b)?")
-_PROGRESS = re.compile(r"\w+: .+ \(\d+ s\)$")
-"""A line that says how far a command is, which a terminal does not keep."""
+_PROGRESS = re.compile(r"(?!held:)\w+: .+ \(\d+ s\)$")
+"""A line that says how far a command is, which a terminal does not keep. A verdict, which ends with a time as well, is none."""
 _TIDY = """
 ip link set lo up
 make() { command make --dry-run "$@" > /dev/null; }  # they take minutes: what they run has tests of its own
