@@ -59,7 +59,8 @@ class Cluster(ClusterChanges):
 
     `limits`: settings by name, such as {"max.connections": 100}, or by one of the short names of `settings.SHORT`.
     `quotas`: {"user=alice,client-id=app": {"producer_byte_rate": 1e6}}. `topics`: {name: partitions}, or names.
-    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. All of them hold again after `reset`.
+    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: caps, as `limits`, that are
+    observed instead of enforced. All of them hold again after `reset`.
     They overrule what an earlier run has stored in `data_dir`, as `turnstile up --override-stored`.
     """
 
@@ -73,6 +74,7 @@ class Cluster(ClusterChanges):
         brokers: int = 1,
         shards: int = 2,
         listeners: Iterable[str] = (),
+        observe: Mapping[str, Any] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._quotas = dict(quotas or {})
@@ -83,6 +85,9 @@ class Cluster(ClusterChanges):
         for name, value in (limits or {}).items():
             if value is not None:
                 self._options += ["--set", f"{as_setting(name)}={as_text(value)}"]
+        for name, value in (observe or {}).items():
+            if value is not None:
+                self._options += ["--observe", f"{as_setting(name)}={as_text(value)}"]
         for name, count in (topics if isinstance(topics, Mapping) else dict.fromkeys(_texts(topics), 1)).items():
             self._options += ["--topic", f"{name}:{count}"]
         self._keeps_data = data_dir is not None

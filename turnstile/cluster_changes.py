@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 from turnstile.admin_client import AdminClient
 from turnstile.options import FaultKind, FaultOptions, SetFault
 from turnstile.settings import as_entity, as_setting, as_text
+
+
+@dataclass(frozen=True)
+class WouldRefuse:
+    """Connections that were admitted, and that observed caps would have `refused`, or would have let wait for a slot (`waited`:
+    max.connections); `undecided`: no home answered. `by_ip`: {address: {reason: count}}."""
+
+    refused: int
+    waited: int
+    undecided: int
+    by_ip: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 class ClusterChanges:
@@ -27,6 +39,24 @@ class ClusterChanges:
         upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
         remove = [name for name, value in wanted.items() if value is None]
         self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
+
+    def observe(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Caps that are observed instead of enforced (shadow mode, dry run) when this returns, as `set` takes them:
+        observe(per_ip=50). They refuse nobody; `would_refuse` tells what they would have refused. None: observed no more.
+
+        Raises AdminError, with one sentence for each setting that can't be.
+        """
+        wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
+        upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
+        remove = [name for name, value in wanted.items() if value is None]
+        self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove}, observe=True)
+
+    def would_refuse(self) -> WouldRefuse:
+        """What the observed caps would have refused since they were last changed; nothing while none is observed."""
+        rows = self.admin.get("/v1/refusals", observed=True, by="ip")
+        told = rows["summary"] or {"refused": 0, "waited": 0, "undecided": 0}
+        by_ip = {row["ip"]: row["reasons"] for row in rows["refusals"]}
+        return WouldRefuse(told["refused"], told["waited"], told["undecided"], by_ip)
 
     def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
         """Quotas of an entity, in force when this returns: quota("user=alice", producer_byte_rate=1e6). None removes one.

@@ -47,4 +47,5 @@ class ClusterOptions(TypedDict, total=False):
     brokers: int
     shards: int
     listeners: Iterable[str]
+    observe: Mapping[str, Any] | None
     data_dir: str | os.PathLike[str] | None

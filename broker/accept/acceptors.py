@@ -17,12 +17,14 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
+from broker.accept.rehearsal import Rehearsal
 from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import RECORDED
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
 from shards.config.proxy_option import ProxyOption
+from shards.limits.caps import OBSERVED
 from shards.mesh.exchange import Receiver
 from shards.rates.rates import NAME, Rates
 
@@ -60,6 +62,7 @@ class Acceptors:
         )
         self._held = HeldConnections(context.timers, min(_MOST_HELD, fd_ceiling // 2))
         self.eviction = Eviction(context, connections)
+        self.rehearsal = Rehearsal(context, connections)
         self._core_rates = CoreRates(context.image)
         self._pending: set[PendingConnection] = set()
         self._deciders = Deciders(
@@ -149,16 +152,21 @@ class Acceptors:
         self._core_rates.read_settings()
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
         self._rates.apply(self._image.version, now_ms=self._context.now_ms())
+        self.rehearsal.follow()
         for admission in self._admissions.values():
             self._look_at_image(admission)
         for pending in self._pending:
             pending.rule_changed(self._image.rule_of(pending.pool))
 
     def _look_at_image(self, admission: Admission) -> None:
-        rates = self._rates
-        forced = self._image.rule_of("broker").wait and admission.listener == self.eviction.protected
+        rates, rule_of = self._rates, self._image.rule_of
+        is_protected = admission.listener == self.eviction.protected
+        forced = rule_of("broker").wait and is_protected
         direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
-        admission.follow(forced=forced, direct=direct)
+        rehearsing = partial(
+            self.rehearsal.opener, admission.listener, forced=rule_of(f"{OBSERVED}broker").wait and is_protected
+        )
+        admission.follow(forced=forced, direct=direct, rehearsing=rehearsing)
 
     def peer_up(self, peer: int) -> None:
         """Another shard can be sent to."""

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Protocol
 
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
+from broker.accept.rehearsal import O
 from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
@@ -29,6 +31,12 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 Open = Callable[[int, int, str, int, tuple[str, ...]], object]
 """Takes over an admitted descriptor: fd, number, ip, port, the pools of which it holds a token each."""
+
+
+class Rehearsing(Protocol):
+    """Rehearsal.opener of one listener."""
+
+    def __call__(self, open_connection: O, /) -> O: ...
 
 
 class Admission:
@@ -53,7 +61,7 @@ class Admission:
         self.direct = True
         self.forced = False
         self._outcomes = outcomes
-        self._open = open_connection
+        self._serve = self._open = open_connection
         self._tokens = context.tokens
         self._image = context.image
         self._poller = context.poller
@@ -82,9 +90,11 @@ class Admission:
             for step, ways in TRANSITIONS.items()
         }
 
-    def follow(self, *, forced: bool, direct: bool) -> None:
-        """The image has another version: what `forced` and `direct` are from here on."""
+    def follow(self, *, forced: bool, direct: bool, rehearsing: Rehearsing) -> None:
+        """The image has another version: what `forced` and `direct` are from here on. `rehearsing(open)` is what takes over
+        descriptors in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
+        self._open = rehearsing(self._serve)
         self.pacing.look()
 
     def arrived(self, fd: int, ip: str, port: int) -> None:

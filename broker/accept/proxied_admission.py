@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from broker.accept.admission import Admission, Open
+from broker.accept.admission import Admission, Open, Rehearsing
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import Owner, PendingConnection
 from broker.accept.proxy_header import ProxyFault
@@ -62,9 +62,13 @@ class ProxiedAdmission(Admission):
         more_pools: tuple[str, ...] = (),
     ) -> None:
         super().__init__(context, deciders, outcomes, pacing, open_connection, more_pools=more_pools)
-        self._open_announced = open_announced
+        self._serve_announced = self._open_announced = open_announced
         self._counters = context.counters
         self._log = context.log
+
+    def follow(self, *, forced: bool, direct: bool, rehearsing: Rehearsing) -> None:
+        super().follow(forced=forced, direct=direct, rehearsing=rehearsing)
+        self._open_announced = rehearsing(self._serve_announced)
 
     def announced(self, fd: int, ip: str, port: int, via: Via) -> None:
         """Decides about the client at `ip`, whose connection the descriptor is; its steps are those of any other."""

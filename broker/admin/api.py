@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse, Response
 from broker.admin import redpanda
 from broker.admin.describe import REFUSED_BY, Admin
 from broker.admin.explain import explain_address, explain_client
+from broker.admin.observed_view import observed_config, observed_overrides
 from broker.admin.pages import INDEX, LivePage
 from broker.admin.requests import (
     address_change,
@@ -32,7 +33,7 @@ from broker.admin.requests import (
 )
 from broker.admin.telemetry import describe_telemetry, last_push
 from shards.config.advertised_changes import AddressChange, advertised_rows
-from shards.config.notes import notes_in_force, notes_of_quotas, notes_of_settings
+from shards.config.notes import notes_in_force, notes_of_observed, notes_of_quotas, notes_of_settings
 from shards.config.resource_changes import CLIENT_METRICS_KIND
 from shards.settings.broker_config import EVERY_BROKER
 from shards.settings.config_def import broker_setting, canonical_name
@@ -52,8 +53,11 @@ class AdminApi:
         state = self._coordinator.state
         place = EVERY_BROKER if broker == "" else int(broker)
         defaults = flag(request, "include_defaults", True)
-        values = redpanda.cluster_config(state, broker=place, include_defaults=defaults)
         key = request.query_params.get("key")
+        if flag(request, "observe", False):
+            observed = observed_config(state, place)
+            return JSONResponse(observed if key is None else {key: observed.get(canonical_name(key))})
+        values = redpanda.cluster_config(state, broker=place, include_defaults=defaults)
         if key is None:
             return JSONResponse(values)
         setting = broker_setting(canonical_name(key))
@@ -62,6 +66,9 @@ class AdminApi:
     async def put_config(self, request: Request) -> Response:
         changes = redpanda.changes_of(await read_body(request), self._broker(request))
         dry_run = flag(request, "dry_run", False)
+        if flag(request, "observe", False):
+            version = await self._coordinator.alter_observed(caller(request), changes, dry_run)
+            return _changed(version, () if dry_run else notes_of_observed(self._coordinator.state))
         version = await self._coordinator.alter_settings(caller(request), changes, dry_run)
         notes = notes_of_settings(self._coordinator.state, changes, tried=dry_run, at=at_admin(request))
         return _changed(version, notes)
@@ -73,6 +80,8 @@ class AdminApi:
         return JSONResponse(redpanda.status(self._coordinator.state, self._admin.versions()))
 
     async def broker_overrides(self, request: Request) -> Response:
+        if flag(request, "observe", False):
+            return JSONResponse({"overrides": observed_overrides(self._coordinator.state)})
         found = self._admin.settings.broker_overrides()
         told = {
             str(broker): {name: redpanda.as_json(broker_setting(name), value) for name, value in values.items()}
@@ -174,10 +183,11 @@ class AdminApi:
         return await explain_client(self._coordinator, self._admin.images, user, client_id)
 
     async def refusals(self, request: Request) -> Response:
-        by = request.query_params.get("by", "reason")
-        if by not in REFUSED_BY:
-            raise HTTPException(400, f"by cannot be {by!r}: it must be one of {', '.join(REFUSED_BY)}.")
-        return JSONResponse(await self._admin.refusals(by))
+        by, observed = request.query_params.get("by", "reason"), flag(request, "observed", False)
+        known = (*REFUSED_BY, "limit") if observed else REFUSED_BY
+        if by not in known:
+            raise HTTPException(400, f"by cannot be {by!r}: it must be one of {', '.join(known)}.")
+        return JSONResponse(await (self._admin.observed.refusals(by) if observed else self._admin.refusals(by)))
 
     async def sources(self, request: Request) -> Response:
         return JSONResponse(await self._admin.sources())

@@ -3,6 +3,7 @@
 Asked of every shard (a shard that does not serve one of these, or does not answer in time, is left out):
 
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
+    describe_observed     ObservedCounts.describe
     describe_sources      {"forgotten": n, "outcomes": {outcome: {ip: count}}} (SourceCounts.describe)
     describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
     describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
@@ -28,6 +29,7 @@ from broker.admin.describe_disk import describe_disk
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
 from broker.admin.live_view import LiveView
+from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.uses import Use
@@ -80,7 +82,10 @@ class Admin:
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
         }
         self.sampler = Sampler(self.counters, self.layout)
-        self._live = LiveView(coordinator, self.sampler, self.images, self.settings, self.shards, self.journal)
+        self.observed = ObservedView(coordinator, self.sampler)
+        self._live = LiveView(
+            coordinator, self.sampler, self.images, self.settings, self.observed, self.shards, self.journal
+        )
         self._started_s = time.monotonic()
 
     def cluster(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.bursts import burst_of
+from shards.limits.caps import OBSERVED
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import normalise_ip
 
@@ -23,10 +24,11 @@ async def explain_address(
 ) -> list[dict[str, Any]]:
     """For each broker: {"broker", "ip", "connections": the pools a connection of the address takes a token of, "rates"}.
 
-    A pool: {"pool", "limit", "value" (None: unlimited), "waits", "in_use", "cached", "home", "holders"}; a holder:
-    {"shard", "in_use", "cached"}; of listeners' pools only those with a cap of their own. A rate: {"of", "limit", "value" per
-    second, "used" per second over the quota window (None: not known), "burst": what passes at once after a pause}; only rates
-    that are limited are listed. Raises ConfigInvalid for what is no address.
+    A pool: {"pool", "limit", "value" (None: unlimited), "waits", "in_use", "cached", "home", "holders", "observed"}; a holder:
+    {"shard", "in_use", "cached"}; `observed`: None, or the cap that is observed beside it: {"limit", "value", "waits",
+    "in_use"}. Of listeners' pools only those with a cap of their own. A rate: {"of", "limit", "value" per second, "used" per
+    second over the quota window (None: not known), "burst": what passes at once after a pause}; only rates that are limited
+    are listed. Raises ConfigInvalid for what is no address.
     """
     try:
         ip = normalise_ip(text)
@@ -34,18 +36,33 @@ async def explain_address(
         raise ConfigInvalid("ip", text, "it must be an IP address") from None
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
     pools = ["broker", f"ip:{ip}", *listeners]
-    answers = await coordinator.ask_all("describe_tokens", pools)
+    answers = await coordinator.ask_all("describe_tokens", [*pools, *(OBSERVED + pool for pool in pools)])
     used = {(use.broker, use.of): use.used for use in await rate_uses()}
     found = []
     for broker in range(coordinator.state.brokers):
         image = images.of(broker)
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
-        shown = [pool for pool in pools if is_own(pool, image.rule_of(pool).name)]
-        connections = [_pool(image, pool, of_broker) for pool in shown]
+        shown = [pool for pool in pools if is_own(pool, image.rule_of(pool).name) or is_observed(image, pool)]
+        connections = [
+            {**_pool(image, pool, of_broker), "observed": _observed(image, pool, of_broker)} for pool in shown
+        ]
         found.append({
             "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners, used, broker),
         })  # fmt: skip
     return found
+
+
+def is_observed(image: ClusterImage, pool: str) -> bool:
+    """Whether a cap of the pool is observed that is not the one in force; of a listener one of its own."""
+    rule = image.rule_of(OBSERVED + pool)
+    return rule.cap is not None and is_own(pool, rule.name)
+
+
+def _observed(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
+    if not is_observed(image, pool):
+        return None
+    found = _pool(image, OBSERVED + pool, answers)
+    return {name: found[name] for name in ("limit", "value", "waits", "in_use")}
 
 
 def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:

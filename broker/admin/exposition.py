@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from broker.admin.gauge_help import help_of
 from broker.admin.sampler import Sample, Sampler
 from broker.admin.text_format import Kind, Page
-from broker.journal.schema import REASONS
+from broker.journal.schema import OBSERVED_REASONS, REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, PROXY_HEADERS, RECORDED
 from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
@@ -111,10 +111,15 @@ _PER_SHARD = (
     _gauge("turnstile_shard_epoch", "Incarnation of this shard.", "epoch"),
 )
 _REFUSED = "Connections refused, by what refused them."
+_OBSERVED = "Connections admitted that a cap under observation would have refused, or made wait, by cap."
 _PER_LISTENER = (
     *(
         _counter("turnstile_connections_refused_total", _REFUSED, f"refused_{reason}", reason=reason)
         for reason in REASONS
+    ),
+    *(
+        _counter("turnstile_observed_refusals_total", _OBSERVED, f"observed_{reason}", observed="true", reason=reason)
+        for reason in OBSERVED_REASONS
     ),
     _counter("turnstile_connections_admitted_total", "Connections admitted.", "admitted"),
     _counter("turnstile_connections_closed_total", "Connections that ended.", "closed"),

@@ -16,6 +16,7 @@ import trio
 
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
+from broker.admin.observed_view import ObservedView
 from broker.admin.quota_clients import quota_clients
 from broker.admin.sampler import Sample, Sampler
 from broker.admin.uses import Use, connection_uses, fullest_first, in_use, rate_uses
@@ -43,6 +44,7 @@ class LiveView:
         sampler: Sampler,
         images: Images,
         settings: SettingsView,
+        observed: ObservedView,
         shards: Callable[[], list[dict[str, Any]]],
         journal: Callable[[], dict[str, Any]],
     ) -> None:
@@ -51,6 +53,7 @@ class LiveView:
         self._sampler = sampler
         self._images = images
         self._settings = settings
+        self._observed = observed
         self._shards = shards
         self._journal = journal
         self._started_s = time.monotonic()
@@ -101,6 +104,7 @@ class LiveView:
             "throttled": clients.throttled,
             "within_quota": clients.others,
             "limits": self._settings.limits(),
+            "observed": await self._observed.summary(),
         }  # fmt: skip
 
     async def _ask(self) -> dict[str, dict[BrokerShard, Any]]:

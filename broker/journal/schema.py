@@ -66,6 +66,7 @@ KINDS: tuple[str, ...] = (
     "early",
     "charge",
     "meter",
+    "observed",
 )
 """`ended`: the process ends in order; no event of it follows. A spool has their places as numbers, so new ones come last."""
 
@@ -85,6 +86,11 @@ REASONS: tuple[str, ...] = (
 )
 BEFORE_ARRIVAL = "proxy_header"
 """The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
+
+OBSERVED_REASONS: tuple[str, ...] = ("broker_cap", "ip_cap", "broker_wait", "listener_wait", "shard_unavailable")
+"""Of an `observed` event: which cap would have refused the connection, or would have let it wait for a slot; or the home of an
+observed pool did not answer, so that nothing is known."""
+WAITS: tuple[str, ...] = ("broker_wait", "listener_wait")
 
 STAND_IN = "stand_in"
 """The reason of a `throttled` or `charge` event that a stand-in of the quota's home decided."""

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from broker.journal.schema import REASONS
+from broker.journal.schema import OBSERVED_REASONS, REASONS
 from shards.quotas.meters import KINDS
 
 RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
@@ -69,6 +69,7 @@ _PER_LISTENER = (
     "lost",
     "open",
     *(f"refused_{reason}" for reason in REASONS),
+    *(f"observed_{reason}" for reason in OBSERVED_REASONS),  # admitted all the same: no part of any other counter
     "rate_waits",  # connections that waited for a rate: Redpanda's core rate, KIP-612's broker and listener rates
     "accept_throttle_ms",
     "accept_throttles",

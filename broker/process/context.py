@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Protocol
 
-from broker.accept.pending_connection import PendingConnection
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.token_events import TokenEvents
@@ -14,10 +13,17 @@ from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.shard_context import ShardContext
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
+from shards.limits.caps import CapRule
 from shards.loop.poller import Poller
 from shards.loop.stalls import Stall, Stalls
 from shards.loop.timers import Timers
 from shards.tokens.tokens import Tokens
+
+
+class PoolWaiter(Protocol):
+    """A connection that may come to wait for a pool: PendingConnection, ObservedAttempt."""
+
+    def waits(self, pool: str, rule: CapRule) -> None: ...
 
 
 def make_context(
@@ -51,7 +57,7 @@ def make_context(
         on_grant=events.granted,
         on_reclaim=events.reclaimed,
         on_loss=events.lost,
-        on_wait=PendingConnection.waits,
+        on_wait=_waits,
     )
     return ShardContext(
         shard=shard,
@@ -68,3 +74,7 @@ def make_context(
         request=request,
         start_soon=start_soon,
     )
+
+
+def _waits(waiter: PoolWaiter, pool: str, rule: CapRule) -> None:
+    waiter.waits(pool, rule)

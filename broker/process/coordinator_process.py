@@ -234,7 +234,7 @@ class CoordinatorProcess:
             plan.about(),
             plan.topics,
             data_dir=plan.data_dir,
-            at_start=self._first_start.add_quotas_and_users,
+            at_start=self._first_start.add_records,
             unresponsive=self.unresponsive,
             restarts=self._restarts_of,
             memory_kills=lambda member: self._restarts.memory_kills(self._place_of(member)),

@@ -34,7 +34,7 @@ class StartReport(NamedTuple):
 
 
 class FirstStart:
-    """`apply` once in each run; `add_quotas_and_users` also after a reset."""
+    """`apply` once in each run; `add_records` also after a reset."""
 
     def __init__(self, coordinator: Coordinator, plan: ClusterPlan) -> None:
         self._coordinator = coordinator
@@ -46,7 +46,7 @@ class FirstStart:
         replaced: list[str] = []
         if coordinator.is_first:
             replaced = self._replaced_quotas() + self._replaced_users()
-            await self.add_quotas_and_users()
+            await self.add_records()
         wanted = [[name, partitions, {}] for name, partitions in plan.topics]
         missed = await coordinator.create_first_topics(plan.run, wanted)
         overruled = [self._topic(each) for each in await self._grown(missed)]
@@ -64,8 +64,8 @@ class FirstStart:
         ]
         return StartReport(limits_in_force(state), overruled, notes)
 
-    async def add_quotas_and_users(self) -> None:
-        """Those of `turnstile up --config`, which has checked them."""
+    async def add_records(self) -> None:
+        """The quotas, users and observed caps of `turnstile up`, which has checked them."""
         if self._plan.quotas:
             await self._coordinator.alter_quotas(_WHO, self._plan.quotas)
         changes = [
@@ -75,6 +75,8 @@ class FirstStart:
         ]
         if changes:
             await self._coordinator.alter_users(_WHO, changes)
+        if self._plan.observed:
+            await self._coordinator.alter_observed(_WHO, [["", name, text] for name, text in self._plan.observed])
 
     async def _grown(self, missed: list[MissedTopic]) -> list[MissedTopic]:
         """With --override-stored, topics get the partitions that they lack. Returns which are still not as asked."""

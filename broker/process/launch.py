@@ -50,6 +50,7 @@ class LaunchOptions:
     topics: list[tuple[str, int]] = field(default_factory=list)
     quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
+    observed: list[tuple[str, str]] = field(default_factory=list)
     override_stored: bool = False
     json_lines: bool = False
     ends_with_stdin: bool = False
@@ -229,6 +230,7 @@ class _Launch:
             topics=asked.topics,
             quotas=asked.quotas,
             users=asked.users,
+            observed=asked.observed,
             override_stored=asked.override_stored,
             journal_parts=not self._temporary if asked.journal_parts is None else asked.journal_parts,
             client_sockets=client_sockets,

@@ -211,6 +211,7 @@ class ShardProcess:
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("describe_tokens", lambda peer, pools=None: self.context.tokens.describe(pools))
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
+        mesh.serve("describe_observed", lambda peer: acceptors.rehearsal.counts.describe())
         mesh.serve("describe_sources", lambda peer: self._clients.sources.describe())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())

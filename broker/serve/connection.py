@@ -132,6 +132,10 @@ class Connection(FramedSocket):
         if self._when_closed is not None:
             self._when_closed()
 
+    def hold(self, pools: tuple[str, ...]) -> None:
+        """It holds a token of each of `pools` from here on, and gives them back when it closes."""
+        self.pools = pools
+
     def call_when_closed(self, function: Callable[[], None]) -> None:
         """Calls `function` once when the connection has closed, at once if it has; in place of one given before."""
         self._when_closed = function

@@ -18,6 +18,7 @@ import msgpack
 
 from shards.config.advertised import advertised_text, listeners_as_advertised
 from shards.config.cluster_plan import ListenerEndpoint
+from shards.limits.observed_limits import check_observable
 from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
 from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
@@ -61,11 +62,12 @@ class ConfigState:
         self.features: dict[str, int] = {}
         self.tokens: dict[str, dict[str, Any]] = {}
         self.advertised: dict[str, str] = {}
+        self.observed: dict[str, str] = {}  # as settings, and none of them is in force
         self._tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
             "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
             "group_config": self.group_configs, "feature": self.features, "token": self.tokens,
-            "advertised": self.advertised,
+            "advertised": self.advertised, "observed": self.observed,
         }  # fmt: skip
         self.put(records)
 
@@ -131,8 +133,25 @@ def storable(delta: list[Change]) -> list[Change]:
 
 def settings_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
     """`changes`: [broker id as text or "" for all, name, value or None]. Raises ConfigInvalid."""
+    wanted = _with_changes(state, state.settings, changes)
+    _check_live_settings(state, state.settings, wanted)
+    return _differences("setting", state.settings, wanted)
+
+
+def observed_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+    """`changes` as of settings_delta, of caps that are observed and not enforced: valid if they could be enforced now.
+    Raises ConfigInvalid."""
+    for _, name, _ in changes:
+        check_observable(canonical_name(name))
+    wanted = _with_changes(state, state.observed, changes)
+    _check_live_settings(state, {**state.settings, **state.observed}, {**state.settings, **wanted})
+    return _differences("observed", state.observed, wanted)
+
+
+def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """`records`, by "broker/name", with the changes in them, each checked by itself."""
     bounded(changes)
-    wanted = dict(state.settings)
+    wanted = dict(records)
     listeners = listeners_of(state.static)
     for broker, name, value in changes:
         if broker != "" and not (broker.isascii() and broker.isdigit() and int(broker) < state.brokers):
@@ -151,15 +170,22 @@ def settings_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list
         if setting.resizes:
             _check_size(state, broker, name, parsed)
         wanted[key] = setting.kind.spell(parsed)
+    return wanted
+
+
+def _check_live_settings(state: ConfigState, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """The rules that span settings, for every broker, when what is set live changes. Raises ConfigInvalid."""
+    listeners = listeners_of(state.static)
     for broker_id in range(state.brokers):
-        after = given(broker_id, state.static, wanted)
-        check_together(after)
-        check_live(partial(given, broker_id, state.static, state.settings), after, listeners)
-    return storable([
-        ("setting", key, wanted.get(key))
-        for key in dict.fromkeys([*state.settings, *wanted])
-        if state.settings.get(key) != wanted.get(key)
-    ])  # fmt: skip
+        found = given(broker_id, state.static, after)
+        check_together(found)
+        check_live(partial(given, broker_id, state.static, before), found, listeners)
+
+
+def _differences(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]:
+    return storable(
+        [(kind, key, after.get(key)) for key in dict.fromkeys([*before, *after]) if before.get(key) != after.get(key)]
+    )
 
 
 def _why_static(setting: ConfigKey, name: str) -> str:

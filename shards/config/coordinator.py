@@ -25,6 +25,7 @@ from shards.config.changes import (
     Overruled,
     check_brokers,
     faults_delta,
+    observed_delta,
     overruled,
     quotas_delta,
     settings_delta,
@@ -179,6 +180,10 @@ class Coordinator:
     async def alter_settings(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only)
+
+    async def alter_observed(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+        """As alter_settings, of caps that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: observed_delta(self.state, changes), validate_only)
 
     async def alter_quotas(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[{entity type: name or None}, {key: value or None}]. Returns the version. Raises ConfigInvalid."""

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple, cast
 
 from shards.config.advertised import auto_listeners
 from shards.config.replicas import replicas_of
-from shards.limits.caps import NO_RATE, CapRule, RateRule
+from shards.limits.caps import NO_RATE, OBSERVED, CapRule, RateRule
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
+from shards.limits.observed_limits import ObservedLimits, changed_pools
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
 from shards.settings.broker_config import given
 from shards.settings.config_def import BROKER, TOPIC
@@ -29,7 +30,7 @@ from shards.settings.resource_settings import GROUP
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = (
     "static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature", "token",
-    "advertised",
+    "advertised", "observed",
 )  # fmt: skip
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
@@ -108,7 +109,9 @@ class ClusterImage:
         self.auto_listeners: frozenset[str] = frozenset()  # those of which clients are told the address they reached
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
+        self.observed: dict[str, str] = {}  # the same of caps that are observed instead of enforced
         self.limits = ConnectionLimits()
+        self.observed_limits: ObservedLimits | None = None  # None: no cap is observed on this broker
         self._ip_quotas = IpQuotaTable()
         self._values = _DEFAULTS
 
@@ -125,7 +128,7 @@ class ClusterImage:
             self._put(kind, key, value)
         if "static" in kinds:
             kinds = kinds - {"static"} | {"setting"}
-        pools = self._compute() if "setting" in kinds else set()
+        pools = self._compute() if kinds & {"setting", "observed"} else set()
         if kinds & {"setting", "advertised"}:
             self.auto_listeners = auto_listeners(self.static, self.advertised)
         if "quota" in kinds:
@@ -137,12 +140,13 @@ class ClusterImage:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,
                 "user": self.users, "fault": self.faults, "acl": self.acls,
                 "client_metrics": self.client_metrics, "group_config": self.group_configs,
-                "feature": self.features, "token": self.tokens, "advertised": self.advertised}[kind]  # fmt: skip
+                "feature": self.features, "token": self.tokens, "advertised": self.advertised,
+                "observed": self.observed}[kind]  # fmt: skip
 
     def _forget(self) -> None:
         self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
         self.faults, self.acls, self.client_metrics, self.group_configs = {}, {}, {}, {}
-        self.features, self.tokens, self.advertised = {}, {}, {}
+        self.features, self.tokens, self.advertised, self.observed = {}, {}, {}, {}
         self.topics = Topics()
 
     def _put(self, kind: str, key: str, value: Any) -> None:
@@ -192,12 +196,21 @@ class ClusterImage:
         found = given(self.broker, self.static, self.dynamic)
         self._values = _DEFAULTS | {name: value for name, value in found.items() if name in BROKER}
         before, self.limits = self.limits, ConnectionLimits(found)
-        return self.limits.changed_pools(before)
+        observed, self.observed_limits = self.observed_limits, self._compute_observed()
+        return self.limits.changed_pools(before) | changed_pools(observed, self.observed_limits)
+
+    def _compute_observed(self) -> ObservedLimits | None:
+        if not any(key.startswith(("/", f"{self.broker}/")) for key in self.observed):
+            return None
+        would_be = given(self.broker, self.static, {**self.dynamic, **self.observed})
+        return ObservedLimits(self.limits, ConnectionLimits(would_be))
 
     # ---- limits
 
     def rule_of(self, pool: str) -> CapRule:
-        """The cap in force for a pool: see ConnectionLimits."""
+        """The cap in force for a pool, see ConnectionLimits; for an observed one the cap that is observed."""
+        if self.observed_limits is not None and pool.startswith(OBSERVED):
+            return self.observed_limits.rule_of(pool[len(OBSERVED) :])
         return self.limits.rule_of(pool)
 
     def rate_of(self, pool: str) -> RateRule:

@@ -40,6 +40,17 @@ def notes_of_settings(
     return _bounded(notes)
 
 
+def notes_of_observed(state: ConfigState) -> list[str]:
+    """Of caps that are observed: those that can refuse nothing, as the caps in force refuse it before."""
+    if not state.observed:
+        return []
+    enforced, would_be = _limits(state, state.settings), _limits(state, {**state.settings, **state.observed})
+    base = enforced[EVERY_BROKER]
+    if any(would_be[broker].changed_pools(enforced.get(broker, base)) for broker in would_be):
+        return []
+    return ["what is observed is in force already: it would refuse no connection that is admitted now"]
+
+
 def notes_of_quotas(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[str]:
     """Of quotas that are changed as for `quotas_delta`, and are valid."""
     quotas = [

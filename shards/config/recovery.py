@@ -25,6 +25,7 @@ from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
+from shards.limits.observed_limits import check_observable
 from shards.limits.quota_entities import entity_of, key_of_entity, quota_of
 from shards.settings.broker_config import is_readable
 from shards.settings.errors import ConfigInvalid
@@ -58,6 +59,11 @@ def _check_setting(key: str, text: Any) -> None:
     if not isinstance(text, str):
         raise ValueError("its value is not text")
     is_readable(name, text)
+
+
+def _check_observed(key: str, text: Any) -> None:
+    _check_setting(key, text)
+    check_observable(key.partition("/")[2])
 
 
 def _check_quota(key: str, values: Any) -> None:
@@ -98,7 +104,8 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,
-    "token": check_token_record, "advertised": check_advertised_record}  # fmt: skip
+    "token": check_token_record, "advertised": check_advertised_record,
+    "observed": _check_observed}  # fmt: skip
 
 
 _PLURALS = {
@@ -106,6 +113,7 @@ _PLURALS = {
     "group_config": "groups' configs",
     "token": "delegation tokens",
     "advertised": "addresses for clients",
+    "observed": "observed limits",
 }
 
 

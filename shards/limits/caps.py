@@ -1,7 +1,11 @@
 """What limits a pool: a cap on how many of its connections may be open at once, a rate of new ones; and which cap rules."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+OBSERVED: Final = "observed/"
+"""How the key of an observed pool begins, such as `observed/ip:10.0.0.1`: its tokens are those of the connections that the
+observed caps would have admitted (observed_limits.py)."""
 
 
 class CapRule(NamedTuple):

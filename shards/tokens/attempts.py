@@ -16,13 +16,17 @@ class Attempt:
     """A connection in flight: it holds a token of each of pools[:index] and waits for one of pools[index].
 
     A decided attempt (`decision` not None) is in no queue; `Tokens.flush` still has to tell its waiter.
-    `at_once`: it is refused by a full pool also under a rule that lets others wait (KIP-402).
+    `at_once`: it is refused by a full pool also under a rule that lets others wait (KIP-402). `observed`: nothing is decided
+    about the connection itself, which is open.
     """
 
-    __slots__ = ("asked", "at_once", "deadline_s", "decision", "index", "pools", "ticket", "waiter")
+    __slots__ = ("asked", "at_once", "deadline_s", "decision", "index", "observed", "pools", "ticket", "waiter")
 
-    def __init__(self, pools: tuple[str, ...], waiter: TokenWaiter, *, at_once: bool = False) -> None:
+    def __init__(
+        self, pools: tuple[str, ...], waiter: TokenWaiter, *, at_once: bool = False, observed: bool = False
+    ) -> None:
         self.at_once = at_once
+        self.observed = observed
         self.pools = pools
         self.waiter = waiter
         self.deadline_s: float | None = None  # for the answer of this pool's home; set by the first tick after join()

@@ -116,10 +116,10 @@ class Cache:
         if rule.cap is not None and pool.in_use > pool.held and self._peers.is_up(pool.home):
             self._report(pool, pool.in_use - pool.held)
 
-    def exceed(self, pool: HolderPool) -> None:
-        """A connection took a token that was not granted: the home hears of it, now or when it comes up."""
+    def exceed(self, pool: HolderPool, n: int) -> None:
+        """Connections took n tokens that were not granted: the home hears of it, now or when it comes up."""
         if pool.terms.rule.cap is not None and self._peers.is_up(pool.home):
-            self._report(pool, 1)
+            self._report(pool, n)
 
     def discard(self, pool: HolderPool) -> None:
         """Forgets cached tokens: their home died, or may not have heard of a change."""

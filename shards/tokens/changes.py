@@ -18,7 +18,7 @@ from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
-from shards.tokens.pool import Pool, PoolTable
+from shards.tokens.pool import MANY, Pool, PoolTable
 from shards.tokens.waiting import Waiting
 
 PIECE: Final = 1000
@@ -63,7 +63,7 @@ class Changes:
     def begin(self, version: int, done: Callable[[], None], names: Collection[str] | None) -> None:
         """`rule_of` speaks for `version` from now on; `names` are the pools and kinds of pool that may have another rule."""
         table = self._table
-        is_wide = names is None or "ip" in names
+        is_wide = names is None or any(kind in names for kind in MANY)
         if not is_wide or len(table.pools) <= self._piece:
             self._change(list(table.pools.values()) if names is None else table.matching(names))
             if self._rest is None:

@@ -115,18 +115,30 @@ class ConnectionTokens:
         pools, held = self._waiting.resume(waiter)
         return self.take_rest(pools + more, len(pools) if held else 0, waiter)
 
-    def force(self, key: str) -> None:
-        """A token of a pool for a connection that its cap must not stop (KIP-402: the inter-broker listener). What is
-        used beyond the cap is known at the home by the end of the pass."""
+    def observe(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
+        """As take(), `at_once`, of observed pools and for a connection that is open: so it is not counted as a decision."""
+        index, refused = self._waiting.climb(pools, 0)
+        if refused is not None:
+            self._waiting.give_back(pools[:index])
+            return refused
+        if index < len(pools):
+            self._waiting.wait(pools, index, waiter, at_once=True, observed=True)
+            return None
+        return ADMITTED
+
+    def force(self, key: str, n: int = 1) -> None:
+        """n tokens of a pool for connections that its cap must not stop: those of the inter-broker listener (KIP-402), or
+        those that were open when a cap began to be observed. What is used beyond the cap is known at the home by the end of
+        the pass."""
         pool = self._waiting.pool(key)
-        beyond = pool.in_use >= pool.limit
-        self._table.occupy(pool)
-        if not beyond:
+        beyond = min(n, pool.in_use + n - pool.limit)
+        self._table.occupy(pool, n)
+        if beyond <= 0:
             return
         if isinstance(pool, HomePool):
             self._ledger.exceeded(pool)
         elif isinstance(pool, HolderPool):
-            self._cache.exceed(pool)
+            self._cache.exceed(pool, beyond)
 
     def cancel(self, waiter: TokenWaiter) -> None:
         """The connection went away while it waited or was suspended: it is not decided any more, and gives back what it

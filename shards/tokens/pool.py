@@ -14,10 +14,13 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
-from shards.limits.caps import CapRule
+from shards.limits.caps import OBSERVED, CapRule
 from shards.tokens.terms import PoolMode, Terms, terms_of
 
 NO_LIMIT: Final = 1 << 62
+MANY: Final = ("ip", f"{OBSERVED}ip")
+"""The kinds of pool of which there may be a million."""
+_OF_MANY: Final = tuple(f"{kind}:" for kind in MANY)
 
 
 class Admitted:
@@ -123,7 +126,7 @@ class PoolTable:
     def add(self, pool: Pool) -> None:
         """Adds a pool; `due` returns it after one turn of the wheel."""
         self.pools[pool.key] = pool
-        if not pool.key.startswith("ip:"):
+        if not pool.key.startswith(_OF_MANY):
             self.few[pool.key] = pool
         self._wheel[-1].append(pool)
 
@@ -137,7 +140,7 @@ class PoolTable:
         found = {name: self.pools[name] for name in names if name in self.pools}
         kinds = {name for name in names if ":" not in name}
         if kinds:
-            candidates = self.pools if "ip" in kinds else self.few
+            candidates = self.few if kinds.isdisjoint(MANY) else self.pools
             found.update((key, pool) for key, pool in candidates.items() if key.partition(":")[0] in kinds)
         return list(found.values())
 

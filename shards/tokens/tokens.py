@@ -258,8 +258,9 @@ class Tokens(ConnectionTokens):
 
     def _tell(self, attempt: Attempt) -> None:
         if attempt.decision is not None and self._waiting.told(attempt):
-            self.decided_rpc += 1
-            self.refused += attempt.decision is not ADMITTED
+            if not attempt.observed:
+                self.decided_rpc += 1
+                self.refused += attempt.decision is not ADMITTED
             attempt.waiter.decided(attempt.decision)
 
     def _sweep(self, pool: Pool) -> bool:

@@ -77,9 +77,11 @@ class Waiting:
                 return index, self._refused_here(pool)
         return len(pools), None
 
-    def wait(self, pools: tuple[str, ...], index: int, waiter: TokenWaiter, at_once: bool = False) -> None:
+    def wait(
+        self, pools: tuple[str, ...], index: int, waiter: TokenWaiter, at_once: bool = False, observed: bool = False
+    ) -> None:
         """A connection that holds pools[:index] waits for the next."""
-        attempt = self._attempts[waiter] = Attempt(pools, waiter, at_once=at_once)
+        attempt = self._attempts[waiter] = Attempt(pools, waiter, at_once=at_once, observed=observed)
         self._join(attempt, index)
 
     def cancel(self, waiter: TokenWaiter) -> Attempt | None:

@@ -15,11 +15,22 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import entity_text, show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
+from turnstile.observed_text import observed_lines
+from turnstile.quantities import count
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
+_SETTINGS = {"setting": "", "static": " (command line)", "observed": " (observed)"}
+"""What the history adds to the names of settings, by the kind of record."""
+_ADDRESSES = 20
 
 broker_option = click.option(
     "--broker", type=click.IntRange(0), metavar="ID", help="Only this broker.  [default: the whole cluster]"
+)
+observe_option = click.option(
+    "--observe",
+    is_flag=True,
+    help="Of caps that are observed instead of enforced (shadow mode, dry run): they refuse nobody, and it is counted what "
+    "they would have refused.",
 )
 
 
@@ -37,21 +48,29 @@ def config() -> None:
     turnstile config set max.connections=1000 listener.name.external.max.connections=800
     turnstile config get kafka_connections_max_per_ip
     turnstile config unset kafka_connections_max_per_ip
+
+    A cap can be rehearsed first (shadow mode, dry run): it is observed, counted, and refuses nobody.
+
+    \b
+    turnstile config set --observe kafka_connections_max_per_ip 50
+    turnstile config observed
+    turnstile config unset --observe kafka_connections_max_per_ip
     """
 
 
 @config.command("get")
 @click.argument("name", shell_complete=completion.settings)
 @broker_option
+@observe_option
 @with_cluster
-def get(cluster: AdminClient, name: str, broker: int | None, as_json: bool) -> None:
+def get(cluster: AdminClient, name: str, broker: int | None, observe: bool, as_json: bool) -> None:
     """Print the value of setting NAME; nothing when it has none.
 
     \b
     turnstile config get kafka_connections_max_per_ip
     turnstile config get max.connections --broker 0
     """
-    found = cluster.get("/v1/cluster_config", key=name, broker=broker)
+    found = cluster.get("/v1/cluster_config", key=name, broker=broker, observe=observe or None)
     obeyed = not _not_emulated(cluster, [name])
     if as_json:
         show_json(found if obeyed else {**found, "emulated": False})
@@ -81,7 +100,8 @@ def export(cluster: AdminClient, as_json: bool) -> None:
         return
     users = [user["name"] for user in cluster.get("/v1/users")["users"]]
     overrides = cluster.get("/v1/cluster_config/broker_overrides")["overrides"]
-    click.echo(write(about, settings, quotas, users, overrides), nl=False)
+    observed = cluster.get("/v1/cluster_config", observe=True)
+    click.echo(write(about, settings, quotas, users, overrides, observed), nl=False)
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -93,10 +113,16 @@ def export(cluster: AdminClient, as_json: bool) -> None:
     shell_complete=completion.live_settings,
 )
 @broker_option
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
+@observe_option
+@click.option("--dry-run", is_flag=True, help="Only check whether it could be set; to see what it would do: --observe.")
 @with_cluster
 def set_(
-    cluster: AdminClient, name_and_value: tuple[str, ...], broker: int | None, dry_run: bool, as_json: bool
+    cluster: AdminClient,
+    name_and_value: tuple[str, ...],
+    broker: int | None,
+    observe: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Set one setting, or several at once: all of them or none.
 
@@ -107,13 +133,24 @@ def set_(
     turnstile config set kafka_connections_max_per_ip 50
     turnstile config set kafka_connections_max_overrides 10.0.0.1:5,10.1.0.0/16:200
     turnstile config set max.connections=1000 max.connection.creation.rate=200
+    turnstile config set --observe kafka_connections_max_per_ip 50
     """
     wanted = _pairs(name_and_value)
-    answer = cluster.put("/v1/cluster_config", {"upsert": wanted, "remove": []}, broker=broker, dry_run=dry_run or None)
+    answer = cluster.put(
+        "/v1/cluster_config",
+        {"upsert": wanted, "remove": []},
+        broker=broker,
+        observe=observe or None,
+        dry_run=dry_run or None,
+    )
     ignored = _not_emulated(cluster, wanted)
     if as_json and ignored:
         answer = {**answer, "not_emulated": ignored}
-    show_change(answer, [f"{name} = {value}" for name, value in wanted.items()], as_json=as_json, dry_run=dry_run)
+    how = " is observed, not enforced" if observe else ""
+    lines = [f"{name} = {value}{how}" for name, value in wanted.items()]
+    show_change(answer, lines, as_json=as_json, dry_run=dry_run)
+    if observe and not (as_json or dry_run):
+        click.echo("what it would have refused: turnstile config observed", err=True)
     if not as_json:
         for name in ignored:
             click.echo(f"{name} is not emulated: it is stored and shown, nothing acts on it", err=True)
@@ -122,15 +159,41 @@ def set_(
 @config.command("unset")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=completion.set_settings)
 @broker_option
+@observe_option
 @with_cluster
-def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, as_json: bool) -> None:
+def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, observe: bool, as_json: bool) -> None:
     """Take back what was set: the command line's value counts again, else the default.
 
     \b
     turnstile config unset kafka_connections_max_per_ip
+    turnstile config unset --observe kafka_connections_max_per_ip
     """
-    answer = cluster.put("/v1/cluster_config", {"upsert": {}, "remove": list(names)}, broker=broker)
-    show_change(answer, [f"{name} is unset" for name in names], as_json=as_json)
+    answer = cluster.put(
+        "/v1/cluster_config", {"upsert": {}, "remove": list(names)}, broker=broker, observe=observe or None
+    )
+    done = "is observed no more" if observe else "is unset"
+    show_change(answer, [f"{name} {done}" for name in names], as_json=as_json)
+
+
+@config.command("observed")
+@with_cluster
+def observed(cluster: AdminClient, as_json: bool) -> None:
+    """Show the caps that are observed instead of enforced (shadow mode, dry run), and what they would have refused.
+
+    \b
+    turnstile config observed
+    """
+    told = cluster.get("/v1/refusals", observed=True, by="ip")
+    if as_json:
+        show_json(told)
+        return
+    if told["summary"] is None:
+        click.echo("no cap is observed: turnstile config set --observe kafka_connections_max_per_ip 50")
+        return
+    for line in observed_lines(told["summary"]):
+        click.echo(printable(line))
+    rows = [(row["ip"], count(row["count"]), ", ".join(row["reasons"])) for row in told["refusals"][:_ADDRESSES]]
+    show_table([("ADDRESS", "CONNECTIONS", "BECAUSE OF"), *rows] if rows else [], indent="  ")
 
 
 @config.command("list")
@@ -161,6 +224,8 @@ def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: b
     ]
     for number, own in overrides.items():
         rows += [(name, readable(v), f"broker {number}", _what_it_does(schema, name)) for name, v in own.items()]
+    observed = cluster.get("/v1/cluster_config", broker=broker, observe=True)
+    rows += [(name, readable(v), "observed", _what_it_does(schema, name)) for name, v in observed.items()]
     show_table(rows)
 
 
@@ -191,10 +256,10 @@ def described(kind: str, key: str) -> str:
     if kind == "advertised":
         broker, _, listener = key.partition("/")
         return f"address of {listener} (broker {broker})"
-    if kind not in ("setting", "static"):
+    if kind not in _SETTINGS:
         return f"{kind} {key}"
     broker, _, name = key.partition("/")
-    return name + (f" (broker {broker})" if broker else "") + (" (command line)" if kind == "static" else "")
+    return name + (f" (broker {broker})" if broker else "") + _SETTINGS[kind]
 
 
 def spelled(value: Any) -> str:

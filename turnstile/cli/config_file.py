@@ -8,6 +8,8 @@
     [limits]                                  # settings by name
     kafka_connections_max_per_ip = 50
     "max.connections" = 1000
+    [observe]                                 # caps that are observed instead of enforced
+    kafka_connections_max_per_ip = 20
     [topics]
     orders = 6
     [users]
@@ -43,7 +45,7 @@ _CLUSTER = {
     "data_dir": str,
     "journal": str,
 }
-_TABLES = ("cluster", "listeners", "limits", "topics", "users", "quota")
+_TABLES = ("cluster", "listeners", "limits", "observe", "topics", "users", "quota")
 _QUIET = ("broker.id", "node.id", "process.roles", "controller.", "zookeeper.", "advertised.", "log.dir", "log.dirs")
 """Rows of nearly every server.properties that say nothing of clients: left out without a word."""
 
@@ -59,6 +61,7 @@ class ConfigFile:
     cluster: dict[str, Any] = field(default_factory=dict)
     listeners: list[str] = field(default_factory=list)
     settings: list[tuple[str, str]] = field(default_factory=list)
+    observed: list[tuple[str, str]] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
     quotas: list[Quota] = field(default_factory=list)
@@ -100,6 +103,7 @@ def _toml(document: Mapping[str, Any]) -> ConfigFile:
         cluster=dict(tables["cluster"]),
         listeners=[f"{name}={where}" for name, where in tables["listeners"].items()],
         settings=list(as_settings(tables["limits"]).items()),
+        observed=list(as_settings(tables["observe"]).items()),
         topics=[f"{name}:{count}" for name, count in tables["topics"].items()],
         users=dict(tables["users"]),
         quotas=[as_quota(entry) for entry in quotas],
@@ -119,6 +123,7 @@ def write(
     quotas: Sequence[Mapping[str, Any]],
     users: Sequence[str],
     overrides: Mapping[str, Mapping[str, Any]],
+    observed: Mapping[str, Any] | None = None,
 ) -> str:
     """The TOML of a running cluster: what /v1/cluster, /v1/cluster_config, /v1/quotas and /v1/users tell of it.
 
@@ -134,6 +139,7 @@ def write(
             if not each["broker"]
         },
         "limits": {name: value for name, value in settings.items() if value is not None and name not in hidden},
+        **({"observe": observed} if observed else {}),
         "topics": {name: count for name, count in about["topics"].items() if name not in INTERNAL_TOPICS},
     }
     lines = []

@@ -156,6 +156,13 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     help="A setting, such as kafka_connections_max=1000.",
 )
 @click.option(
+    "--observe",
+    "observed",
+    type=_Setting(),
+    multiple=True,
+    help="A cap that is observed instead of enforced (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
+)
+@click.option(
     "--override-stored",
     is_flag=True,
     help="What is asked for here overrules live changes that an earlier run has stored in --data-dir: they are unset, and "
@@ -197,7 +204,8 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 )
 def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
-       data_dir: Path | None, settings: tuple[tuple[str, str], ...], listeners: tuple[ListenerSpec, ...],
+       data_dir: Path | None, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...],
+       listeners: tuple[ListenerSpec, ...],
        topics: tuple[tuple[str, int], ...], override_stored: bool, journal: str | None,
        detach: bool, as_json: bool, ends_with_stdin: bool, ends_with_pid: int | None, say_ready: str | None) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
@@ -214,13 +222,14 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
 
     with paused():
         from broker.process import launch
-        from shards.config.changes import ConfigState, quotas_delta, static_settings, users_delta
+        from shards.config.changes import ConfigState, observed_delta, quotas_delta, static_settings, users_delta
         from shards.config.cluster_plan import ListenerSpec
         from shards.settings.errors import ConfigInvalid, TurnstileError
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())
     settings = tuple({**dict(file.settings), **dict(settings)}.items())
+    observed = tuple({**dict(file.observed), **dict(observed)}.items())
     topics = tuple({**dict(_converted(file.topics, _Topic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
         raise click.UsageError("a detached cluster has no standard input to end with")
@@ -230,7 +239,8 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
         raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
     try:
-        static_settings(settings)
+        static = static_settings(settings)
+        observed_delta(ConfigState(brokers, static), [("", name, text) for name, text in observed])
         quotas_delta(ConfigState(brokers, {}), file.quotas)
         users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
     except ConfigInvalid as fault:
@@ -246,6 +256,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         topics=list(topics),
         quotas=file.quotas,
         users=file.users,
+        observed=list(observed),
         override_stored=override_stored,
         json_lines=as_json,
         ends_with_stdin=ends_with_stdin,

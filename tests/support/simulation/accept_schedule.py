@@ -26,6 +26,8 @@ class AcceptSchedule:
 
     def __init__(self, seed: int, log: Callable[[str], None] | None = None) -> None:
         self.draw = draw = random.Random(f"accept {seed}")
+        self.draw_observed = random.Random(f"observed {seed}")  # of its own: the other choices are the same without it
+        self.observes = self.draw_observed.random() < 0.5
         shards = draw.choice([1, 2, 2, 3, 3, 4])
         ips = [f"10.0.{draw.randrange(256)}.{draw.randrange(1, 256)}" for _ in range(draw.randrange(1, 4))]
         self.ips = ips
@@ -106,6 +108,23 @@ class AcceptSchedule:
             put(draw.choice(["max.connections.per.ip", "kafka_connections_max_per_ip"]), draw.choice([0, cap, 2 * cap]))
         if draw.random() < 0.2:
             put("max.connections.per.ip.overrides", f"{self.ips[0]}:{cap}")
+        if self.observes:
+            state |= self._observed()
+        return state
+
+    def _observed(self) -> Records:
+        """Caps that are observed beside the enforced ones; none at times."""
+        draw = self.draw_observed
+        state: Records = {}
+        if draw.random() < 0.2:
+            return state
+        for names, chance in (
+            ((_CAP, _CORE_CAP), 0.6),
+            ((f"listener.name.a.{_CAP}",), 0.4),
+            (("max.connections.per.ip", "kafka_connections_max_per_ip"), 0.6),
+        ):
+            if draw.random() < chance:
+                state["observed", f"/{draw.choice(names)}"] = str(draw.choice([1, *self.caps]))
         return state
 
     # What happens

@@ -6,6 +6,9 @@ records as the coordinator stores them; which pools it changes is told by the im
 
 recorded_as_one_broker_would  No unit of a rate is recorded that one Kafka broker would not have recorded
     (shards/limits/rate_replay.py), and an address gets no more connections in than units were recorded for it.
+observed_as_if_enforced  An observed cap decides about the connections that were admitted as if it were enforced on them: each
+    has a shadow, which asks for the tokens of the observed pools and is judged by the oracle as a connection. What is
+    journaled of a shadow is its decision; it holds tokens while its connection is open, and no longer.
 accepts_nothing_while_one_waits  A listener accepts nothing while a connection waits for its slot under a rule that lets it
     wait (KIP-402), and without rates is paused for no other reason.
 """
@@ -25,14 +28,14 @@ from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
-from broker.accept.pending_connection import PendingConnection
+from broker.accept.rehearsal import ObservedAttempt
 from broker.accept.steps import Step
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
-from shards.limits.caps import UNLIMITED
+from shards.limits.caps import OBSERVED, UNLIMITED
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
 from shards.loop.poller import Watcher
@@ -113,18 +116,34 @@ class Journal(Ignore):
         self._desk.counts["refused_" + reason, listener] += 1
         self._desk.world.refused(self._desk.node, port, reason, limit, limit_value, version)
 
+    def add(self, kind: str, *, conn: int, port: int, reason: str | None = None, **more: Any) -> None:
+        if kind == "observed":
+            self._desk.world.observed(self._desk.node, port, reason)
+
     def moved(self, kind: str, detail: dict[str, Any], version: int) -> None:
         self._desk.world.recorded(self._desk.node, kind, detail, version)
 
 
 class OpenConnection:
-    """What eviction sees of an open connection."""
+    """What eviction and rehearsal see of an open connection: it holds a token of each of `pools`."""
 
     busy = False
 
-    def __init__(self, connection: SimulatedConnection, number: int, listener: str, now_ns: int) -> None:
-        self.id, self.listener, self.last_used_ns = number, listener, now_ns
+    def __init__(
+        self, desk: AcceptingShard, connection: SimulatedConnection, number: int, listener: str, pools: tuple[str, ...]
+    ) -> None:
+        self.id, self.listener, self.last_used_ns = number, listener, desk.poller.now_ns
+        self.pools = pools
         self.close: Callable[[str], None] = lambda why: connection.world.close(connection)
+        self._desk = desk
+        self._connection = connection
+
+    def hold(self, pools: tuple[str, ...]) -> None:
+        before, self.pools = self.pools, pools
+        if len(pools) < len(before):
+            self._desk.world.end_shadow(self._connection)
+        else:
+            self._desk.world.begin_shadow(self._connection, pools[len(before) :])
 
 
 class Answer:
@@ -150,6 +169,7 @@ class AcceptingShard:
         self.image = ClusterImage()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.open: dict[int, OpenConnection] = {}
+        self.numbers: dict[int, int] = {}  # of open connections here, by their number in the world
         self.up: set[int] = set()
         self.served: dict[str, Callable[..., Any]] = {}
         self.tasks: list[tuple[Any, Answer | None]] = []  # and the answer that it waits for; None: it has not begun
@@ -178,7 +198,8 @@ class AcceptingShard:
     def admitted(self, listener: str, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         os.close(fd)
         connection = self.world.everybody[port]
-        self.open[port] = OpenConnection(connection, port, listener, self.poller.now_ns)
+        self.open[number] = OpenConnection(self, connection, number, listener, pools)
+        self.numbers[port] = number
         self.world.admitted(self.node, connection, listener, ip)
 
     def accept(self, budget: int) -> None:
@@ -231,12 +252,50 @@ class Counters(Ignore):
         return self._counts[name, listener]
 
 
+class Shadow:
+    """The TokenWaiter of a connection's observed pools, as the oracle sees it: a connection beside it."""
+
+    def __init__(self, world: AcceptWorld, attempt: ObservedAttempt) -> None:
+        self.connection = world.cast_shadow(world.everybody[attempt.port], attempt.pools)
+        self.port = self.connection.number
+        self._world = world
+        self._attempt = attempt
+
+    def waits(self, pool: str, rule: Any) -> None:
+        self._attempt.waits(pool, rule)
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        self._world.settle(self.connection, decision)
+        connection = self._world.everybody[self._attempt.port]
+        if connection.state != "open":  # it has closed meanwhile: what was granted is given back, an instant later
+            self._world.instant += 1
+            self._world.end_shadow(connection)
+        self._attempt.decided(decision)
+
+
 class LateTokens(Tokens):
     """Notes which connections do not wait (LATE_TOKENS): what refuses one has to be so from then on, not since it arrived."""
 
     def __init__(self, world: AcceptWorld, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named, on_wait=PendingConnection.waits)
+        super().__init__(*args, **named, on_wait=lambda waiter, pool, rule: waiter.waits(pool, rule))
         self._world = world
+        self._shadows: dict[Any, Shadow] = {}  # by the attempt that is under way
+
+    def observe(self, pools: tuple[str, ...], waiter: Any) -> Admitted | Refused | None:
+        shadow = Shadow(self._world, waiter)
+        decision = super().observe(pools, cast(Any, shadow))
+        if decision is None:
+            self._shadows[waiter] = shadow
+        else:
+            self._world.settle(shadow.connection, decision)
+        return decision
+
+    def cancel(self, waiter: Any) -> None:
+        shadow = self._shadows.pop(waiter, None)
+        if shadow is not None and shadow.connection.state == "pending":
+            self._world.follow(shadow.connection)
+            self._world.leave(shadow.connection)
+        super().cancel(waiter if shadow is None else cast(Any, shadow))
 
     def take(self, pools: tuple[str, ...], waiter: Any, *, at_once: bool = False) -> Admitted | Refused | None:
         if at_once:
@@ -257,7 +316,9 @@ class AcceptWorld(World):
         log: Callable[[str], None] | None = None,
         piece: int = ALL,
     ) -> None:
-        self.pools = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
+        real = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
+        self.pools = [*real, *(OBSERVED + pool for pool in real)]
+        self.shadows: dict[int, SimulatedConnection] = {}  # the last of each connection, by the number of that
         self.rated = tuple(dict.fromkeys(rated))  # the addresses that have a rate in every configuration
         self.states: list[Records] = [{}]
         self.images: list[ClusterImage] = [ClusterImage()]
@@ -374,6 +435,71 @@ class AcceptWorld(World):
             )
         self.settle(connection, ADMITTED)
 
+    # Shadows: what connections are in the observed world
+
+    def cast_shadow(self, of: SimulatedConnection, pools: tuple[str, ...]) -> SimulatedConnection:
+        """The connection was admitted, and its observed pools are asked for."""
+        shadow = SimulatedConnection(self, len(self.everybody), of.node, pools, len(pools))
+        shadow.at_once = True
+        self.everybody.append(shadow)
+        self.shadows[of.number] = shadow
+        of.node.connections[shadow] = None
+        if self.images[of.node.version].inter_broker_listener == self.listeners[of.number]:
+            self.forced.add(f"{OBSERVED}broker")
+        self.tell("   ", "shadow", shadow.number, "of", of.number, pools)
+        return shadow
+
+    def begin_shadow(self, of: SimulatedConnection, pools: tuple[str, ...]) -> None:
+        """A connection holds observed tokens from now on: it was granted them, or was open when a first cap was observed."""
+        shadow = self.shadows.get(of.number)
+        if shadow is not None and shadow.state == "open":
+            return
+        shadow = self.cast_shadow(of, pools)
+        shadow.state = "open"
+        for pool in pools:
+            shadow.held[pool] = self.instant
+            self.open[pool] = self.open.get(pool, 0) + 1
+        self.books.admitted(of.node, shadow.number, pools)
+
+    def end_shadow(self, of: SimulatedConnection) -> None:
+        """A connection has closed, or no cap is observed any more."""
+        shadow = self.shadows.get(of.number)
+        if shadow is not None and shadow.state == "open":
+            self._end(shadow, "closed")
+
+    def leave(self, shadow: SimulatedConnection) -> None:
+        """A shadow is not decided: no cap is observed any more."""
+        self._leave(shadow)
+        self._end(shadow, "cancelled")
+
+    def observed(self, node: Node, number: int, reason: str | None) -> None:
+        """What is journaled of a shadow is its decision (observed_as_if_enforced)."""
+        shadow = self.shadows[number]
+        decision = shadow.decision
+        if reason is None:
+            require(
+                decision is ADMITTED, "observed", f"shadow {shadow.number} is journaled as in, and is {shadow.state}"
+            )
+            return
+        assert isinstance(decision, Refused)
+        kind = "shard_unavailable" if decision.unavailable else decision.pool[len(OBSERVED) :].partition(":")[0]
+        end = "" if decision.unavailable else "_wait" if decision.rule.wait else "_cap"
+        require(
+            reason == kind + end, "observed", f"shadow {shadow.number} is journaled as {reason}, and was {decision}"
+        )
+
+    def close(self, connection: SimulatedConnection) -> None:
+        if connection.pools[0].startswith(OBSERVED):
+            return  # a shadow: it closes with its connection
+        desk = self.desks[connection.node.shard]
+        pools = desk.open[desk.numbers[connection.number]].pools
+        self.instant += 1
+        self.tell("close", connection.node.shard, "connection", connection.number)
+        self._end(connection, "closed")
+        if len(pools) > len(connection.pools):
+            self.end_shadow(connection)
+        connection.node.tokens.release(pools)
+
     def refused(self, node: Node, number: int, reason: str, limit: str, value: float, version: int) -> None:
         connection = self.everybody[number]
         if not node.alive or connection.state != "pending":
@@ -411,7 +537,8 @@ class AcceptWorld(World):
 
     def _end(self, connection: SimulatedConnection, state: str) -> None:
         super()._end(connection, state)
-        self.desks[connection.node.shard].open.pop(connection.number, None)
+        desk = self.desks[connection.node.shard]
+        desk.open.pop(desk.numbers.pop(connection.number, 0), None)
 
     # Rates
 
@@ -479,6 +606,8 @@ class AcceptWorld(World):
         waits: set[str] = set()
         for waiter, (_, pool) in node.tokens.snapshot().in_flight.items():
             pending = cast(Any, waiter)
+            if isinstance(waiter, Shadow):
+                continue  # it stops nobody
             if pool is not None and node.rule_of(pool).wait and pending.step is not Step.LATE_TOKENS:
                 waits.add(self.listeners[pending.port])
         accepting = {LISTENERS[fd] for fd in desk.poller.watched}

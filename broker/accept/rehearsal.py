@@ -1,0 +1,185 @@
+"""Caps that are observed instead of enforced (shadow mode, dry run): decided by the same tokens, counted, and never acted on.
+
+While a cap is observed there is an observed world beside the real one: it has each open connection that the observed caps
+would have admitted, too. Its pools are those of the real world under keys of their own (`observed/ip:10.0.0.1`), with the
+same homes, messages and proofs. The decision about a connection is asked for when the real one has admitted it, and refuses
+nobody; who is refused there holds none of these tokens, and has left that world.
+
+real_decision_first  A connection is admitted, and its descriptor handed over, whatever becomes of it in the observed world.
+    While no cap is observed nothing of this module is called for a connection.
+members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
+    or its decision is under way.
+all_begin_as_members  When a first cap is observed, every open connection is in the observed world, also beyond its caps;
+    when none is observed any more, all of that world's tokens have been given back.
+the_observed_world_has_no_backlog  Where a rule lets connections wait (KIP-402) one is counted as one that would have waited,
+    and has left; nobody enters later when others close. An eviction for the inter-broker listener is not rehearsed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar, cast
+
+from broker.metrics.observed_counts import ObservedCounts
+from broker.metrics.outcomes import refusal_by_pool
+from broker.runtime.shard_context import ShardContext
+from shards.limits.caps import OBSERVED, CapRule
+from shards.tokens.tokens import ADMITTED, Admitted, Refused
+
+O = TypeVar("O", bound=Callable[..., object])
+"""An Open, or an OpenAnnounced: takes over an admitted descriptor."""
+_BROKER = f"{OBSERVED}broker"
+
+
+class TokenHolder(Protocol):
+    """An open connection, as far as it holds tokens: a Connection."""
+
+    pools: tuple[str, ...]
+
+    def hold(self, pools: tuple[str, ...]) -> None: ...
+
+
+class Rehearsal:
+    """The observed world of one shard. `connections`: those that are open, by number."""
+
+    def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder]) -> None:
+        self.is_on = False
+        self.counts = ObservedCounts()
+        self._context = context
+        self._image = context.image
+        self._tokens = context.tokens
+        self._journal = context.journal
+        self._counters = context.counters
+        self._poller = context.poller
+        self._connections = connections
+        self._observed: dict[str, str] = {}
+        self._under_way: set[ObservedAttempt] = set()
+
+    def follow(self) -> None:
+        """The image has another version; the tokens have not applied it yet."""
+        if self._image.observed != self._observed:
+            self._observed = dict(self._image.observed)
+            self.counts.clear()
+        is_on = self._image.observed_limits is not None
+        if is_on is not self.is_on:
+            self.is_on = is_on
+            if is_on:
+                self._begin()
+            else:
+                self._end()
+
+    def opener(self, listener: str, open_connection: O, *, forced: bool) -> O:
+        """What takes over the admitted descriptors of a listener: `open_connection` itself while no cap is observed. `forced`:
+        its connections are in the broker's pool in any case (KIP-402). `via`: what comes with an announced client."""
+        if not self.is_on:
+            return open_connection
+        tokens, under_way = self._tokens, self._under_way
+
+        def open_observed(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
+            observed = tuple([OBSERVED + pool for pool in pools])
+            asked = tuple([pool for pool in observed if pool != _BROKER]) if forced else observed
+            attempt = ObservedAttempt(self, listener, number, ip, port, observed, asked, self._poller.now_ns)
+            decision = tokens.observe(asked, attempt)
+            if decision is ADMITTED:
+                if forced:
+                    tokens.force(_BROKER)
+                open_connection(fd, number, ip, port, pools + observed, *via)
+                return
+            open_connection(fd, number, ip, port, pools, *via)
+            if isinstance(decision, Refused):
+                self._refused(attempt, decision)
+            else:
+                under_way.add(attempt)
+
+        return cast(O, open_observed)
+
+    def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
+        """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""
+        self._under_way.discard(attempt)
+        if isinstance(decision, Refused):
+            self._refused(attempt, decision)
+            return
+        if attempt.asked != attempt.pools:
+            self._tokens.force(_BROKER)
+        connection = self._connections.get(attempt.number)
+        if connection is None:
+            self._tokens.release(attempt.pools)
+            return
+        connection.hold(connection.pools + attempt.pools)
+        self._journal.add(
+            "observed", conn=attempt.number, ip=attempt.ip, port=attempt.port, listener=attempt.listener,
+            version=self._tokens.version, held_ms=attempt.took_ms(self._poller.now_ns),
+        )  # fmt: skip
+
+    def _refused(self, attempt: ObservedAttempt, decision: Refused) -> None:
+        refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
+        reason = refusal.reason
+        if decision.rule.wait and not decision.unavailable:
+            reason = reason.replace("_cap", "_wait")
+        self._counters.add(f"observed_{reason}", 1, attempt.listener)
+        self.counts.add(attempt.ip, reason, refusal.limit, refusal.value)
+        self._journal.add(
+            "observed", conn=attempt.number, ip=attempt.ip, port=attempt.port, listener=attempt.listener, reason=reason,
+            limit=refusal.limit, limit_value=refusal.value, version=refusal.version,
+            held_ms=attempt.took_ms(self._poller.now_ns),
+        )  # fmt: skip
+
+    def _begin(self) -> None:
+        taken: Counter[str] = Counter()
+        for connection in self._connections.values():
+            observed = tuple(OBSERVED + pool for pool in connection.pools)
+            connection.hold(connection.pools + observed)
+            taken.update(observed)
+        for pool, tokens in taken.items():
+            self._tokens.force(pool, tokens)
+
+    def _end(self) -> None:
+        for attempt in self._under_way:
+            self._tokens.cancel(attempt)
+        self._under_way.clear()
+        for connection in self._connections.values():
+            observed = tuple(pool for pool in connection.pools if pool.startswith(OBSERVED))
+            if observed:
+                connection.hold(connection.pools[: -len(observed)])
+                self._tokens.release(observed)
+
+
+class ObservedAttempt:
+    """A connection whose observed decision is asked for: the TokenWaiter of its observed pools.
+
+    `pools`: its observed pools; `asked`: those of which it asks for a token. `at_ns`: when it was admitted.
+    """
+
+    __slots__ = ("_at_ns", "_rehearsal", "asked", "ip", "listener", "number", "pools", "port")
+
+    def __init__(
+        self,
+        rehearsal: Rehearsal,
+        listener: str,
+        number: int,
+        ip: str,
+        port: int,
+        pools: tuple[str, ...],
+        asked: tuple[str, ...],
+        at_ns: int,
+    ) -> None:
+        self._rehearsal = rehearsal
+        self.listener = listener
+        self.number = number
+        self.ip = ip
+        self.port = port
+        self.pools = pools
+        self.asked = asked
+        self._at_ns = at_ns
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        """Called by the tokens when homes have answered."""
+        self._rehearsal.decided(self, decision)
+
+    def waits(self, pool: str, rule: CapRule) -> None:
+        """Called by the tokens whenever it comes to wait for a pool: nothing waits for it."""
+
+    def took_ms(self, now_ns: int) -> float:
+        """From its admission until now."""
+        return (now_ns - self._at_ns) / 1e6

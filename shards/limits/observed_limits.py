@@ -1,0 +1,54 @@
+"""Caps that are observed instead of enforced (rehearsal, shadow mode, dry run): the configuration with the observed values in it.
+
+An observed value takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
+broker. What follows from all of them together is the configuration that would be, and its caps are those of the observed
+pools: `observed/broker`, `observed/listener:NAME`, `observed/ip:ADDRESS`.
+
+differences_only  An observed pool has a cap only where that differs from the enforced one. An equal one would refuse nothing:
+    what is open in the observed pool is open in the enforced one, too.
+"""
+
+from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
+from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
+from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES
+from shards.settings.config_def import broker_setting
+from shards.settings.errors import ConfigInvalid
+
+OBSERVABLE = (CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, IP_CAP, IP_OVERRIDES)
+"""The settings that can be observed; `max.connections` also of a listener."""
+_EVERY_KIND = frozenset({f"{OBSERVED}broker", f"{OBSERVED}listener", f"{OBSERVED}ip"})
+
+
+def check_observable(name: str) -> None:
+    """Raises ConfigInvalid for a setting, by its canonical name, that is not a cap."""
+    setting = broker_setting(name)
+    if setting.name not in OBSERVABLE:
+        each = ", ".join(OBSERVABLE)
+        raise ConfigInvalid(name, None, f"can't be observed: only caps can be observed so far ({each})",
+                            error="INVALID_REQUEST")  # fmt: skip
+
+
+class ObservedLimits:
+    """The caps of one broker's observed pools; immutable. `enforced`: those in force; `rehearsed`: those that would be."""
+
+    __slots__ = ("enforced", "rehearsed")
+
+    def __init__(self, enforced: ConnectionLimits, rehearsed: ConnectionLimits) -> None:
+        self.enforced = enforced
+        self.rehearsed = rehearsed
+
+    def rule_of(self, pool: str) -> CapRule:
+        """The cap of an observed pool, by the key of the enforced one; UNLIMITED where both are the same
+        (differences_only)."""
+        rule = self.rehearsed.rule_of(pool)
+        return UNLIMITED if rule == self.enforced.rule_of(pool) else rule
+
+
+def changed_pools(before: ObservedLimits | None, after: ObservedLimits | None) -> set[str]:
+    """The observed pools, or kinds of them, whose cap may have become another one."""
+    if before is None and after is None:
+        return set()
+    if before is None or after is None:
+        return set(_EVERY_KIND)
+    changed = after.enforced.changed_pools(before.enforced) | after.rehearsed.changed_pools(before.rehearsed)
+    return {OBSERVED + pool for pool in changed}

@@ -1,0 +1,231 @@
+"""Observed caps on real clusters: the decisions of an enforced one, nobody refused, and what becomes of them when processes end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Cluster, admitted, connect, running, until
+
+from broker.journal.reader import events
+from turnstile.admin_client import AdminRefused
+
+PER_IP = "kafka_connections_max_per_ip"
+IPS = ["127.1.0.1", "127.1.0.2", "127.1.0.3"]
+
+
+def summary(cluster: Cluster) -> dict[str, Any]:
+    return cluster.get("/v1/refusals?observed=true")["summary"]
+
+
+def observed_use(cluster: Cluster, broker: int = 0) -> int:
+    """Observed tokens in use, of all addresses of a broker."""
+    pools = cluster.get("/v1/tokens")["pools"]
+    return sum(pool["in_use"] for pool in pools if pool["kind"] == "observed/ip" and pool["broker"] == broker)
+
+
+def decided(cluster: Cluster) -> int:
+    told = summary(cluster)
+    return observed_use(cluster) + told["refused"] + told["waited"]
+
+
+def observe(cluster: Cluster, **values: Any) -> None:
+    remove = [name for name, value in values.items() if value is None]
+    upsert = {name: value for name, value in values.items() if value is not None}
+    cluster.client.put("/v1/cluster_config", {"upsert": upsert, "remove": remove}, observe=True)
+
+
+def test_a_limit_observed_decides_as_the_same_limit_enforced(tmp_path: Path) -> None:
+    """The same arrivals and closes in the same order: what one cluster refuses, the other says it would refuse."""
+    draw = random.Random(8)
+    with (
+        running(tmp_path / "observed", "--observe", f"{PER_IP}=2", shards=2) as rehearsing,
+        running(tmp_path / "enforced", "--set", f"{PER_IP}=2", shards=2) as enforcing,
+    ):
+        would: list[bool] = []
+        did: list[bool] = []
+        pairs: list[tuple[socket.socket, socket.socket]] = []
+        refused = 0
+        for _ in range(60):
+            if pairs and draw.random() < 0.35:
+                for sock in pairs.pop(draw.randrange(len(pairs))):
+                    sock.close()
+                until(lambda: observed_use(rehearsing) == len(pairs), what="the closed one has left")
+                until(
+                    lambda: sum(row["connections"] for row in enforcing.get("/v1/shards")["shards"]) == len(pairs),
+                    what="the closed one has left",
+                )
+                continue
+            ip = draw.choice(IPS)
+            there, here = connect(rehearsing.address, ip), connect(enforcing.address, ip)
+            assert admitted(there)
+            expected = len(pairs) + refused + 1
+            until(lambda n=expected: decided(rehearsing) == n, what="an observed decision")
+            would.append(summary(rehearsing)["refused"] > refused)
+            did.append(not admitted(here))
+            if did[-1]:
+                refused += 1
+                here.close()
+            else:
+                pairs.append((there, here))
+        assert would == did and refused > 5
+        real = rehearsing.get("/v1/refusals")
+        assert real["total"] == 0
+        assert rehearsing.metric("turnstile_observed_refusals_total", observed="true", reason="ip_cap") == refused
+        assert rehearsing.metric("turnstile_connections_refused_total") == 0
+
+
+def test_enforced_and_observed_at_once_count_apart(tmp_path: Path) -> None:
+    with running(tmp_path / "data", "--set", f"{PER_IP}=4", "--observe", f"{PER_IP}=2", shards=2) as cluster:
+        socks = [connect(cluster.address, IPS[0]) for _ in range(4)]
+        assert all(map(admitted, socks))
+        until(lambda: decided(cluster) == 4, what="four observed decisions")
+        beyond = connect(cluster.address, IPS[0])
+        assert not admitted(beyond)
+        told = cluster.get("/v1/refusals?observed=true&by=ip")
+        assert told["total"] == 2
+        assert [(row["ip"], row["count"]) for row in told["refusals"]] == [(IPS[0], 2)]
+        assert told["summary"]["caps"] == [{"limit": PER_IP, "value": 2, "waits": False, "count": 2}]
+        assert (told["summary"]["refused"], told["summary"]["addresses"], told["summary"]["more"]) == (2, 1, False)
+        assert cluster.get("/v1/refusals")["total"] == 1
+        by_limit = cluster.get("/v1/refusals?observed=true&by=limit")["refusals"]
+        assert by_limit == told["summary"]["caps"]
+        explained = cluster.get(f"/v1/explain?ip={IPS[0]}")["brokers"][0]["connections"]
+        (pool,) = [pool for pool in explained if pool["pool"] == f"ip:{IPS[0]}"]
+        assert (pool["value"], pool["in_use"]) == (4, 4)
+        assert pool["observed"] == {"limit": PER_IP, "value": 2, "waits": False, "in_use": 2}
+        said = cluster.turnstile("config", "observed")
+        assert "would have refused 2 connections of 1 address" in said and IPS[0] in said
+        for sock in [*socks, beyond]:
+            sock.close()
+
+
+def test_max_connections_counts_those_that_would_wait(tmp_path: Path) -> None:
+    with running(tmp_path / "data", "--observe", "max.connections=2", shards=2) as cluster:
+        socks = [connect(cluster.address) for _ in range(5)]
+        assert all(map(admitted, socks))
+        until(lambda: summary(cluster)["waited"] == 3, what="three that would wait")
+        assert summary(cluster)["refused"] == 0
+        for sock in socks:
+            sock.close()
+
+
+def test_who_is_open_counts_from_the_beginning_and_the_end_gives_everything_back(tmp_path: Path) -> None:
+    with running(tmp_path / "data", brokers=2, shards=2) as cluster:
+        addresses = cluster.listeners["PLAINTEXT"]
+        socks = [connect(address, IPS[0]) for address in addresses for _ in range(6)]
+        assert all(map(admitted, socks))
+        assert summary(cluster) is None
+        observe(cluster, **{PER_IP: 7})
+        assert [observed_use(cluster, broker) for broker in (0, 1)] == [6, 6]
+        more = [connect(addresses[1], IPS[0]) for _ in range(3)]
+        assert all(map(admitted, more))
+        until(lambda: summary(cluster)["refused"] == 2, what="two beyond the cap of broker 1")
+        observe(cluster, **{PER_IP: 9})
+        assert summary(cluster)["refused"] == 0  # counted anew
+        observe(cluster, **{PER_IP: None})
+        assert [observed_use(cluster, broker) for broker in (0, 1)] == [0, 0]
+        assert summary(cluster) is None
+        for sock in [*socks, *more]:
+            sock.close()
+
+
+def test_observed_caps_outlive_a_restart_and_are_in_the_history(tmp_path: Path) -> None:
+    with running(tmp_path / "data", shards=2) as cluster:
+        said = cluster.turnstile("config", "set", "--observe", PER_IP, "1")
+        assert "is observed, not enforced" in said
+        with pytest.raises(AdminRefused, match="only caps can be observed so far"):
+            observe(cluster, **{"max.connection.creation.rate": 5})
+    with running(tmp_path / "data", shards=2) as cluster:
+        assert cluster.get("/v1/cluster_config?observe=true") == {PER_IP: 1}
+        assert cluster.turnstile("config", "get", "--observe", PER_IP) == "1\n"
+        assert cluster.get(f"/v1/cluster_config?key={PER_IP}") == {PER_IP: None}
+        assert f"{PER_IP} (observed)" in cluster.turnstile("config", "history")
+        socks = [connect(cluster.address) for _ in range(2)]
+        assert all(map(admitted, socks))
+        until(lambda: summary(cluster)["refused"] == 1, what="one beyond the cap")
+        cluster.turnstile("config", "unset", "--observe", PER_IP)
+        assert cluster.get("/v1/cluster_config?observe=true") == {}
+        for sock in socks:
+            sock.close()
+
+
+def test_a_killed_shard_frees_the_observed_tokens_of_its_connections(tmp_path: Path) -> None:
+    with running(tmp_path / "data", "--observe", f"{PER_IP}=8", shards=2) as cluster:
+        socks = [connect(cluster.address, IPS[0]) for _ in range(8)]
+        assert all(map(admitted, socks))
+        until(lambda: decided(cluster) == 8, what="eight observed decisions")
+        pid = cluster.shard_pid(0)
+        lost = next(row["connections"] for row in cluster.get("/v1/shards")["shards"] if row["shard"] == 0)
+        os.kill(pid, signal.SIGKILL)
+        until(
+            lambda: (
+                [row["state"] for row in cluster.get("/v1/shards")["shards"]] == ["up", "up"]
+                and cluster.shard_pid(0) != pid
+            ),
+            what="the shard's successor",
+        )
+        until(lambda: observed_use(cluster) == 8 - lost, what="what is left")
+        more = [connect(cluster.address, IPS[0]) for _ in range(lost + 2)]
+        assert all(map(admitted, more))
+        until(lambda: summary(cluster)["refused"] == 2 and observed_use(cluster) == 8, what="two beyond the cap")
+        for sock in [*socks, *more]:
+            sock.close()
+
+
+def test_no_more_are_in_the_observed_world_than_its_cap_while_that_changes(tmp_path: Path) -> None:
+    """A storm while the observed cap changes: done again from the journal."""
+    from test_storms import storm
+
+    with running(tmp_path / "data", "--observe", f"{PER_IP}=50", shards=2) as cluster:
+        with storm(cluster, "--connections", "100000", "--rate", "1000", "--hold", "0.3", cut=True):
+            for value in (20, 3, 10, 1, 30):
+                cluster.until_decided(200)
+                observe(cluster, **{PER_IP: value})
+        assert cluster.get("/v1/refusals")["total"] == 0
+        happened = sorted(events(cluster.data_dir / "journal"), key=lambda event: event["mono_ns"])
+    assert any(event["kind"] == "observed" and event["reason"] for event in happened)
+    assert beyond(happened) == []
+
+
+def beyond(happened: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Admissions to the observed world while it had as many of the address as the widest cap that may be in force."""
+    out = {_conn(event) for event in happened if event["kind"] == "observed" and event["reason"]}
+    later = {_conn(event) for event in happened if event["kind"] == "observed" and not event["reason"]}
+    inside: Counter[str] = Counter()
+    members: set[tuple[Any, ...]] = set()
+    caps: dict[int, int] = {}
+    acknowledged = 0
+    found = []
+    for event in happened:
+        kind, conn = event["kind"], _conn(event)
+        if kind == "config" and event["broker"] < 0:
+            detail = json.loads(event["detail"])
+            if detail["acknowledged"]:
+                acknowledged = max(acknowledged, event["version"])
+            for _, key, text in detail["changes"]:
+                if key == f"/{PER_IP}":
+                    caps[event["version"]] = int(text)
+        elif conn in out:
+            continue
+        elif (kind == "admitted" and conn not in later) or (kind == "observed" and conn in later):
+            inside[event["ip"]] += 1
+            members.add(conn)
+            known = [cap for version, cap in caps.items() if version >= acknowledged]
+            if known and inside[event["ip"]] > max(known):
+                found.append(event)
+        elif kind == "closed" and conn in members:
+            members.discard(conn)
+            inside[event["ip"]] -= 1
+    return found
+
+
+def _conn(event: dict[str, Any]) -> tuple[Any, ...]:
+    return event["broker"], event["shard"], event["epoch"], event["conn"]

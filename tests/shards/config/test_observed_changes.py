@@ -1,0 +1,75 @@
+"""Changes of observed caps: checked as if they were to be enforced, kept apart, and read back after a restart."""
+
+from __future__ import annotations
+
+import pytest
+
+from shards.config.changes import ConfigState, observed_delta, settings_delta
+from shards.config.history import Changed, told
+from shards.config.notes import notes_of_observed
+from shards.config.recovery import usable
+from shards.settings.errors import ConfigInvalid
+
+PER_IP = "kafka_connections_max_per_ip"
+
+
+def state(*records: tuple[str, str, str]) -> ConfigState:
+    return ConfigState(2, {"/max.connections": "100"}, records)
+
+
+def test_an_observed_cap_is_a_record_of_its_own():
+    found = state(("setting", f"/{PER_IP}", "100"))
+    delta = observed_delta(found, [["", PER_IP, " 50 "], ["1", "listener.name.EXTERNAL.max.connections", "07"]])
+    assert delta == [
+        ("observed", f"/{PER_IP}", "50"),
+        ("observed", "1/listener.name.external.max.connections", "7"),
+    ]
+    found.put(delta)
+    assert found.settings == {f"/{PER_IP}": "100"}
+    assert observed_delta(found, [["", PER_IP, "50"]]) == []
+    assert observed_delta(found, [["", PER_IP, None]]) == [("observed", f"/{PER_IP}", None)]
+    assert settings_delta(found, [["", PER_IP, None]]) == [("setting", f"/{PER_IP}", None)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("kafka_connection_rate_limit", "5", "can't be observed: only caps can be observed so far"),
+        ("max.connection.creation.rate", "5", "can't be observed: only caps can be observed so far"),
+        ("listener.name.a.max.connection.creation.rate", "5", "only caps can be observed so far"),
+        ("num.partitions", None, "only caps can be observed so far"),
+        (PER_IP, "many", "it must be a whole number"),
+        ("max.connections", "0", "it must be at least 1 while the cluster runs"),
+        ("max.connections.per.ip", "0", "it can be zero only while max.connections.per.ip.overrides is set"),
+        ("per_ip", "5", "is not a setting; did you mean"),
+    ],
+)
+def test_what_could_not_be_enforced_or_is_no_cap_is_refused(name, value, sentence):
+    with pytest.raises(ConfigInvalid, match=sentence.replace("(", r"\(")):
+        observed_delta(state(), [["", name, value]])
+
+
+def test_the_rules_between_settings_are_those_of_both_together():
+    enforced = state(("setting", "/max.connections.per.ip.overrides", "10.0.0.1:5"))
+    assert observed_delta(enforced, [["", "max.connections.per.ip", "0"]])
+
+
+def test_a_damaged_record_counts_as_not_observed():
+    records = [("observed", f"/{PER_IP}", "5"), ("observed", f"/{PER_IP}x", "5"), ("observed", "/num.partitions", "5"),
+               ("observed", f"/{PER_IP}", 5)]  # fmt: skip
+    found = usable(records)
+    assert found.records == [("observed", f"/{PER_IP}", "5")]
+    assert len(found.faults) == 3
+
+
+def test_the_history_tells_it_as_it_is():
+    change = Changed("observed", f"/{PER_IP}", None, "5")
+    assert told([change], {f"/{PER_IP}": "100"}, {}) == [change]
+
+
+def test_what_is_in_force_already_is_said_to_be_of_no_use():
+    same = state(("setting", f"/{PER_IP}", "5"), ("observed", f"/{PER_IP}", "5"))
+    assert notes_of_observed(same) == ["what is observed is in force already: it would refuse no connection that is "
+                                       "admitted now"]  # fmt: skip
+    assert notes_of_observed(state(("observed", f"/{PER_IP}", "5"))) == []
+    assert notes_of_observed(state()) == []

@@ -1,0 +1,76 @@
+"""Observed caps: the configuration that would be, and the pools in which it differs from the one that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from shards.config.image import ClusterImage
+from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
+
+PER_IP, OVERRIDES, CAP = "kafka_connections_max_per_ip", "kafka_connections_max_overrides", "max.connections"
+IP = f"{OBSERVED}ip:10.0.0.1"
+
+
+def image(*records: tuple[str, str, str], broker: int = 0) -> ClusterImage:
+    found = ClusterImage(broker)
+    found.apply(1, records, whole=True)
+    return found
+
+
+def test_an_observed_cap_is_of_a_pool_of_its_own_and_leaves_the_enforced_one():
+    found = image(("setting", f"/{PER_IP}", "100"), ("observed", f"/{PER_IP}", "50"))
+    assert found.rule_of("ip:10.0.0.1") == CapRule(100, PER_IP)
+    assert found.rule_of(IP) == CapRule(50, PER_IP)
+    assert found.rule_of(f"{OBSERVED}broker") == UNLIMITED
+
+
+def test_without_an_observed_cap_there_is_no_observed_world():
+    found = image(("setting", f"/{PER_IP}", "100"))
+    assert found.observed_limits is None
+    assert found.rule_of(IP) == UNLIMITED
+
+
+def test_an_enforced_override_goes_before_the_observed_general_number():
+    """As it would if that number were set."""
+    found = image(("static", f"/{OVERRIDES}", "10.0.0.1:200"), ("observed", f"/{PER_IP}", "50"))
+    assert found.rule_of(IP) == UNLIMITED  # 200 in force, and 200 it would be
+    assert found.rule_of(f"{OBSERVED}ip:10.0.0.2") == CapRule(50, PER_IP)
+
+
+def test_a_brokers_own_value_goes_before_one_that_is_observed_for_all():
+    records = ("setting", f"1/{PER_IP}", "10"), ("observed", f"/{PER_IP}", "5")
+    assert image(*records, broker=1).rule_of(IP) == UNLIMITED
+    assert image(*records, broker=0).rule_of(IP) == CapRule(5, PER_IP)
+
+
+def test_what_is_observed_of_one_broker_begins_nothing_on_the_others():
+    record = ("observed", f"1/{PER_IP}", "5")
+    assert image(record, broker=0).observed_limits is None
+    assert image(record, broker=1).rule_of(IP) == CapRule(5, PER_IP)
+
+
+def test_a_listener_can_be_observed():
+    found = image(("observed", "/listener.name.external.max.connections", "7"))
+    assert found.rule_of(f"{OBSERVED}listener:EXTERNAL") == CapRule(7, "listener.name.external.max.connections", True)
+    assert found.rule_of(f"{OBSERVED}listener:INTERNAL") == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pools"),
+    [
+        ([], [("observed", f"/{PER_IP}", "5")], {"observed/broker", "observed/listener", "observed/ip"}),
+        ([("observed", f"/{PER_IP}", "5")], [("observed", f"/{PER_IP}", "6")], {"observed/ip"}),
+        ([("observed", f"/{PER_IP}", "5")], [("setting", f"/{CAP}", "9")],
+         {"broker", "listener", "observed/broker", "observed/listener"}),
+        ([], [("setting", "/num.partitions", "2")], set()),
+    ],
+)  # fmt: skip
+def test_a_change_names_the_pools_that_may_have_another_cap(before, after, pools):
+    found = image(*before)
+    assert found.apply(2, after).pools == pools
+
+
+def test_everything_can_be_told_anew():
+    found = image(("observed", f"/{PER_IP}", "5"))
+    change = found.apply(2, [], whole=True)
+    assert found.observed_limits is None and "observed" in change.kinds and "observed/ip" in change.pools

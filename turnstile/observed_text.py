@@ -1,0 +1,40 @@
+"""What observed caps would have done, in words: for `config observed`, `status` and `top`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turnstile.quantities import count
+
+
+def would_have(told: Mapping[str, Any]) -> str:
+    """`would have refused 1,204 connections of 9 addresses`, of the `summary` of /v1/refusals?observed=true."""
+    refused, waited = told["refused"], told["waited"]
+    parts = [f"would have refused {_connections(refused)}"] if refused or not waited else []
+    parts += [f"would have made {_connections(waited)} wait for a slot"] if waited else []
+    addresses = told["addresses"]
+    least = "at least " if told["more"] else ""
+    whose = f" of {least}{count(addresses)} address{'' if addresses == 1 else 'es'}" if addresses else ""
+    undecided = f"; {_connections(told['undecided'])} could not be decided" if told["undecided"] else ""
+    return f"{', and '.join(parts)}{whose}{undecided}"
+
+
+def observed_lines(told: Mapping[str, Any]) -> list[str]:
+    """One line for all of it, then one for each value that is observed and each that would have refused something."""
+    lines = [would_have(told)]
+    named = [(name, value, "") for name, value in told["set"].items()]
+    named += [(name, v, f" (broker {broker})") for broker, own in told["brokers"].items() for name, v in own.items()]
+    lines += [f"  observed: {name} = {_text(value)}{where}" for name, value, where in named]
+    for cap in told["caps"]:
+        would = "would have waited" if cap["waits"] else "would be refused"
+        lines += [f"  {cap['limit']} = {cap['value']:.15g}: {_connections(cap['count'])} {would}"]
+    return lines
+
+
+def _connections(number: int) -> str:
+    return f"{count(number)} connection{'' if number == 1 else 's'}"
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
