@@ -1,4 +1,4 @@
-"""What observed caps would have done, in words: for `config observed`, `status` and `top`."""
+"""What observed caps (rehearsal, shadow mode) would have done, in words: for `config observed`, `status` and `top`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,14 @@ def would_have(told: Mapping[str, Any]) -> str:
     whose = f" of {least}{count(addresses)} address{'' if addresses == 1 else 'es'}" if addresses else ""
     undecided = f"; {_connections(told['undecided'])} could not be decided" if told["undecided"] else ""
     return f"{', and '.join(parts)}{whose}{undecided}"
+
+
+def observed_line(told: Mapping[str, Any]) -> str:
+    """What is observed, and what it would have done, in one line."""
+    of_brokers = sum(map(len, told["brokers"].values()))
+    named = [f"{name} = {_text(value)}" for name, value in told["set"].items()]
+    named += [f"{of_brokers} of single brokers"] if of_brokers else []
+    return f"{', '.join(named)} {would_have(told)}"
 
 
 def observed_lines(told: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,8 @@ nobody; who is refused there holds none of these tokens, and has left that world
 
 real_decision_first  A connection is admitted, and its descriptor handed over, whatever becomes of it in the observed world.
     While no cap is observed nothing of this module is called for a connection.
+each_wait_ends_in_the_journal  A decision that is not taken at once is journaled when it is, whatever it is. So an admitted
+    connection of which no `observed` event tells was in the observed world from its admission.
 members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
     or its decision is under way.
 all_begin_as_members  When a first cap is observed, every open connection is in the observed world, also beyond its caps;
@@ -22,7 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, cast
 
 from broker.metrics.observed_counts import ObservedCounts
-from broker.metrics.outcomes import refusal_by_pool
+from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
@@ -30,6 +32,8 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused
 O = TypeVar("O", bound=Callable[..., object])
 """An Open, or an OpenAnnounced: takes over an admitted descriptor."""
 _BROKER = f"{OBSERVED}broker"
+CLOSED, ENDED = "closed", "ended"
+"""What is journaled of a decision that came after its connection had closed, or not at all as no cap is observed any more."""
 
 
 class TokenHolder(Protocol):
@@ -104,13 +108,11 @@ class Rehearsal:
             self._tokens.force(_BROKER)
         connection = self._connections.get(attempt.number)
         if connection is None:
+            self._note(attempt, CLOSED)
             self._tokens.release(attempt.pools)
-            return
-        connection.hold(connection.pools + attempt.pools)
-        self._journal.add(
-            "observed", conn=attempt.number, ip=attempt.ip, port=attempt.port, listener=attempt.listener,
-            version=self._tokens.version, held_ms=attempt.took_ms(self._poller.now_ns),
-        )  # fmt: skip
+        else:
+            connection.hold(connection.pools + attempt.pools)
+            self._note(attempt)
 
     def _refused(self, attempt: ObservedAttempt, decision: Refused) -> None:
         refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
@@ -119,9 +121,13 @@ class Rehearsal:
             reason = reason.replace("_cap", "_wait")
         self._counters.add(f"observed_{reason}", 1, attempt.listener)
         self.counts.add(attempt.ip, reason, refusal.limit, refusal.value)
+        self._note(attempt, reason, refusal)
+
+    def _note(self, attempt: ObservedAttempt, reason: str | None = None, refusal: Refusal | None = None) -> None:
         self._journal.add(
             "observed", conn=attempt.number, ip=attempt.ip, port=attempt.port, listener=attempt.listener, reason=reason,
-            limit=refusal.limit, limit_value=refusal.value, version=refusal.version,
+            limit=None if refusal is None else refusal.limit, limit_value=None if refusal is None else refusal.value,
+            version=self._tokens.version if refusal is None else refusal.version,
             held_ms=attempt.took_ms(self._poller.now_ns),
         )  # fmt: skip
 
@@ -137,6 +143,7 @@ class Rehearsal:
     def _end(self) -> None:
         for attempt in self._under_way:
             self._tokens.cancel(attempt)
+            self._note(attempt, ENDED)
         self._under_way.clear()
         for connection in self._connections.values():
             observed = tuple(pool for pool in connection.pools if pool.startswith(OBSERVED))

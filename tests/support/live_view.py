@@ -53,6 +53,12 @@ LIVE = {
         }
         for shard, state in ((0, "up"), (1, "starting"))
     ],
+    "observed": {
+        "refused": 1_204, "waited": 3, "undecided": 0, "addresses": 9, "more": False,
+        "caps": [{"limit": "kafka_connections_max_per_ip", "value": 50, "waits": False, "count": 1_204},
+                 {"limit": "max.connections", "value": 40, "waits": True, "count": 3}],
+        "set": {"kafka_connections_max_per_ip": 50, "max.connections": 40}, "brokers": {},
+    },
     "limits": [
         {"name": "max.connections", "broker": None, "value": 100, "set": True},
         {"name": "max.connections.per.ip", "broker": None, "value": 2**31 - 1, "set": False},

@@ -13,7 +13,7 @@ from turnstile.interrupted import INTERRUPTED, SAID, undo_first
 
 COMMANDS = {
     "up": "Launch a cluster.",
-    "config": "Read and change limits and other settings, live.",
+    "config": "Read, change and rehearse limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
     "explain": "Show which limits hold for an address or a client, and how much is used.",
     "advertise": "Say where clients are told to connect, live.",

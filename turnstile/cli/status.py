@@ -15,6 +15,7 @@ from turnstile.cli.advertise import told_address
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.journal_text import journal_lines
+from turnstile.observed_text import observed_line
 from turnstile.quantities import use
 
 
@@ -38,8 +39,11 @@ def status(cluster: AdminClient, as_json: bool) -> None:
         )
         click.echo(f"  {listener['name']:<12} {listener['address']}   broker {listener['broker']}{where}")
     click.echo(f"  {'data':<12} {about['data_dir']}")
-    for line in _connections(shards, cluster.get("/v1/live", since=time.time())["uses"]):
+    live = cluster.get("/v1/live", since=time.time())
+    for line in _connections(shards, live["uses"]):
         click.echo(f"  {'connections':<12} {line}")
+    if live["observed"] is not None:
+        click.echo(f"  {'observed':<12} {observed_line(live['observed'])}")
     _show_disk(about["disk"])
     for line in journal_lines(about["journal"]):
         click.echo(f"  {'journal':<12} {line}")

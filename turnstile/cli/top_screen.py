@@ -17,6 +17,7 @@ from broker.runtime.printable import printable
 from turnstile.cli.config import readable
 from turnstile.cli.top_internals import decisions, shard_tokens
 from turnstile.cli.top_table import packed, table
+from turnstile.observed_text import observed_line
 from turnstile.quantities import Level, count, duration, level, per_second
 from turnstile.use_text import client_text, limit_text, use_text
 
@@ -64,7 +65,7 @@ def _head(live: dict[str, Any], console: Console, trouble: str, keys: str, low: 
     bars = max(10, min(_SPARK, console.width - 24))
     over = f"rates: the last second; bars: the last {max(1, len(live['series'][-bars:]))} s"
     note = Text(f"{over}   {keys}".rstrip(), style="dim")
-    return [_header(live, trouble), _rates(live, bars, low), note, *_held_up(live)]
+    return [_header(live, trouble), _rates(live, bars, low), note, *_held_up(live), *_observed(live)]
 
 
 def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
@@ -129,6 +130,12 @@ def _held_up(live: dict[str, Any]) -> list[Text]:
     why = {"waiting": "wait to be let in", "held": "are held for their rate", "muted": "are muted by a quota"}
     told = [f"{count(live['totals'][name])} {what}" for name, what in why.items() if live["totals"][name]]
     return [Text(f"connections: {', '.join(told)}", style="yellow")] if told else []
+
+
+def _observed(live: dict[str, Any]) -> list[Text]:
+    """A line about caps that are observed instead of enforced, if there are any."""
+    told = live["observed"]
+    return [] if told is None else [Text(f"observed: {printable(observed_line(told))}", style="magenta")]
 
 
 def _uses(live: dict[str, Any], width: int, rows: int) -> Table:

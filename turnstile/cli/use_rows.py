@@ -15,7 +15,10 @@ def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> li
     """What limits the connections of an address. With `internals`, the tokens of each pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for broker in brokers:
-        rows += [_pool(broker, pool, internals) for pool in broker["connections"]]
+        for pool in broker["connections"]:
+            rows.append(_pool(broker, pool, internals))
+            if pool["observed"] is not None:
+                rows.append(_observed(broker, pool, internals))
         rows += [_rate(broker, rate, internals) for rate in broker["rates"]]
     return _by_broker(rows, len(brokers))
 
@@ -36,6 +39,14 @@ def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -
     waits = "; over it a connection waits" if pool["waits"] else ""
     row = (f"connections of {pool_text(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
     return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
+
+
+def _observed(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> UseRow:
+    """The cap that is observed beside the enforced one, in a row of its own."""
+    cap = pool["observed"]
+    would = "a connection would wait" if cap["waits"] else "a connection would be refused"
+    row = (f"observed: {pool_text(pool['pool'])}", str(broker["broker"]), use(cap["in_use"], cap["value"]))
+    return (*row, f"{cap['limit']}; over it {would}", *(["-"] if internals else ()))
 
 
 def _by_shard(pool: Mapping[str, Any]) -> Iterator[str]:

@@ -67,9 +67,10 @@ const clock = at => new Date(at * 1000).toLocaleTimeString([], {hour12: false});
 const valueText = value => value === null ? "unset" : Array.isArray(value) ? value.join(", ") : typeof value === "object" ? Object.entries(value).map(pair => pair.join("=")).join(" ") : String(value);
 function changeText([kind, key, before, after]) {
   const moved = `${valueText(before)} → ${valueText(after)}`;
-  if (kind === "setting" || kind === "static") {
+  const aside = {setting: "", static: " (command line)", observed: " (observed)"}[kind];
+  if (aside !== undefined) {
     const name = key.replace(/^\//, "").replace(/^(\d+)\//, "broker $1: ");
-    return `${name}${kind === "static" ? " (command line)" : ""}: ${moved}`;
+    return `${name}${aside}: ${moved}`;
   }
   if (kind === "topic") return `topic ${key} ${before === null ? "created" : after === null ? "deleted" : "changed"}`;
   return `${kind === "quota" ? "quota of " + entityText(JSON.parse(key)) : `${kind} ${key}`}: ${moved}`;

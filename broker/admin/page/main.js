@@ -5,7 +5,7 @@ import {drawRates, KEPT} from "./charts.js";
 import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
 import {$} from "./dom.js";
 import {drawInternals} from "./internals.js";
-import {drawAddresses, drawClients, drawHeader, drawJournal, drawReasons, drawTiles, drawUses} from "./overview.js";
+import {drawAddresses, drawClients, drawHeader, drawJournal, drawObserved, drawReasons, drawTiles, drawUses} from "./overview.js";
 
 const TABS = ["overview", "internals"];
 let series = [], changes = [], version = -1, paused = false, failures = 0, tab = "overview", allAddresses = false;
@@ -29,6 +29,7 @@ async function refresh() {
   drawUses(live);
   drawReasons(live, series);
   drawAddresses(live, all, () => { allAddresses = !allAddresses; refresh(); });
+  drawObserved(live.observed);
   drawClients(live, series);
   drawLimits(live.limits);
 }

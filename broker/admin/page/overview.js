@@ -107,3 +107,19 @@ export function drawClients(live, series) {
     useText(row.value, row.limit, QUOTAS[row.quota]), row.throttle_ms ? duration(row.throttle_ms) : "–"])),
     el("div", {class: "rest"}, told));
 }
+
+const connections = n => `${count(n)} connection${n === 1 ? "" : "s"}`;
+// What caps that are observed instead of enforced would have done; null: none is observed.
+export function drawObserved(told) {
+  $("rehearsal").hidden = told === null;
+  if (told === null) return;
+  const {refused, waited, undecided, addresses, more} = told;
+  const would = [refused || !waited ? `would have refused ${connections(refused)}` : "", waited ? `would have made ${connections(waited)} wait for a slot` : ""];
+  const of = addresses ? ` of ${more ? "at least " : ""}${count(addresses)} address${addresses === 1 ? "" : "es"}` : "";
+  const named = [...Object.entries(told.set).map(([name, value]) => [name, value, ""]),
+    ...Object.entries(told.brokers).flatMap(([broker, own]) => Object.entries(own).map(([name, value]) => [name, value, ` (broker ${broker})`]))];
+  const counted = name => sum(told.caps.filter(cap => cap.limit === name).map(cap => cap.count));
+  show("observed", el("p", {}, el("b", {}, would.filter(Boolean).join(", and ") + of), undecided ? `; ${connections(undecided)} could not be decided` : ""),
+    table([["observed", "k"], ["value", "n t"], ["connections", "n"]], named.map(([name, value, where]) =>
+      [el("span", {class: "mono"}, name + where), Array.isArray(value) ? value.join(", ") : String(value), count(counted(name))])));
+}

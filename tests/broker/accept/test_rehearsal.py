@@ -201,7 +201,7 @@ def test_one_that_closes_before_its_decision_gives_back_what_it_is_granted(grant
     pool = f"{OBSERVED}ip:{AWAY}"
     if granted:
         assert desk.hears(("grant", pool, 1, False, 1)) == [("give", pool, 1)]
-        assert desk.journal == []
+        assert [row["reason"] for row in desk.journal] == ["closed"]
     else:
         desk.hears(("refuse", pool, 1, 1, PER_IP, 1, False))
         assert [row["reason"] for row in desk.journal] == ["ip_cap"]
@@ -226,5 +226,6 @@ def test_at_the_end_nobody_waits_for_an_observed_token():
     desk.says()
     desk.observe()
     assert desk.tokens.snapshot().in_flight == {}
+    assert [row["reason"] for row in desk.journal] == ["ended"]
     desk.hears(("grant", f"{OBSERVED}ip:{AWAY}", 1, False, 1))
     assert desk.members() == [] and desk.in_use(f"ip:{AWAY}") == 0

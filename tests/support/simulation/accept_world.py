@@ -28,7 +28,7 @@ from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
-from broker.accept.rehearsal import ObservedAttempt
+from broker.accept.rehearsal import CLOSED, ENDED, ObservedAttempt
 from broker.accept.steps import Step
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
@@ -476,17 +476,16 @@ class AcceptWorld(World):
         """What is journaled of a shadow is its decision (observed_as_if_enforced)."""
         shadow = self.shadows[number]
         decision = shadow.decision
+        told = f"shadow {shadow.number} is journaled as {reason or 'in'}, and is {shadow.state}: {decision}"
         if reason is None:
-            require(
-                decision is ADMITTED, "observed", f"shadow {shadow.number} is journaled as in, and is {shadow.state}"
-            )
-            return
-        assert isinstance(decision, Refused)
-        kind = "shard_unavailable" if decision.unavailable else decision.pool[len(OBSERVED) :].partition(":")[0]
-        end = "" if decision.unavailable else "_wait" if decision.rule.wait else "_cap"
-        require(
-            reason == kind + end, "observed", f"shadow {shadow.number} is journaled as {reason}, and was {decision}"
-        )
+            require(shadow.state == "open", "observed", told)
+        elif reason in (CLOSED, ENDED):
+            require(shadow.state == ("closed" if reason == CLOSED else "cancelled"), "observed", told)
+        else:
+            assert isinstance(decision, Refused), told
+            kind = "shard_unavailable" if decision.unavailable else decision.pool[len(OBSERVED) :].partition(":")[0]
+            end = "" if decision.unavailable else "_wait" if decision.rule.wait else "_cap"
+            require(reason == kind + end, "observed", told)
 
     def close(self, connection: SimulatedConnection) -> None:
         if connection.pools[0].startswith(OBSERVED):

@@ -96,7 +96,7 @@ def paste(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, dict[str, str
 
 
 def commands(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, list[str]]:
-    """What a recommendation is set with: a running Redpanda, Kafka, or this emulator."""
+    """What a recommendation is set with: a running Redpanda, Kafka, or this emulator; last, how it is rehearsed here."""
     settings = paste(per_ip_cap, overrides)
     kafka = [f"{name}={value}" for name, value in settings["kafka"].items()]
     file = f"<(printf '%s\\n' {shlex.join(kafka)})"  # a list has commas, which --add-config splits at
@@ -107,6 +107,9 @@ def commands(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, list[str]]
             + (f"--add-config-file {file}" if overrides else f"--add-config {kafka[0]}")
         ],
         "turnstile": [shlex.join(["turnstile", "config", "set", *each]) for each in settings["redpanda"].items()],
+        "rehearsal": [
+            shlex.join(["turnstile", "config", "set", "--observe", *each]) for each in settings["redpanda"].items()
+        ],
     }
 
 

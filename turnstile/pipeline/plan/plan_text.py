@@ -7,7 +7,12 @@ from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
 from turnstile.pipeline.plan.variants import Variant
 
-TITLES = {"redpanda": "Redpanda", "kafka": "Kafka", "turnstile": "Turnstile"}
+TITLES = {
+    "redpanda": "Redpanda",
+    "kafka": "Kafka",
+    "turnstile": "Turnstile",
+    "rehearsal": "Turnstile, rehearsed first: observed, nobody is refused",
+}
 LOOKS_LIKE = {
     NAT: "many clients behind one address (NAT, a proxy)",
     LEAK: "a client that leaks connections",
