@@ -12,6 +12,7 @@ from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit import (
     cap_checks,
     journal_checks,
+    observed_checks,
     quota_checks,
     rate_checks,
     rate_unit_checks,
@@ -37,7 +38,8 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     whole, incomplete = journal_checks.checks(seen, timeline, journal.unreadable, live=journal.is_live)
     say("conservation")
     live = journal.is_live and not journal.unreadable
-    held = paired(events, Ends.of(seen.ends(live=live), seen.gaps)).kept()
+    ends = Ends.of(seen.ends(live=live), seen.gaps)
+    held = paired(events, ends).kept()
     admissions = Admissions(held, timeline, seen)
     say("caps")
     caps = cap_checks.checks(held, timeline, admissions.connections)
@@ -54,9 +56,21 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     refusals = refusal_checks.checks(events, held, moved, timeline, seen, incomplete)
     moved.forget()
     held.forget()
+    say("observed")
+    observed = observed_checks.checks(events, timeline, seen, ends, incomplete)
     say("quotas")
     quotas = quota_checks.checks(events, timeline, seen, incomplete)
-    checks = [*whole, *caps, admissions.acknowledged(), *rates, admissions.conserved(), *tokens, *refusals, *quotas]
+    checks = [
+        *whole,
+        *caps,
+        admissions.acknowledged(),
+        *rates,
+        admissions.conserved(),
+        *tokens,
+        *refusals,
+        *observed,
+        *quotas,
+    ]
     doubted = [_doubted(check, seen) for check in checks]
     return AuditResult(doubted, seen.events, seen.wall, timeline.limits_over_time(), seen.set_ns)
 

@@ -100,7 +100,7 @@ def checks(
     decided = events.of_kinds(("admitted", "refused"), READ)
     refused = events.of_kinds(("refused",), READ)
     named = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
-    unseen = _unseen(found)
+    unseen = unseen_in(found)
     by_caps = (reason for reason in reasons if reason in CAPS)
     uncaused = [without_full_pool(refused, held, timeline, found, unseen, reason) for reason in by_caps]
     if "ip_rate" in reasons:
@@ -262,7 +262,8 @@ def _deaths(found: Survey) -> list[tuple[int, int, int, int, int]]:
     return dead
 
 
-def _unseen(found: Survey) -> Unseen:
+def unseen_in(found: Survey) -> Unseen:
+    """When connections may have held tokens that the journal doesn't show."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for broker, _, _, last_ns, died_ns in _deaths(found):
         spans.setdefault(broker, []).append((last_ns - SLACK_NS, died_ns + SLACK_NS))

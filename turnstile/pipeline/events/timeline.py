@@ -23,7 +23,7 @@ from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
 
 UNLIMITED = 1 << 62
-STATIC, SETTING, QUOTA = "static", "setting", "quota"
+STATIC, SETTING, QUOTA, OBSERVED = "static", "setting", "quota", "observed"
 
 
 class ConfigEvent(NamedTuple):
@@ -142,6 +142,12 @@ class Timeline:
         if found is None:
             found = self._limits[version, broker] = self._compute(version, broker)
         return found
+
+    def observed_settings(self, version: int, broker: int) -> dict[str, str]:
+        """The caps that a version observes on a broker instead of enforcing them, as records: "broker or nothing/name" -> text."""
+        state = self._states.get(version, {})
+        mine = ("/", f"{broker}/")
+        return {key: text for (record, key), text in state.items() if record == OBSERVED and key.startswith(mine)}
 
     def allowed(self, period: int, broker: int, kind: str, key: str) -> int:
         """The widest cap of a pool that may be in force in a period."""
@@ -278,6 +284,10 @@ class Timeline:
         return periods
 
     def _compute(self, version: int, broker: int) -> VersionLimits:
+        return self.read(version, broker)
+
+    def read(self, version: int, broker: int, *, with_observed: bool = False) -> VersionLimits:
+        """What a version says for a broker; `with_observed`: what it would say if the observed caps were set."""
         state = self._states.get(version, {})  # T3
         layers = {
             kind: {key: text for (record, key), text in state.items() if record == kind} for kind in (STATIC, SETTING)
@@ -286,7 +296,8 @@ class Timeline:
         def unreadable(fault: ConfigInvalid) -> None:
             self.unknown.append(f"version {version}: {fault}")
 
-        found = given(broker, layers[STATIC], layers[SETTING], unreadable)
+        more = self.observed_settings(version, broker) if with_observed else {}
+        found = given(broker, layers[STATIC], {**layers[SETTING], **more}, unreadable)
         names = {*self._listeners, *_listener_names(str(found.get("listeners", "")))}
         inter_broker = found.get("inter.broker.listener.name")
         return VersionLimits(
@@ -311,7 +322,7 @@ def _limit_place(place: tuple[str, str]) -> tuple[str, str]:
 def _named(kind: str, key: str) -> str:
     """A setting's name, or a quota's entity as `turnstile quota` takes it: `ip=<default>`."""
     if kind != "quota":
-        return key.removeprefix("/")
+        return f"{'observed ' * (kind == OBSERVED)}{key.removeprefix('/')}"
     return ", ".join(f"{type_}={'<default>' if name is None else name}" for type_, name in entity_of_key(key))
 
 
@@ -366,7 +377,9 @@ def _in_force(state: Mapping[tuple[str, str], Any], place: tuple[str, str]) -> A
 
 def _own_settings(states: Mapping[int, Mapping[tuple[str, str], Any]]) -> set[int]:
     """Brokers with settings of their own."""
-    prefixes = {key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING)}
+    prefixes = {
+        key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING, OBSERVED)
+    }
     return {int(prefix) for prefix in prefixes if prefix.isdigit()}
 
 

@@ -1,0 +1,61 @@
+"""The timeline as the caps that were observed instead of enforced (docs/rehearsal.md): the same versions and periods, other caps.
+
+T4  a cap counts as observed while every version that may be in force observes it, as the widest of their caps counts
+"""
+
+from shards.limits.ip_quotas import IpQuotaTable
+from shards.limits.observed_limits import ObservedLimits
+from turnstile.pipeline.events.timeline import UNLIMITED, Timeline, VersionLimits
+
+
+class ObservedVersionLimits(VersionLimits):
+    """What one version observes on one broker."""
+
+    def __init__(self, observed: ObservedLimits, inter_broker: str | None) -> None:
+        super().__init__(observed.rehearsed, IpQuotaTable(), inter_broker, listeners=2)  # of one alone there is none
+        self.observed = observed
+
+    def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
+        rules = [self.observed.rule_of(pool) for pool in _pools(kind, key)]
+        is_exempt = kind == "broker" and key == self.inter_broker
+        return min(
+            (rule.cap for rule in rules if rule.cap is not None and not (rule.wait and is_exempt)), default=UNLIMITED
+        )
+
+
+def _pools(kind: str, key: str) -> tuple[str, ...]:
+    return ("broker", "broker:all") if kind == "broker" else (f"{kind}:{key}",)
+
+
+class ObservedTimeline(Timeline):
+    """Made of the timeline of what was enforced."""
+
+    def __init__(self, enforced: Timeline) -> None:
+        self.__dict__.update(enforced.__dict__)
+        self._limits = {}
+        self._enforced = enforced
+
+    @property
+    def observes(self) -> bool:
+        """Whether any version observes a cap."""
+        return any(self._is_observing(version, broker) for version in self.versions for broker in self.brokers)
+
+    @property
+    def begins(self) -> list[int]:
+        """The versions with which the observed world of a broker begins, and has all open connections."""
+        return [
+            version
+            for version in self.versions
+            if any(
+                self._is_observing(version, each) and not self._is_observing(version - 1, each) for each in self.brokers
+            )
+        ]
+
+    def _is_observing(self, version: int, broker: int) -> bool:
+        return bool(self.observed_settings(version, broker))
+
+    def _compute(self, version: int, broker: int) -> VersionLimits:
+        enforced = self._enforced.limits(version, broker)
+        would_be = self.read(version, broker, with_observed=True)
+        observed = ObservedLimits(enforced.limits, would_be.limits)
+        return ObservedVersionLimits(observed, would_be.inter_broker)
