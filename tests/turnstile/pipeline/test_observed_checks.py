@@ -11,6 +11,8 @@ from storms import COORDINATOR, Storm, write
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.verdict import AuditResult
 from turnstile.pipeline.events.journal import here
+from turnstile.pipeline.report.report import build
+from turnstile.pipeline.report.report_page import page
 
 PER_IP, TOTAL = "kafka_connections_max_per_ip", "kafka_connections_max"
 
@@ -128,3 +130,17 @@ def test_one_that_was_refused_with_room_is_found(tmp_path: Path) -> None:
     result = audited(tmp_path, quiet.end().events)
     assert verdicts(result)["observed_with_cause"] == "not justified"
     assert "at most 1 could be in use" in str(result.checks)
+
+
+def test_the_report_counts_observed_decisions_in_a_section_of_their_own(tmp_path: Path) -> None:
+    events = storm(2)
+    told = [event for event in events if event["kind"] == "observed" and event.get("reason")]
+    write(tmp_path, events, parts=2)
+    journal = here([tmp_path])
+    assert journal is not None
+    built = build(journal)
+    assert sum(row["count"] for row in built.rows["observed"]) == len(told) > 10
+    assert {row["limit"] for row in built.rows["observed"]} <= {PER_IP, TOTAL}
+    assert sum(row["count"] for row in built.rows["observed_ips"]) == len(told)
+    assert built.summary["refused"] == 0 and built.rows["refused_ips"] == []
+    assert "Observed limits" in page(built, name="a")

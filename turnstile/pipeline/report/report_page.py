@@ -38,6 +38,7 @@ def page(built: Built, *, name: str) -> str:
         "Refused clients": _refused(rows, built.summary["refused"]),
         "What refused clients do next": _reconnects(rows["reconnects"]),
         "Open connections against the cap": _open(built),
+        **({"Observed limits": _observed(rows["observed"], rows["observed_ips"])} if rows["observed"] else {}),
         "Throttle time": _throttled(rows["throttled"]),
         "How long connections were open": section(
             "How long connections were open", "Of those that closed, in ms.", _distribution(rows["hold_times"], doubling)
@@ -178,6 +179,32 @@ def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
     if of_all:
         return "cap"
     return f"cap of {ips[0]}" if len(ips) == 1 else f"cap of {len(ips)} of them"
+
+
+OBSERVED = {
+    "broker_cap": "would be refused",
+    "ip_cap": "would be refused",
+    "broker_wait": "would wait for a slot",
+    "listener_wait": "would wait for a slot",
+    "shard_unavailable": "not known: no answer",
+}
+
+
+def _observed(rows: Rows, addresses: Rows) -> str:
+    """Caps that were observed instead of enforced."""
+    heading = ["limit", "value", "connections", "they"]
+    cells = [
+        [row["limit"], f"{row['limit_value']:.15g}", f"{row['count']:,}", OBSERVED.get(row["reason"], row["reason"])]
+        for row in rows
+    ]
+    of = ["address", "limit", "value", "connections"]
+    most = [[row["ip"], row["limit"], f"{row['limit_value']:.15g}", f"{row['count']:,}"] for row in addresses]
+    return section(
+        "Observed limits",
+        "Connections that were admitted, and that a cap under observation would have turned away.",
+        table([heading, *cells], caption="By limit", text=["limit", "they"]),
+        table([of, *most], caption="Addresses with most", text=of[:2]),
+    )
 
 
 def _throttled(rows: Rows) -> str:

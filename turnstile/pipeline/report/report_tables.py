@@ -4,7 +4,8 @@ A table that only draws a picture is cut into at most BUCKETS steps of time befo
 thousand rows, for a journal of any size.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from ipaddress import ip_network
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ _THROTTLED = pyarrow.schema(
     + [(name, _LONG) for name in ("throttles", "throttle_ms", "worst_ms")]
 )
 _TOKENS = pyarrow.schema([("at", _DOUBLE), ("kind", _STRING), ("moves", _LONG), ("tokens", _LONG)])
+_OBSERVED = pyarrow.schema([("limit", _STRING), ("limit_value", _DOUBLE), ("reason", _STRING), ("count", _LONG)])
+_OBSERVED_IPS = pyarrow.schema([("ip", _STRING), ("limit", _STRING), ("limit_value", _DOUBLE), ("count", _LONG)])
 _PATHS = pyarrow.schema([("at", _DOUBLE), ("path", _STRING), ("count", _LONG)])
 
 
@@ -210,6 +213,29 @@ def paths(source: Source) -> pyarrow.Table:
     return summed(decided, ("at", "path"), counted, _PATHS)
 
 
+def observed(source: Source) -> pyarrow.Table:
+    """limit, limit_value, reason, count: the admitted connections that each observed cap would have refused, or made wait."""
+    return summed(_decided_by_observed(source), _OBSERVED.names[:3], partial(_counted, _OBSERVED.names[:3]), _OBSERVED)
+
+
+def observed_ips(source: Source) -> pyarrow.Table:
+    """ip, limit, limit_value, count: the TOP addresses of these connections, for each cap."""
+    keys = _OBSERVED_IPS.names[:3]
+    rows = _decided_by_observed(source)
+    return topped(rows, keys, partial(_counted, keys), _OBSERVED_IPS, {"count": "sum"}, TOP, ("-count", *keys))
+
+
+def _decided_by_observed(source: Source) -> Rows:
+    return source.events.of_kinds(("observed",), ("ip", "limit", "limit_value", "reason"))
+
+
+def _counted(keys: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
+    by_a_cap = pyarrow.compute.and_(
+        pyarrow.compute.is_valid(table["reason"]), pyarrow.compute.is_valid(table["limit_value"])
+    )
+    return count(keys, table.filter(by_a_cap).select(list(keys)))
+
+
 TABLES: dict[str, Callable[[Source], pyarrow.Table]] = {
     "decisions": decisions,
     "refused_ips": refused_ips,
@@ -220,5 +246,7 @@ TABLES: dict[str, Callable[[Source], pyarrow.Table]] = {
     "throttled": throttled,
     "tokens": tokens,
     "paths": paths,
+    "observed": observed,
+    "observed_ips": observed_ips,
     "reconnects": lambda source: reconnects(source.events, TOP),
 }
