@@ -403,6 +403,7 @@ class AcceptWorld(World):
             places = [place for place in (old | new) if old.get(place) != new.get(place)]
             found = desk.image.apply(version, [(*place, new.get(place)) for place in places])
         desk.poller.look(self.now_s)
+        node.version = version  # the tokens' rules are the image's, from now on
         desk.acceptors.image_changed(found.kinds)
         return sorted(found.pools)
 

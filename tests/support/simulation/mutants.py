@@ -176,7 +176,7 @@ original_apply = Tokens.apply
 original_change = Cache.change
 
 
-def _line(cls: type, method: str, line: str, other: str, invariant: str) -> Mutant:
+def with_line(cls: type, method: str, line: str, other: str, invariant: str) -> Mutant:
     """The method of a class with one line replaced, compiled in its own module."""
     original = getattr(cls, method)
     source = textwrap.dedent(inspect.getsource(original))
@@ -214,68 +214,68 @@ MUTANTS = [
     _other(Waiting, "refuse", blames_another_value, "7"),
     _other(Cache, "sweep", keeps_idle_tokens, "8"),
     _other(Ledger, "sweep", keeps_empty_pools, "8"),
-    _line(Tokens, "_agree", "min(self._changes.version, self._peers.floor)", "self._changes.version", "1/5")._replace(
-        script=reported_as_the_home_dies
-    ),
-    _line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5")._replace(
+    with_line(
+        Tokens, "_agree", "min(self._changes.version, self._peers.floor)", "self._changes.version", "1/5"
+    )._replace(script=reported_as_the_home_dies),
+    with_line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5")._replace(
         script=revoked_while_all_are_told
     ),
-    _line(Peers, "is_ahead", "any(told > version for told in self.synced.values())", "False", "1/5"),
-    _line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
-    _line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
-    _line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
-    _line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
-    _line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
-    _line(Waiting, "expire", "if not (waits and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"),
-    _line(Waiting, "expire", "self.version, True)", "self.version, not attempt.at_once)", "3")._replace(
+    with_line(Peers, "is_ahead", "any(told > version for told in self.synced.values())", "False", "1/5"),
+    with_line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
+    with_line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
+    with_line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
+    with_line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
+    with_line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
+    with_line(Waiting, "expire", "if not (waits and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"),
+    with_line(Waiting, "expire", "self.version, True)", "self.version, not attempt.at_once)", "3")._replace(
         script=unanswered_at_once
     ),
-    _line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3")._replace(
+    with_line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3")._replace(
         script=unanswered_at_once
     ),
-    _line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
-    _line(Queues, "ask", "if count and attempt.at_once is not mark:", "if False:", "3"),
-    _line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "8"),
-    _line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3")._replace(
+    with_line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
+    with_line(Queues, "ask", "if count and attempt.at_once is not mark:", "if False:", "3"),
+    with_line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "8"),
+    with_line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3")._replace(
         script=nobody_to_wait_for
     ),
-    _line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
-    _line(Ledger, "_settle", "pool.enter(PoolMode.OPEN)", "pass", "8"),
-    _line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
-    _line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
-    _line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
+    with_line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
+    with_line(Ledger, "_settle", "pool.enter(PoolMode.OPEN)", "pass", "8"),
+    with_line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
+    with_line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
+    with_line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
         script=late_report
     ),
-    _line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
-    _line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
-    _line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
-    _line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3")._replace(
+    with_line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
+    with_line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
+    with_line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
+    with_line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3")._replace(
         script=left_before_its_grant_was_read
     ),
-    _line(Waiting, "_refused_here", "(alone and not self._peers.local)", "alone", "3"),
-    _line(Peers, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
-    _line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
+    with_line(Waiting, "_refused_here", "(alone and not self._peers.local)", "alone", "3"),
+    with_line(Peers, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
+    with_line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
         script=returned_within_a_pass
     ),
-    _line(Tokens, "peer_down", "if self._applied or self._changes.under_way:", "if False:", "1/5")._replace(
+    with_line(Tokens, "peer_down", "if self._applied or self._changes.under_way:", "if False:", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False)
     ),
-    _line(Tokens, "apply", "filter(self._peers.is_dead, range(self.shards))", "()", "1/5")._replace(
+    with_line(Tokens, "apply", "filter(self._peers.is_dead, range(self.shards))", "()", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=True)
     ),
-    _line(Tokens, "peer_down", "self._applied or self._changes.under_way", "self._applied", "1/5")._replace(
+    with_line(Tokens, "peer_down", "self._applied or self._changes.under_way", "self._applied", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False, piece=1)
     ),
-    _line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
+    with_line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
     ),
-    _line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
-    _line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
+    with_line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
+    with_line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
 ]
 
 
 @contextmanager
-def _broken(mutant: Mutant) -> Iterator[None]:
+def broken(mutant: Mutant) -> Iterator[None]:
     patched = [(Tokens, "check", lambda tokens: None), mutant[1:4]]
     originals = [(cls, name, vars(cls)[name]) for cls, name, _ in patched]
     try:
@@ -334,7 +334,7 @@ SEEN = {
 
 def seed_that_sees(mutant: Mutant, seeds: range = range(ENOUGH)) -> int | None:
     """The first seed whose schedule violates the mutant's invariant, -1 for its script; None: it survives."""
-    with _broken(mutant):
+    with broken(mutant):
         if mutant.script is not None:
             return -1 if mutant.invariant == _what_fails(mutant.script) else None
         for seed in seeds:

@@ -1,0 +1,40 @@
+"""What is broken on purpose in the rehearsal of caps (broker/accept/rehearsal.py), for schedules of accepting to see."""
+
+from __future__ import annotations
+
+from simulation.accept_schedule import AcceptSchedule
+from simulation.mutants import Mutant, broken, with_line
+
+from broker.accept.rehearsal import Rehearsal
+from shards.tokens.connection_tokens import ConnectionTokens
+
+REHEARSAL_MUTANTS = [
+    with_line(Rehearsal, "decided", "self._tokens.release(attempt.pools)", "pass", "4"),
+    with_line(Rehearsal, "_begin", "self._tokens.force(pool, tokens)", "pass", "4"),
+    with_line(Rehearsal, "_end", "self._tokens.release(observed)", "pass", "4"),
+    with_line(Rehearsal, "_end", "self._tokens.cancel(attempt)", "pass", "4"),
+    with_line(ConnectionTokens, "observe", "self._waiting.give_back(pools[:index])", "pass", "4"),
+    with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
+]
+"""Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
+
+
+SEEN = {
+    "Rehearsal.decided: pass for self._tokens.release(attempt.pools)": 1,
+    "Rehearsal._begin: pass for self._tokens.force(pool, tokens)": 15,
+    "Rehearsal._end: pass for self._tokens.release(observed)": 8,
+    "Rehearsal._end: pass for self._tokens.cancel(attempt)": 8,
+    "ConnectionTokens.observe: pass for self._waiting.give_back(pools[:index])": 6,
+    "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,
+}
+"""A schedule of accepting that sees it."""
+
+
+def breaks(mutant: Mutant, seed: int) -> bool:
+    """Whether the schedule of accepting of this seed fails with the mutant in place."""
+    with broken(mutant):
+        try:
+            AcceptSchedule(seed).run()
+        except Exception:
+            return True
+    return False
