@@ -20,6 +20,8 @@ PER_IP, TOTAL = "kafka_connections_max_per_ip", "kafka_connections_max"
 class ObservedStorm(Storm):
     """The caps are observed: every connection is admitted, and what they would have refused is journaled."""
 
+    kills = True
+
     def __init__(self, seed: int, **size: int) -> None:
         self.inside: list[dict[str, Any]] = []
         super().__init__(seed, **size)
@@ -55,13 +57,17 @@ class ObservedStorm(Storm):
         self.inside = [each for each in self.inside if each is not event]
 
     def kill(self) -> None:
+        if not self.kills:
+            return
         before = set(map(id, self.open))
         super().kill()
         self.inside = [each for each in self.inside if id(each) not in before or each in self.open]
 
 
-def storm(seed: int, steps: int = 300) -> list[dict[str, Any]]:
-    return ObservedStorm(seed, per_ip=2, total=5).run(steps).end().events
+def storm(seed: int, steps: int = 300, *, kills: bool = True) -> list[dict[str, Any]]:
+    made = ObservedStorm(seed, per_ip=2, total=5)
+    made.kills = kills
+    return made.run(steps).end().events
 
 
 def audited(folder: Path, events: list[dict[str, Any]]) -> AuditResult:
@@ -95,7 +101,8 @@ def test_where_nothing_is_observed_nothing_is_said_of_it(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("seed", range(3))
 def test_one_that_should_have_been_refused_is_found(tmp_path: Path, seed: int) -> None:
-    events = storm(seed)
+    """No shard is killed: what one admitted within seconds before its death is not judged."""
+    events = storm(seed, kills=False)
     told = [event for event in events if event["kind"] == "observed" and event.get("reason") == "ip_cap"]
     settled = [event for event in told if _is_settled(events, event)]
     events.remove(settled[len(settled) // 2])
