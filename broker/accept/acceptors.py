@@ -17,7 +17,7 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
-from broker.accept.rehearsal import Rehearsal
+from broker.accept.rehearsal import OpenT, Rehearsal
 from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import RECORDED
@@ -163,9 +163,11 @@ class Acceptors:
         is_protected = admission.listener == self.eviction.protected
         forced = rule_of("broker").wait and is_protected
         direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
-        rehearsing = partial(
-            self.rehearsal.opener, admission.listener, forced=rule_of(f"{OBSERVED}broker").wait and is_protected
-        )
+        forced_there = rule_of(f"{OBSERVED}broker").wait and is_protected
+
+        def rehearsing(open_connection: OpenT) -> OpenT:
+            return self.rehearsal.opener(admission.listener, open_connection, forced=forced_there)
+
         admission.follow(forced=forced, direct=direct, rehearsing=rehearsing)
 
     def peer_up(self, peer: int) -> None:

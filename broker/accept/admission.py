@@ -21,7 +21,7 @@ from typing import Protocol
 
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
-from broker.accept.rehearsal import O
+from broker.accept.rehearsal import OpenT
 from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
@@ -36,7 +36,7 @@ Open = Callable[[int, int, str, int, tuple[str, ...]], object]
 class Rehearsing(Protocol):
     """Rehearsal.opener of one listener."""
 
-    def __call__(self, open_connection: O, /) -> O: ...
+    def __call__(self, open_connection: OpenT, /) -> OpenT: ...
 
 
 class Admission:

@@ -29,7 +29,7 @@ from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
-O = TypeVar("O", bound=Callable[..., object])
+OpenT = TypeVar("OpenT", bound=Callable[..., object])
 """An Open, or an OpenAnnounced: takes over an admitted descriptor."""
 _BROKER = f"{OBSERVED}broker"
 CLOSED, ENDED = "closed", "ended"
@@ -73,7 +73,7 @@ class Rehearsal:
             else:
                 self._end()
 
-    def opener(self, listener: str, open_connection: O, *, forced: bool) -> O:
+    def opener(self, listener: str, open_connection: OpenT, *, forced: bool) -> OpenT:
         """What takes over the admitted descriptors of a listener: `open_connection` itself while no cap is observed. `forced`:
         its connections are in the broker's pool in any case (KIP-402). `via`: what comes with an announced client."""
         if not self.is_on:
@@ -96,7 +96,7 @@ class Rehearsal:
             else:
                 under_way.add(attempt)
 
-        return cast(O, open_observed)
+        return cast(OpenT, open_observed)
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""
