@@ -61,6 +61,7 @@ class Cluster(ClusterChanges):
     `quotas`: {"user=alice,client-id=app": {"producer_byte_rate": 1e6}}. `topics`: {name: partitions}, or names.
     `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: caps, as `limits`, that are
     observed instead of enforced. All of them hold again after `reset`.
+    `like`: a managed cluster whose published limits hold where `limits` says nothing else (`turnstile presets`).
     They overrule what an earlier run has stored in `data_dir`, as `turnstile up --override-stored`.
     """
 
@@ -76,6 +77,7 @@ class Cluster(ClusterChanges):
         listeners: Iterable[str] = (),
         observe: Mapping[str, Any] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
+        like: str | None = None,
     ) -> None:
         self._quotas = dict(quotas or {})
         self._users = dict(users or {})
@@ -90,6 +92,8 @@ class Cluster(ClusterChanges):
                 self._options += ["--observe", f"{as_setting(name)}={as_text(value)}"]
         for name, count in (topics if isinstance(topics, Mapping) else dict.fromkeys(_texts(topics), 1)).items():
             self._options += ["--topic", f"{name}:{count}"]
+        if like is not None:
+            self._options += ["--like", like]
         self._keeps_data = data_dir is not None
         if data_dir is not None:
             self._options += ["--data-dir", os.fspath(data_dir)]

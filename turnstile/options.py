@@ -49,3 +49,4 @@ class ClusterOptions(TypedDict, total=False):
     listeners: Iterable[str]
     observe: Mapping[str, Any] | None
     data_dir: str | os.PathLike[str] | None
+    like: str | None

@@ -56,6 +56,8 @@ class LaunchOptions:
     ends_with_stdin: bool = False
     ends_with_pid: int | None = None
     ready_line: str | None = None
+    notes: list[str] = field(default_factory=list)
+    """Sentences to say once it is up."""
     journal_parts: bool | None = None
     """None: Parquet parts, unless the data directory is removed at the end."""
 
@@ -256,7 +258,7 @@ class _Launch:
                 "data_dir": str(plan.data_dir),
                 "limits": report["limits"],
                 "overruled": report["overruled"],
-                "notes": [*report["notes"], *_notes(plan)],
+                "notes": [*self._asked.notes, *report["notes"], *_notes(plan)],
             }
             print(json.dumps(started), file=out, flush=True)
             return
@@ -269,7 +271,7 @@ class _Launch:
         if not report["limits"]:
             command = f"turnstile config set kafka_connections_max_per_ip 50{plan.at_admin}"
             lines += [f"  {'limits':<12} none set: {command}"]
-        lines += [f"  {'note':<12} {note}" for note in (*report["notes"], *_notes(plan))]
+        lines += [f"  {'note':<12} {note}" for note in (*self._asked.notes, *report["notes"], *_notes(plan))]
         lines += [f"  {'not in force':<12} {sentence}" for sentence in report["overruled"]]
         print("\n".join(lines), file=out, flush=True)
 

@@ -50,6 +50,13 @@ def set_settings(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return _starting(_asked(ctx, "/v1/cluster_config?include_defaults=false"), incomplete)
 
 
+def presets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Managed clusters that can be emulated."""
+    from turnstile.presets import presets as known
+
+    return _starting(known(), incomplete)
+
+
 def scenarios(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[click.shell_completion.CompletionItem]:

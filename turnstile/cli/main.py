@@ -13,6 +13,7 @@ from turnstile.interrupted import INTERRUPTED, SAID, undo_first
 
 COMMANDS = {
     "up": "Launch a cluster.",
+    "presets": "List the limits that managed clusters publish, for `up --like`.",
     "config": "Read, change and rehearse limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
     "explain": "Show which limits hold for an address or a client, and how much is used.",

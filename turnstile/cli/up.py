@@ -163,6 +163,14 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     help="A cap that is observed instead of enforced (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
 )
 @click.option(
+    "--like",
+    "preset",
+    metavar="NAME",
+    shell_complete=completion.presets,
+    help="The limits that a managed cluster publishes, as far as they are emulated: see `turnstile presets`. Other settings "
+    "go before them.",
+)
+@click.option(
     "--override-stored",
     is_flag=True,
     help="What is asked for here overrules live changes that an earlier run has stored in --data-dir: they are unset, and "
@@ -206,7 +214,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...],
        listeners: tuple[ListenerSpec, ...],
-       topics: tuple[tuple[str, int], ...], override_stored: bool, journal: str | None,
+       topics: tuple[tuple[str, int], ...], preset: str | None, override_stored: bool, journal: str | None,
        detach: bool, as_json: bool, ends_with_stdin: bool, ends_with_pid: int | None, say_ready: str | None) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
@@ -215,6 +223,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     turnstile up --brokers 3 --shards 2 --topic orders:6
     turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
+    turnstile up --like msk-serverless --brokers 3
     turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
@@ -228,7 +237,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())
-    settings = tuple({**dict(file.settings), **dict(settings)}.items())
+    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings)}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
     topics = tuple({**dict(_converted(file.topics, _Topic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
@@ -263,12 +272,26 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         ends_with_pid=ends_with_pid,
         ready_line=say_ready,
         journal_parts=None if journal is None else journal == "parquet",
+        notes=_notes_of(preset),
     )
     imports_are_done()
     try:
         sys.exit(launch.up(asked, detach=detach))
     except TurnstileError as fault:
         raise CommandFailed(str(fault)) from None
+
+
+def _like(preset: str | None, brokers: int) -> dict[str, str]:
+    from turnstile.cli.presets import Preset
+    from turnstile.presets import settings_like
+
+    return {} if preset is None else settings_like(Preset().convert(preset, None, None), brokers)
+
+
+def _notes_of(preset: str | None) -> list[str]:
+    from turnstile.presets import note_of
+
+    return [] if preset is None else [note_of(preset)]
 
 
 def _converted(texts: list[str], kind: ParamType[T]) -> tuple[T, ...]:

@@ -1,0 +1,125 @@
+"""Clusters that are like managed ones: each starts with the limits of its rows in force, and beyond them happens what they say."""
+
+import contextlib
+import resource
+import struct
+from contextlib import ExitStack
+
+import pytest
+from batches import batch
+from harness import admitted, connect, running
+from raw import answer, array, fetch, produce, produced, request, string
+
+from turnstile.presets import presets, settings_like
+
+_INVALID_SESSION_TIMEOUT, _MESSAGE_TOO_LARGE = 26, 10
+
+
+@contextlib.contextmanager
+def like(name, folder, *options, brokers=1, shards=1):
+    with running(folder / "d", "--like", name, *options, brokers=brokers, shards=shards) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def many_files():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_starts_with_its_limits_in_force(tmp_path, name):
+    with like(name, tmp_path) as cluster:
+        values = cluster.get("/v1/cluster_config")
+        assert {setting: str(values[setting]) for setting in settings_like(name, 1)} == settings_like(name, 1)
+        assert f"`turnstile presets {name}` lists all" in " ".join(cluster.started["notes"])
+
+
+def test_what_is_set_goes_before_the_preset_and_each_broker_has_its_share(tmp_path):
+    with like("msk-serverless", tmp_path, "--set", "kafka_connections_max_per_ip=7", brokers=3) as cluster:
+        values = cluster.get("/v1/cluster_config")
+        assert (values["kafka_connections_max"], values["kafka_connections_max_per_ip"]) == (1000, 7)
+    with like("msk-serverless", tmp_path, "--set", "kafka_connections_max=5", "--override-stored") as cluster:
+        assert cluster.get("/v1/cluster_config")["kafka_connections_max"] == 5
+
+
+def test_one_connection_more_than_the_brokers_is_refused(tmp_path, many_files):
+    """refuse: kafka_connections_max."""
+    with like("msk-serverless", tmp_path, brokers=3) as cluster, ExitStack() as stack:
+        address = cluster.listeners["PLAINTEXT"][1]
+        opened = [stack.enter_context(connect(address)) for _ in range(1000)]
+        assert all(map(admitted, opened))
+        assert not admitted(stack.enter_context(connect(address)))
+        assert admitted(stack.enter_context(connect(cluster.listeners["PLAINTEXT"][0])))
+
+
+def test_one_connection_more_than_an_addresss_is_refused(tmp_path, many_files):
+    """refuse: kafka_connections_max_per_ip."""
+    with like("huawei-2u4g", tmp_path) as cluster, ExitStack() as stack:
+        opened = [stack.enter_context(connect(cluster.address, "127.0.0.2")) for _ in range(1000)]
+        assert all(map(admitted, opened))
+        assert not admitted(stack.enter_context(connect(cluster.address, "127.0.0.2")))
+        assert admitted(stack.enter_context(connect(cluster.address, "127.0.0.3")))
+
+
+@pytest.mark.timed
+def test_connections_beyond_their_rate_and_their_number_are_delayed_and_none_is_refused(tmp_path, many_files):
+    """delay: max.connections (fewer than the row's thousand, which take long at its rate), max.connection.creation.rate."""
+    options = (
+        "--set",
+        "max.connections=100",
+        "--set",
+        "quota.window.num=2",
+    )  # else 800 pass before the rate is held to
+    with like("confluent-basic", tmp_path, *options) as cluster, ExitStack() as stack:
+        for _ in range(200):
+            with connect(cluster.address) as sock:
+                assert admitted(sock)
+        assert cluster.metric("kafka_network_acceptor_acceptorblockedpercent_count") > 0
+        opened = [stack.enter_context(connect(cluster.address)) for _ in range(100)]
+        assert all(map(admitted, opened))
+        late = stack.enter_context(connect(cluster.address))
+        late.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            admitted(late)
+        opened[0].close()
+        late.settimeout(10)
+        assert answer(late)
+        assert cluster.metric("turnstile_connections_refused_total") == 0
+
+
+def join(sock, timeout_ms):
+    """The error of a JoinGroup 0 with this session timeout."""
+    body = string("g") + struct.pack(">i", timeout_ms) + string("") + string("consumer")
+    sock.sendall(request(11, 0, "c", body + array(string("range") + struct.pack(">i", 0))))
+    return int.from_bytes(answer(sock)[4:6], "big")
+
+
+def test_session_timeouts_beyond_their_bounds_are_refused_and_idle_connections_closed(tmp_path):
+    """error:INVALID_SESSION_TIMEOUT, close: connections.max.idle.ms, shortened."""
+    with like("event-hubs-standard", tmp_path, "--set", "connections.max.idle.ms=1000") as cluster:
+        with connect(cluster.address) as sock:
+            assert [join(sock, each) for each in (5999, 300_001)] == [_INVALID_SESSION_TIMEOUT] * 2
+            assert join(sock, 6000) != _INVALID_SESSION_TIMEOUT
+        with connect(cluster.address) as sock:
+            assert admitted(sock)
+            assert sock.recv(1) == b""
+
+
+def test_messages_and_requests_that_are_too_large_end_as_the_notes_say(tmp_path):
+    """unknown: message.max.bytes, socket.request.max.bytes, fetch.max.bytes (a lower one)."""
+    options = ("--topic", "t", "--set", "fetch.max.bytes=5000")
+    with like("confluent-basic", tmp_path, *options) as cluster:
+        with connect(cluster.address) as sock:
+            sock.sendall(produce("c", "t", 0, batch(b"x" * 8_000_000)))
+            assert produced(answer(sock)).error == _MESSAGE_TOO_LARGE
+            for _ in range(2):
+                sock.sendall(produce("c", "t", 0, batch(b"x" * 4000)))
+                assert produced(answer(sock)).error == 0
+            sock.sendall(fetch("c", "t"))
+            assert 4000 < len(answer(sock)) < 5500
+        with connect(cluster.address) as sock, contextlib.suppress(ConnectionResetError):
+            sock.sendall(struct.pack(">i", 100_000_001))
+            assert sock.recv(1) == b""

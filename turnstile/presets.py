@@ -1,0 +1,75 @@
+"""What managed clusters publish of their limits: a table (presets.tsv), and the settings that emulate a part of it. Pure.
+
+Columns of the table
+    preset         the cluster, such as msk-serverless
+    limit          in the vendor's words
+    value, unit    a number, or `unknown` where the page has none
+    scope          cluster, broker, ip, connection, topic, partition or request
+    on_exceed      what happens beyond it, by the vendor's page: refuse, close, delay, throttle, error:NAME, sasl-error:TEXT,
+                   unknown
+    setting        the setting of ours that does it; nothing: it is not emulated
+    per_unit       of clusters that grow in units: the part of one; `value` is then the most that there can be
+    enforced_since the day from which the vendor enforces it, where it says one
+    source, read   the vendor's page, and the month in which it was read
+    note           what is to be known beside that, such as what happens here where the page does not say it
+
+clusters_share_evenly  A value of a whole cluster is divided evenly over its brokers, rounded down, and at least 1: a broker
+    enforces its share alone.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class PresetLimit(NamedTuple):
+    """One row of the table."""
+
+    preset: str
+    limit: str
+    value: str
+    unit: str
+    scope: str
+    on_exceed: str
+    setting: str
+    per_unit: str
+    enforced_since: str
+    source: str
+    read: str
+    note: str
+
+    @property
+    def is_emulated(self) -> bool:
+        return bool(self.setting)
+
+    def value_of_broker(self, brokers: int) -> int:
+        """The value of `setting` in a cluster of so many brokers (clusters_share_evenly)."""
+        whole = int(self.value)
+        return max(whole // brokers, 1) if self.scope == "cluster" else whole
+
+
+@cache
+def presets() -> Mapping[str, tuple[PresetLimit, ...]]:
+    """The limits of each cluster, by its name, in the order of the table."""
+    text = resources.files("turnstile").joinpath("presets.tsv").read_text("utf-8")
+    found: dict[str, list[PresetLimit]] = {}
+    for row in csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE):
+        found.setdefault(row["preset"], []).append(PresetLimit(**row))
+    return MappingProxyType({name: tuple(rows) for name, rows in found.items()})
+
+
+def settings_like(name: str, brokers: int) -> dict[str, str]:
+    """The settings that emulate a cluster. Raises KeyError."""
+    return {row.setting: str(row.value_of_broker(brokers)) for row in presets()[name] if row.is_emulated}
+
+
+def note_of(name: str) -> str:
+    """What `turnstile up --like` says of it."""
+    rows = presets()[name]
+    emulated = sum(row.is_emulated for row in rows)
+    return f"like {name}: {emulated} of its {len(rows)} published limits are emulated; `turnstile presets {name}` lists all"
