@@ -9,7 +9,7 @@ DOCS := .venv-docs
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs test-docs lint house slices simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup demo test docs test-docs lint house clients slices simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -114,6 +114,9 @@ image: setup ## the container image, built and tried with what is here: BASE=NAM
 
 modules: setup ## the tests of modules/ in each language, as a process and as a container (ONLY=go,java): which it was is said
 	@$(BIN)/python scripts/modules.py
+
+clients: setup ## the clients of the admin API in modules/, and its table in docs/api.md, from its routes
+	@$(BIN)/python scripts/clients/make.py
 
 # The lock has hashes and no index address, so it installs from any mirror.
 lock: ## requirements.lock and that of the site, from pyproject.toml (needs uv)

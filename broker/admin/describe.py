@@ -19,29 +19,44 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import trio
 
+from broker.admin.answers import FaultRow
+from broker.admin.cluster_answers import (
+    ClusterAnswer,
+    DamagedFile,
+    JournalAnswer,
+    ProxyRow,
+    RefusalsAnswer,
+    RefusedBy,
+    RefusedRow,
+    ShardRow,
+    ShardState,
+    TokenPool,
+    TokensAnswer,
+    VolumeAnswer,
+)
 from broker.admin.describe_disk import describe_disk
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
+from broker.admin.live_answers import LiveAnswer
 from broker.admin.live_view import LiveView
 from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.uses import Use
 from broker.metrics.shard_counters import Layout, ShardCounters
-from broker.metrics.source_counts import summed
+from broker.metrics.source_counts import SourcesAnswer, summed
 from broker.metrics.top_talkers import KEPT, merge_top
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.set_aside import set_aside_in
+from shards.config.cluster_plan import ClusterAbout
 from shards.config.coordinator import Coordinator
 from shards.ownership import BrokerShard
-
-REFUSED_BY = ("ip", "listener", "reason", "shard")
 
 
 class Admin:
@@ -52,7 +67,7 @@ class Admin:
         coordinator: Coordinator,
         run_dir: Path,
         listeners: list[str],
-        about: Mapping[str, Any] | None = None,
+        about: ClusterAbout | None = None,
         topics: Sequence[tuple[str, int]] = (),
         *,
         data_dir: Path | None = None,
@@ -73,7 +88,7 @@ class Admin:
         self._restarts = restarts
         self._memory_kills = memory_kills
         self._loss = loss
-        self._about = dict(about or {})
+        self._about: ClusterAbout = about or {}
         self._data_dir = data_dir
         self._at_start = at_start
         self._topics = [[name, partitions, {}] for name, partitions in topics]
@@ -88,14 +103,20 @@ class Admin:
         )
         self._started_s = time.monotonic()
 
-    def cluster(self) -> dict[str, Any]:
+    def cluster(self) -> ClusterAnswer:
         """Where the cluster lives: its supervisor, this coordinator, its data, its listeners and its topics."""
-        own = {"pid": os.getppid(), "coordinator_pid": os.getpid(), "lost": self.coordinator.lost}
-        topics = {name: len(topic["leaders"]) for name, topic in self.coordinator.state.topics.items()}
-        return {**own, **self._about, "topics": topics, "disk": self._disk(), "journal": self.journal()}
+        own: ClusterAnswer = {
+            "pid": os.getppid(),
+            "coordinator_pid": os.getpid(),
+            "lost": self.coordinator.lost,
+            "topics": {name: len(topic["leaders"]) for name, topic in self.coordinator.state.topics.items()},
+            "disk": self._disk(),
+            "journal": self.journal(),
+        }
+        return {**own, **self._about}
 
-    def journal(self) -> dict[str, Any]:
-        """`events_dropped`: events that no process's journal has, since the start; `is_losing`: whether more are lost now."""
+    def journal(self) -> JournalAnswer:
+        """Events that no process's journal has."""
         now = self.sampler.now()
         losing = self.sampler.total(now, "losing_events") > 0 or (self._loss is not None and self._loss.is_losing)
         return {
@@ -106,10 +127,10 @@ class Admin:
     def _coordinator_dropped(self) -> int:
         return 0 if self._loss is None else self._loss.dropped
 
-    def _disk(self) -> dict[str, Any] | None:
+    def _disk(self) -> VolumeAnswer | None:
         return None if self._data_dir is None else describe_disk(self._data_dir, self.coordinator.state)
 
-    async def damaged(self) -> list[dict[str, Any]]:
+    async def damaged(self) -> list[DamagedFile]:
         """The files that were set aside, by path below the data directory: their sizes in bytes. Looked for in a thread,
         as there may be a hundred thousand partitions."""
         directory = self._data_dir
@@ -127,12 +148,9 @@ class Admin:
 
     # ---- shards
 
-    def shards(self) -> list[dict[str, Any]]:
-        """One entry per shard. `state`: up; unresponsive (does not answer the coordinator); starting (connected, not yet
-        at a version); down. `restart_in_s`: of one that keeps ending, until it is started again; else null.
-        `memory_kills`: how often it was killed for want of memory.
-        `stalls`: how often something held up its loop (turnstile_stalls_total); `longest_callback_ms`: the longest of all."""
-        rows = []
+    def shards(self) -> list[ShardRow]:
+        """One row per shard. `stalls`: as turnstile_stalls_total."""
+        rows: list[ShardRow] = []
         for member, state in self.states().items():
             counters = self.counters[member]
             restarts, due_in_s = self._restarts(member)
@@ -152,11 +170,11 @@ class Admin:
             })  # fmt: skip
         return rows
 
-    def states(self) -> dict[BrokerShard, str]:
-        """The state of each shard, as `shards` tells it."""
+    def states(self) -> dict[BrokerShard, ShardState]:
+        """up; unresponsive (does not answer the coordinator); starting (connected, not yet at a version); down."""
         silent = self._unresponsive()
 
-        def state(member: BrokerShard, version: int | None) -> str:
+        def state(member: BrokerShard, version: int | None) -> ShardState:
             if version is None:
                 return "down"
             return "unresponsive" if member in silent else "up" if version >= 0 else "starting"
@@ -172,11 +190,11 @@ class Admin:
 
     # ---- refusals, connections, tokens
 
-    async def refusals(self, by: str) -> dict[str, Any]:
+    async def refusals(self, by: RefusedBy) -> RefusalsAnswer:
         """Counts since the cluster started (by ip: of the most refused, since their shard started)."""
         now = self.sampler.now()
         reasons = self.sampler.refused(now)
-        rows: list[dict[str, Any]]
+        rows: list[RefusedRow]
         if by == "ip":
             rows = [
                 {"ip": ip, "count": count, "error": error, "reasons": told}
@@ -201,11 +219,11 @@ class Admin:
         admitted = self.sampler.total(now, "admitted")
         return {"by": by, "total": sum(reasons.values()), "admitted": admitted, "refusals": rows}
 
-    async def sources(self) -> dict[str, Any]:
+    async def sources(self) -> SourcesAnswer:
         """What became of the connections of each address, since their shard started (source_counts.summed)."""
         return summed((await self.coordinator.ask_all("describe_sources")).values())
 
-    async def proxies(self) -> list[dict[str, Any]]:
+    async def proxies(self) -> list[ProxyRow]:
         """By which proxies, and which private endpoints of a cloud, the open connections came; the most first."""
         ways: Counter[tuple[str, str | None]] = Counter()
         for told in (await self.coordinator.ask_all("describe_proxies")).values():
@@ -214,14 +232,15 @@ class Admin:
             {"proxy": proxy, "endpoint": endpoint, "open": count} for (proxy, endpoint), count in ways.most_common()
         ]
 
-    async def tokens(self) -> dict[str, Any]:
+    async def tokens(self) -> TokensAnswer:
         """The pools most in use: what the home of each says, and what every shard holds of it."""
-        pools: dict[tuple[int, str], dict[str, Any]] = {}
+        pools: dict[tuple[int, str], TokenPool] = {}
         answers = await self.coordinator.ask_all("describe_tokens")
         for (broker, shard), answer in answers.items():
             for row in answer["home"]:
                 pool = _pool(pools, broker, row["pool"])
-                pool.update(home=shard, **{key: row[key] for key in ("cap", "limit", "mode", "waiting", "free")})
+                pool["home"], pool["cap"], pool["free"] = shard, row["cap"], row["free"]
+                pool["limit"], pool["mode"], pool["waiting"] = row["limit"], row["mode"], row["waiting"]
                 _hold(pool, shard, row["in_use"], 0)
             for row in answer["holds"]:
                 _hold(_pool(pools, broker, row["pool"]), shard, row["in_use"], row["cached"])
@@ -232,19 +251,19 @@ class Admin:
             "totals": self.sampler.totals(self.sampler.now())["tokens"],
         }
 
-    async def faults(self) -> list[dict[str, Any]]:
+    async def faults(self) -> list[FaultRow]:
         """Every fault that is set, and how often it fired; a shard that was killed has forgotten its part of that."""
         fired: Counter[str] = Counter()
         for told in (await self.coordinator.ask_all("describe_faults")).values():
             fired.update(told)
         faults = self.coordinator.state.faults
-        return [{"name": name, **record, "fired": fired[name]} for name, record in faults.items()]
+        return [cast(FaultRow, {"name": name, **record, "fired": fired[name]}) for name, record in faults.items()]
 
     async def rate_uses(self) -> list[Use]:
         """How much of each creation rate is used, on each broker."""
         return await self._live.rate_uses()
 
-    async def live(self, since: float) -> dict[str, Any]:
+    async def live(self, since: float) -> LiveAnswer:
         """Everything a display refreshes: see live_view.py."""
         return await self._live.answer(since)
 
@@ -277,14 +296,14 @@ class Admin:
         return public_metrics(self.sampler, self._disk(), time.monotonic() - self._started_s)
 
 
-def _pool(pools: dict[tuple[int, str], dict[str, Any]], broker: int, pool: str) -> dict[str, Any]:
+def _pool(pools: dict[tuple[int, str], TokenPool], broker: int, pool: str) -> TokenPool:
     kind, _, key = pool.partition(":")
-    blank = {"broker": broker, "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "", "free": None,
-             "waiting": 0, "in_use": 0, "cached": 0, "holders": []}  # fmt: skip
+    blank: TokenPool = {"broker": broker, "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "",
+             "free": None, "waiting": 0, "in_use": 0, "cached": 0, "holders": []}  # fmt: skip
     return pools.setdefault((broker, pool), blank)
 
 
-def _hold(pool: dict[str, Any], shard: int, in_use: int, cached: int) -> None:
+def _hold(pool: TokenPool, shard: int, in_use: int, cached: int) -> None:
     pool["in_use"] += in_use
     pool["cached"] += cached
     if in_use or cached:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from broker.admin.cluster_answers import BrokerDisk, VolumeAnswer
 from broker.storage.disk_space import SETTING, Volume, is_full, least_free_bytes, volume_of
 from shards.config.changes import ConfigState
 from shards.settings.broker_config import given
 
 
-def describe_disk(data_dir: Path, state: ConfigState) -> dict[str, Any]:
-    """{"total_bytes", "free_bytes", "brokers": [{"broker", "least_free_bytes", "full"}]}; bytes are -1 if the system does
-    not tell them."""
+def describe_disk(data_dir: Path, state: ConfigState) -> VolumeAnswer:
+    """The volume of a data directory."""
     volume = volume_of(str(data_dir))
     brokers = [_describe_broker(broker, volume, state) for broker in range(state.brokers)]
     return {"total_bytes": volume.total_bytes, "free_bytes": volume.free_bytes, "brokers": brokers}
 
 
-def _describe_broker(broker: int, volume: Volume, state: ConfigState) -> dict[str, Any]:
+def _describe_broker(broker: int, volume: Volume, state: ConfigState) -> BrokerDisk:
     set_bytes = given(broker, state.static, state.settings).get(SETTING)
     assert set_bytes is None or isinstance(set_bytes, int)
     return {

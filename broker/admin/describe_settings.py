@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from broker.admin.answers import EntityQuotas, UserRow
+from broker.admin.live_answers import LimitRow
 from broker.admin.redpanda import as_json
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.coordinator import Coordinator
@@ -23,7 +25,7 @@ class SettingsView:
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
 
-    def limits(self) -> list[dict[str, Any]]:
+    def limits(self) -> list[LimitRow]:
         """Every setting that limits clients, in force or not; then those that single brokers have of their own.
 
         `broker`: the id of the broker, null for the whole cluster.
@@ -49,12 +51,12 @@ class SettingsView:
             found[broker] = given(broker, {}, own, unreadable=lambda fault: None)
         return found
 
-    def quotas(self) -> list[dict[str, Any]]:
+    def quotas(self) -> list[EntityQuotas]:
         """Every entity that has a quota, and its values."""
         quotas = sorted(self._coordinator.state.quotas.items())
         return [{"entity": dict(entity_of_key(key)), "values": values} for key, values in quotas]
 
-    def users(self) -> list[dict[str, Any]]:
+    def users(self) -> list[UserRow]:
         """Every user, and the mechanisms it can log in with besides PLAIN."""
         return [
             {"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self._coordinator.state.users.items())
@@ -74,7 +76,7 @@ class SettingsView:
         return [[name, mechanism, Credential.of_password(mechanism, password).stored()] for mechanism in SCRAM]
 
 
-def _limit(name: str, value: Value, is_set: bool, broker: int | None) -> dict[str, Any]:
+def _limit(name: str, value: Value, is_set: bool, broker: int | None) -> LimitRow:
     setting = broker_setting(name)
     return {
         "name": name,

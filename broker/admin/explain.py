@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from broker.admin.answers import BrokerQuotaRates, ClientLevel, ClientQuotas
+from broker.admin.cluster_answers import AddressLimits, AddressPool, AddressRate, HeldTokens, ObservedUse, PoolUse
 from broker.admin.images import Images
 from broker.admin.uses import Use, is_own
 from shards.config.changes import listeners_of
@@ -21,15 +23,9 @@ from shards.settings.overrides import normalise_ip
 
 async def explain_address(
     coordinator: Coordinator, images: Images, text: str, rate_uses: Callable[[], Awaitable[list[Use]]]
-) -> list[dict[str, Any]]:
-    """For each broker: {"broker", "ip", "connections": the pools a connection of the address takes a token of, "rates"}.
-
-    A pool: {"pool", "limit", "value" (None: unlimited), "waits", "in_use", "cached", "home", "holders", "observed"}; a holder:
-    {"shard", "in_use", "cached"}; `observed`: None, or the cap that is observed beside it: {"limit", "value", "waits",
-    "in_use"}. Of listeners' pools only those with a cap of their own. A rate: {"of", "limit", "value" per second, "used" per
-    second over the quota window (None: not known), "burst": what passes at once after a pause}; only rates that are limited
-    are listed. Raises ConfigInvalid for what is no address.
-    """
+) -> list[AddressLimits]:
+    """For each broker the pools that a connection of the address takes a token of, of listeners those with a cap of their own,
+    and the rates that are limited. Raises ConfigInvalid for what is no address."""
     try:
         ip = normalise_ip(text)
     except ValueError:
@@ -38,12 +34,12 @@ async def explain_address(
     pools = ["broker", f"ip:{ip}", *listeners]
     answers = await coordinator.ask_all("describe_tokens", [*pools, *(OBSERVED + pool for pool in pools)])
     used = {(use.broker, use.of): use.used for use in await rate_uses()}
-    found = []
+    found: list[AddressLimits] = []
     for broker in range(coordinator.state.brokers):
         image = images.of(broker)
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
         shown = [pool for pool in pools if is_own(pool, image.rule_of(pool).name) or is_observed(image, pool)]
-        connections = [
+        connections: list[AddressPool] = [
             {**_pool(image, pool, of_broker), "observed": _observed(image, pool, of_broker)} for pool in shown
         ]
         found.append({
@@ -58,16 +54,16 @@ def is_observed(image: ClusterImage, pool: str) -> bool:
     return rule.cap is not None and is_own(pool, rule.name)
 
 
-def _observed(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> dict[str, Any] | None:
+def _observed(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> ObservedUse | None:
     if not is_observed(image, pool):
         return None
     found = _pool(image, OBSERVED + pool, answers)
-    return {name: found[name] for name in ("limit", "value", "waits", "in_use")}
+    return {"limit": found["limit"], "value": found["value"], "waits": found["waits"], "in_use": found["in_use"]}
 
 
-def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> PoolUse:
     rule = image.rule_of(pool)
-    holders = []
+    holders: list[HeldTokens] = []
     home = None
     for shard, answer in answers.items():
         used = cached = 0
@@ -79,15 +75,15 @@ def _pool(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any
                 used, cached = used + row["in_use"], cached + row["cached"]
         if used or cached:
             holders.append({"shard": shard, "in_use": used, "cached": cached})
-    totals = {name: sum(each[name] for each in holders) for name in ("in_use", "cached")}
     return {
-        "pool": pool, "limit": rule.name, "value": rule.cap, "waits": rule.wait, "home": home, **totals, "holders": holders,
+        "pool": pool, "limit": rule.name, "value": rule.cap, "waits": rule.wait, "home": home,
+        "in_use": sum(each["in_use"] for each in holders), "cached": sum(each["cached"] for each in holders), "holders": holders,
     }  # fmt: skip
 
 
 def _rates(
     image: ClusterImage, ip: str, listeners: list[str], used: Mapping[tuple[int, str], float], broker: int
-) -> list[dict[str, Any]]:
+) -> list[AddressRate]:
     rules = {"broker": image.rate_of("broker"), "ip": image.rate_of(f"ip:{ip}"), "core": image.core_rate_of(ip)}
     rules |= {listener: image.rate_of(listener) for listener in listeners}
     return [
@@ -100,7 +96,7 @@ def _rates(
     ]  # fmt: skip
 
 
-async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> dict[str, Any]:
+async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> ClientQuotas:
     """The quotas that hold for a client, by Kafka's precedence: the level that each comes from, and its present rates.
 
     `matched` is the level of the first quota that holds; quotas of different keys may come from different levels,
@@ -120,13 +116,13 @@ async def explain_client(coordinator: Coordinator, images: Images, user: str, cl
             by_broker[broker][key] = by_broker[broker].get(key, 0.0) + rate
     sums = {key: sum(rates.get(key, 0.0) for rates in by_broker) for key in {key for each in by_broker for key in each}}
     named = {key: _level(entity) for key, entity in levels.items()}
-    matched = next(iter(named.values()), {"user": None, "client-id": None})
-    brokers = [{"broker": broker, "rates": rates} for broker, rates in enumerate(by_broker)]
+    matched = next(iter(named.values()), _level({}))
+    brokers: list[BrokerQuotaRates] = [{"broker": broker, "rates": rates} for broker, rates in enumerate(by_broker)]
     return {"matched": matched, "quotas": quotas, "rates": sums, "brokers": brokers, "levels": named}
 
 
-def _level(entity: Mapping[str, str | None]) -> dict[str, str | None]:
-    return {
-        kind: None if kind not in entity else "<default>" if entity[kind] is None else entity[kind]
-        for kind in ("user", "client-id")
-    }
+def _level(entity: Mapping[str, str | None]) -> ClientLevel:
+    def told(kind: str) -> str | None:
+        return None if kind not in entity else "<default>" if entity[kind] is None else entity[kind]
+
+    return {"user": told("user"), "client-id": told("client-id")}

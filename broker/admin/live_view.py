@@ -14,8 +14,10 @@ from typing import Any
 
 import trio
 
+from broker.admin.cluster_answers import JournalAnswer, ShardRow
 from broker.admin.describe_settings import SettingsView
 from broker.admin.images import Images
+from broker.admin.live_answers import LiveAnswer, LiveShard
 from broker.admin.observed_view import ObservedView
 from broker.admin.quota_clients import quota_clients
 from broker.admin.sampler import Sample, Sampler
@@ -45,8 +47,8 @@ class LiveView:
         images: Images,
         settings: SettingsView,
         observed: ObservedView,
-        shards: Callable[[], list[dict[str, Any]]],
-        journal: Callable[[], dict[str, Any]],
+        shards: Callable[[], list[ShardRow]],
+        journal: Callable[[], JournalAnswer],
     ) -> None:
         """`shards()`: a row for each shard, as /v1/shards has them; `journal()`: of Admin."""
         self._coordinator = coordinator
@@ -67,7 +69,7 @@ class LiveView:
         window = self._sampler.window(samples * size_ms / 1000)
         return rate_uses(self._images, self._sampler, window, gauges)
 
-    async def answer(self, since: float) -> dict[str, Any]:
+    async def answer(self, since: float) -> LiveAnswer:
         """`series` has the seconds after `since` (Unix seconds)."""
         window, now = self._sampler.latest(), self._sampler.now()
         asked = await self._ask()
@@ -88,12 +90,12 @@ class LiveView:
             "listeners": list(self._sampler.layout.listeners),
             "totals": self._sampler.totals(now),
             "journal": self._journal(),
-            "shards": [{**row, **self._shard(window, now, (row["broker"], row["shard"]))} for row in self._shards()],
+            "shards": [self._shard(window, now, row) for row in self._shards()],
             "series": self._sampler.series(since),
-            "uses": [use._asdict() for use in fullest_first([*capped, *rates], SHOWN)],
+            "uses": [use.told() for use in fullest_first([*capped, *rates], SHOWN)],
             "top_refused": [
                 {"ip": ip, "count": n, "error": error, "reasons": told, "open": _sum(used, f"ip:{ip}", brokers),
-                 "uses": [use._asdict() for use in capped if use.of == f"ip:{ip}"]}
+                 "uses": [use.told() for use in capped if use.of == f"ip:{ip}"]}
                 for ip, n, error, told in shown
             ],
             "refused_addresses": {
@@ -127,12 +129,13 @@ class LiveView:
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
         return ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in dict.fromkeys(addresses))]
 
-    def _shard(self, window: tuple[Sample, Sample], now: Sample, member: BrokerShard) -> dict[str, Any]:
-        sampler = self._sampler
+    def _shard(self, window: tuple[Sample, Sample], now: Sample, row: ShardRow) -> LiveShard:
+        sampler, member = self._sampler, (row["broker"], row["shard"])
         seconds = max(window[1].mono_s - window[0].mono_s, 1e-3)
         refused = sum(sampler.rise(window, f"refused_{reason}", None, [member]) for reason in REASONS)
         totals = sampler.totals(now, [member])
         return {
+            **row,
             "admitted_per_s": round(sampler.rise(window, "admitted", None, [member]) / seconds, 1),
             "refused_per_s": round(refused / seconds, 1),
             "admitted": totals["admitted"],

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
+from broker.admin.cluster_answers import ObservedAnswer, ObservedCapRow, RefusalsAnswer, RefusedBy, RefusedRow
 from broker.admin.redpanda import as_json
 from broker.admin.sampler import Sampler
 from broker.journal.schema import OBSERVED_REASONS
@@ -43,22 +44,19 @@ class ObservedView:
         self._coordinator = coordinator
         self._sampler = sampler
 
-    async def summary(self) -> dict[str, Any] | None:
-        """What the observed caps would have done since they were last changed; None while no cap is observed.
-
-        {"refused", "waited", "undecided": connections, "addresses": of how many, "more": of at least as many, "caps": [{"limit",
-        "value", "waits", "count"}], "set": observed_config, "brokers": observed_overrides}; a shard that was started again has
-        forgotten its part.
-        """
+    async def summary(self) -> ObservedAnswer | None:
+        """None while no cap is observed."""
         state = self._coordinator.state
         if not state.observed:
             return None
         told = await self._summed()
-        counted = told._asdict()
-        del counted["by_ip"]
-        return {**counted, "set": observed_config(state), "brokers": observed_overrides(state)}
+        return {
+            "refused": told.refused, "waited": told.waited, "undecided": told.undecided, "addresses": told.addresses,
+            "more": told.more, "caps": cast(list[ObservedCapRow], told.caps),
+            "set": observed_config(state), "brokers": observed_overrides(state),
+        }  # fmt: skip
 
-    async def refusals(self, by: str) -> dict[str, Any]:
+    async def refusals(self, by: RefusedBy) -> RefusalsAnswer:
         """As of Admin.refusals: `by` reason, listener or shard since the cluster started, by ip or limit since the observed caps
         were last changed. `total`: refused or made to wait."""
         sampler, now = self._sampler, self._sampler.now()
@@ -68,11 +66,11 @@ class ObservedView:
             return {name: count for name, count in found.items() if count}
 
         told = await self._summed()
-        rows: list[dict[str, Any]]
+        rows: list[RefusedRow]
         if by == "ip":
             rows = [{"ip": ip, "count": n, "error": error, "reasons": reasons} for ip, n, error, reasons in told.by_ip]
         elif by == "limit":
-            rows = told.caps
+            rows = cast(list[RefusedRow], told.caps)
         elif by == "listener":
             each = {name: counts(name) for name in sampler.layout.listeners}
             rows = [{"listener": name, "count": sum(of.values()), "reasons": of} for name, of in each.items() if of]

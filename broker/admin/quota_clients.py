@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from broker.admin.images import Images
+from broker.admin.live_answers import QuotaClient
 from shards.ownership import BrokerShard
 
 _PREFIX = "kafka_server_quota_"
@@ -27,8 +28,8 @@ class QuotaClients(NamedTuple):
     `client_id` ("" where the quota does not tell them apart), `quota` (its key), `throttle_ms`, `value` (bytes a second,
     percent, or mutations a second), and `limit`, the quota in the same unit (None: it is not set any more)."""
 
-    throttled: list[dict[str, Any]]
-    others: list[dict[str, Any]]
+    throttled: list[QuotaClient]
+    others: list[QuotaClient]
 
 
 def quota_clients(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]], images: Images, most: int) -> QuotaClients:
@@ -49,12 +50,12 @@ def quota_clients(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]], images:
     throttled = [_row(key, throttle_ms, values.get(key, 0.0), images) for key, throttle_ms in longest]
     rows = [_row(key, 0.0, value, images) for key, value in values.items() if value > 0 and key not in throttles]
     others = sorted(
-        (row for row in rows if row["limit"]), key=lambda row: (-row["value"] / row["limit"], row["broker"])
+        (row for row in rows if row["limit"]), key=lambda row: (-row["value"] / (row["limit"] or 1.0), row["broker"])
     )
     return QuotaClients(throttled, others[: most - len(throttled)])
 
 
-def _row(key: _Key, throttle_ms: float, value: float, images: Images) -> dict[str, Any]:
+def _row(key: _Key, throttle_ms: float, value: float, images: Images) -> QuotaClient:
     broker, bean, user, client_id = key
     quota = _QUOTA_OF[bean]
     return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from broker.admin.answers import BrokerConfigStatus, SettingProperty, SettingsSchema
 from shards.config.changes import ConfigState
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import BROKER, broker_setting, canonical_name
@@ -34,13 +35,13 @@ def as_json(setting: ConfigKey, value: Value) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def schema() -> dict[str, Any]:
+def schema() -> SettingsSchema:
     """What Redpanda's `/v1/cluster_config/schema` says of each setting."""
     return {"properties": {name: _property(setting) for name, setting in BROKER.items()}}
 
 
-def _property(setting: ConfigKey) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _property(setting: ConfigKey) -> SettingProperty:
+    found: SettingProperty = {
         "type": setting.kind.json_type,
         "description": setting.documentation,
         "emulated": setting.emulated,
@@ -86,7 +87,7 @@ def as_text(name: str, value: Any) -> str | None:
     return text_of(value)
 
 
-def status(state: ConfigState, versions: Mapping[int, int]) -> list[dict[str, Any]]:
+def status(state: ConfigState, versions: Mapping[int, int]) -> list[BrokerConfigStatus]:
     """`/v1/cluster_config/status`: the version that every shard of a broker acknowledged."""
     return [
         {

@@ -143,21 +143,6 @@ def subscription_change(body: Any) -> SubscriptionChange:
     return SubscriptionChange(body["name"], body["configs"])
 
 
-def flag(request: Request, name: str, default: bool) -> bool:
-    """A yes or no of the query."""
-    return request.query_params.get(name, str(default)).lower() in ("true", "1", "yes")
-
-
-def number(request: Request, name: str, default: int, low: int, high: int) -> int:
-    """A whole number of the query, from `low` to `high`. Raises HTTPException 400."""
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (is_number(text) and low <= int(text) <= high):
-        raise HTTPException(400, f"{name} cannot be {text!r}: it must be a whole number from {low} to {high}.")
-    return int(text)
-
-
 def is_number(text: str) -> bool:
     """Whether it is digits alone, and not so many that Python refuses to read them."""
     return text.isascii() and text.isdigit() and len(text) < 20

@@ -10,10 +10,11 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import trio
 
+from broker.admin.live_answers import LiveTotals, SeriesPoint
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import PATHS, Layout, ShardCounters
 from shards.ownership import BrokerShard
@@ -102,7 +103,7 @@ class Sampler:
         members = list(of or sample.slots)
         return {reason: self.total(sample, f"refused_{reason}", listener, members) for reason in REASONS}
 
-    def totals(self, sample: Sample, of: Iterable[BrokerShard] | None = None) -> dict[str, Any]:
+    def totals(self, sample: Sample, of: Iterable[BrokerShard] | None = None) -> LiveTotals:
         """What displays show of one instant: gauges, and counts since the cluster started."""
         members = list(of or sample.slots)
 
@@ -156,18 +157,18 @@ class Sampler:
         members = list(of or after.slots)
         return self.total(after, name, listener, members) - self.total(before, name, listener, members)
 
-    def series(self, since: float = 0.0) -> list[dict[str, Any]]:
+    def series(self, since: float = 0.0) -> list[SeriesPoint]:
         """One entry a second after `since` (Unix seconds): connections, and admissions and refusals per second. All, if `since`
         is yet to come: the wall clock was set back since it was told."""
         if since > self.samples[-1].at + SET_S:
             since = 0.0
-        points: list[dict[str, Any]] = []
+        points: list[SeriesPoint] = []
         for before, after in itertools.pairwise(self.samples):
             if after.at > since:
                 points.append(self._point(before, after))
         return points
 
-    def _point(self, before: Sample, after: Sample) -> dict[str, Any]:
+    def _point(self, before: Sample, after: Sample) -> SeriesPoint:
         seconds = max(after.mono_s - before.mono_s, 1e-3)
         earlier, later = self.refused(before), self.refused(after)
 

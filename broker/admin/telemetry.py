@@ -9,10 +9,11 @@ Asked of every shard:
 from __future__ import annotations
 
 from threading import Lock
-from typing import Any
+from typing import NamedTuple, cast
 
 import trio
 
+from broker.admin.answers import ClientInstance, MetricPoint, TelemetryPush
 from broker.admin.otlp import NotOtlp, metrics_of
 from broker.storage.compression import NotUnpacked, unpacked
 from broker.wire import codes
@@ -22,19 +23,26 @@ _UNPACKING = Lock()
 """All threads of a process unpack into the same room."""
 
 
-async def describe_telemetry(coordinator: Coordinator) -> list[dict[str, Any]]:
+class ReadPush(NamedTuple):
+    """The metrics of a push, and why they can't be read."""
+
+    metrics: list[MetricPoint]
+    error: str | None
+
+
+async def describe_telemetry(coordinator: Coordinator) -> list[ClientInstance]:
     """A client instance that has connections to several shards is told of by each."""
     answers = await coordinator.ask_all("describe_telemetry")
     told = []
     for (broker, shard), instances in answers.items():
         for each in instances:
             refused = {codes.NAMES[int(code)]: times for code, times in each["refused"].items()}
-            told.append({**each, "refused": refused, "broker": broker, "shard": shard})
+            told.append(cast(ClientInstance, {**each, "refused": refused, "broker": broker, "shard": shard}))
     return told
 
 
-async def last_push(coordinator: Coordinator, instance_id: str) -> dict[str, Any] | None:
-    """{"pushed_at_ms", "metrics": of otlp.metrics_of, "error": why they can't be read, else null}; None: nothing is kept of it."""
+async def last_push(coordinator: Coordinator, instance_id: str) -> TelemetryPush | None:
+    """None: nothing is kept of it."""
     answers = await coordinator.ask_all("last_push", instance_id)
     kept = max((answer for answer in answers.values() if answer is not None), default=None)
     if kept is None:
@@ -44,11 +52,10 @@ async def last_push(coordinator: Coordinator, instance_id: str) -> dict[str, Any
     return {"client_instance_id": instance_id, "pushed_at_ms": at_ms, "metrics": metrics, "error": error}
 
 
-def _read(compression: int, pushed: bytes) -> tuple[list[dict[str, Any]], str | None]:
-    """(metrics, why they can't be read)."""
+def _read(compression: int, pushed: bytes) -> ReadPush:
     try:
         with _UNPACKING:
             data = bytes(unpacked(compression, pushed)) if compression else pushed
-        return metrics_of(data), None
+        return ReadPush(cast(list[MetricPoint], metrics_of(data)), None)
     except (NotOtlp, NotUnpacked) as fault:
-        return [], str(fault)
+        return ReadPush([], str(fault))

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from broker.admin.images import Images
+from broker.admin.live_answers import LimitedUse, LimitUse
 from broker.admin.sampler import Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
 from shards.ownership import BrokerShard
 from shards.settings.config_def import LISTENER_PREFIX
 
-CONNECTIONS = "connections"
-NEW_CONNECTIONS = "new_connections"
+CONNECTIONS: Final = "connections"
+NEW_CONNECTIONS: Final = "new_connections"
 _ACCEPT_RATE = "kafka_server_socket_server_metrics_connection_accept_rate"
 
 
@@ -26,11 +27,17 @@ class Use(NamedTuple):
     that sets the limit."""
 
     broker: int
-    what: str
+    what: LimitedUse
     of: str
     used: float
     limit: float
     by: str
+
+    def told(self) -> LimitUse:
+        """As JSON."""
+        return {
+            "broker": self.broker, "what": self.what, "of": self.of, "used": self.used, "limit": self.limit, "by": self.by,
+        }  # fmt: skip
 
 
 def in_use(answers: Mapping[BrokerShard, Mapping[str, Any]]) -> Counter[tuple[int, str]]:

@@ -11,7 +11,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 from broker.journal.schema import REASONS
 
@@ -45,11 +45,17 @@ class SourceCounts:
             counts.clear()
 
 
-def summed(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What several shards describe, together: {"shards": how many, "forgotten": n, "sources": {ip: {outcome: count}}}.
+class SourcesAnswer(TypedDict):
+    """What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`,
+    `forgotten` and the shards' epochs are the same in both."""
 
-    Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.
-    """
+    shards: Annotated[int, "How many shards have answered."]
+    forgotten: Annotated[int, "How often one had too many addresses, and began anew."]
+    sources: Annotated[dict[str, dict[str, int]], "By address, by outcome: `admitted`, or the reason of the refusal."]
+
+
+def summed(answers: Iterable[Mapping[str, Any]]) -> SourcesAnswer:
+    """What several shards describe, together."""
     shards = forgotten = 0
     sources: dict[str, dict[str, int]] = {}
     for answer in answers:

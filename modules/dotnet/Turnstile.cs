@@ -1,11 +1,9 @@
-// Turnstile for tests in .NET, in a container or, where no Docker is, as a process. A file to copy; it needs the package
-// Testcontainers (4.x). UNTRIED: it was written beside those in Go and Java, and never compiled, as there was no dotnet.
+// Turnstile for tests in .NET, in a container or, where no Docker is, as a process. A file to copy, with AdminApi.cs; it
+// needs the package Testcontainers (4.x). UNTRIED: it was written beside those in Go and Java, and never compiled, as there was no dotnet.
 //
 // Which it is, says the variable TURNSTILE_RUN: container (the default), or process, which needs the turnstile command.
 // TURNSTILE_IMAGE names the image.
 using System.Diagnostics;
-using System.Net.Http.Headers;
-using System.Net.Http.Json;
 using System.Text.Json;
 using DotNet.Testcontainers.Builders;
 using DotNet.Testcontainers.Containers;
@@ -13,7 +11,6 @@ using DotNet.Testcontainers.Containers;
 public sealed class Turnstile : IAsyncDisposable
 {
     private readonly string token = Guid.NewGuid().ToString("N");
-    private readonly HttpClient http = new();
     private IContainer? container;
     private Process? process;
 
@@ -22,14 +19,13 @@ public sealed class Turnstile : IAsyncDisposable
     /// <summary>What a client's bootstrap.servers takes.</summary>
     public string Bootstrap { get; private set; } = "";
 
-    private string Admin { get; set; } = "";
+    /// <summary>Calls of the admin API, once it is started; a change is in force when its call completes.</summary>
+    public AdminApi Api { get; private set; } = null!;
 
     /// <summary>Completes when every process of the cluster accepts connections; options are those of `turnstile up`.</summary>
     public static async Task<Turnstile> StartAsync(params string[] options)
     {
         var cluster = new Turnstile();
-        cluster.http.DefaultRequestHeaders.Authorization = new AuthenticationHeaderValue("Bearer", cluster.token);
-        cluster.http.DefaultRequestHeaders.Add("x-turnstile-who", "tests in .NET");
         try
         {
             if (cluster.Run == "container") await cluster.StartContainerAsync(options);
@@ -56,9 +52,9 @@ public sealed class Turnstile : IAsyncDisposable
             .Build();
         await container.StartAsync();
         Bootstrap = $"{container.Hostname}:{container.GetMappedPublicPort(9092)}";
-        Admin = $"http://{container.Hostname}:{container.GetMappedPublicPort(9644)}";
+        Api = new AdminApi($"http://{container.Hostname}:{container.GetMappedPublicPort(9644)}", token, "tests in .NET");
         // The port is known only now: from here on clients are told of it.
-        await AskAsync(HttpMethod.Put, "/v1/advertise", new { addresses = Bootstrap });
+        await Api.PutAdvertisedAsync(new AddressesChange(Addresses: Bootstrap));
     }
 
     private async Task StartProcessAsync(string[] options)
@@ -69,53 +65,34 @@ public sealed class Turnstile : IAsyncDisposable
         process = Process.Start(start)!;
         var told = JsonDocument.Parse(await process.StandardOutput.ReadLineAsync() ?? "{}").RootElement;
         if (told.TryGetProperty("error", out var error)) throw new InvalidOperationException(error.GetString());
-        Admin = told.GetProperty("admin").GetString()!;
+        Api = new AdminApi(told.GetProperty("admin").GetString()!, token, "tests in .NET");
         Bootstrap = told.GetProperty("listeners")[0].GetProperty("address").GetString()!;
     }
 
     /// <summary>Changes a setting; every process of the cluster enforces it when this completes.</summary>
     public Task SetAsync(string name, object value) =>
-        AskAsync(HttpMethod.Put, "/v1/cluster_config",
-            new { upsert = new Dictionary<string, object> { [name] = value }, remove = Array.Empty<string>() });
+        Api.PutConfigAsync(new SettingsChange(Upsert: new Dictionary<string, object?> { [name] = value }));
 
     /// <summary>Sets a quota of a client id, likewise.</summary>
     public Task QuotaAsync(string clientId, string name, double value) =>
-        AskAsync(HttpMethod.Put, "/v1/quotas", new
-        {
-            alter = new[]
-            {
-                new
-                {
-                    entity = new Dictionary<string, string> { ["client-id"] = clientId },
-                    set = new Dictionary<string, double> { [name] = value },
-                    remove = Array.Empty<string>(),
-                },
-            },
-        });
+        Api.PutQuotasAsync(new QuotasChange(
+        [
+            new QuotaChange(
+                Entity: new Dictionary<string, string?> { ["client-id"] = clientId },
+                Set: new Dictionary<string, double> { [name] = value }),
+        ]));
 
     /// <summary>As it was when it started: no record, no group, no limit that a test has set, no connection.</summary>
-    public Task ResetAsync() => AskAsync(HttpMethod.Post, "/v1/reset", null);
+    public Task ResetAsync() => Api.ResetAsync();
 
     /// <summary>Connections refused since the reset, by the limit that refused them.</summary>
-    public async Task<Dictionary<string, int>> RefusalsAsync()
+    public async Task<Dictionary<string, long>> RefusalsAsync()
     {
-        var found = new Dictionary<string, int>();
-        var told = await AskAsync(HttpMethod.Get, "/v1/refusals?by=ip", null);
-        foreach (var row in told.GetProperty("refusals").EnumerateArray())
-            foreach (var reason in row.GetProperty("reasons").EnumerateObject())
-                found[reason.Name] = found.GetValueOrDefault(reason.Name) + reason.Value.GetInt32();
+        var found = new Dictionary<string, long>();
+        foreach (var row in (await Api.GetRefusalsAsync("ip")).Refusals)
+            foreach (var (reason, count) in row.Reasons!)
+                found[reason] = found.GetValueOrDefault(reason) + count;
         return found;
-    }
-
-    /// <summary>The JSON of an answer of the admin API; of a change, once it is in force.</summary>
-    public async Task<JsonElement> AskAsync(HttpMethod method, string path, object? body)
-    {
-        using var request = new HttpRequestMessage(method, Admin + path);
-        if (body is not null) request.Content = JsonContent.Create(body);
-        using var response = await http.SendAsync(request);
-        var told = await response.Content.ReadAsStringAsync();
-        if (!response.IsSuccessStatusCode) throw new InvalidOperationException(told);
-        return JsonDocument.Parse(told).RootElement;
     }
 
     public async ValueTask DisposeAsync()
@@ -126,6 +103,6 @@ public sealed class Turnstile : IAsyncDisposable
             process.StandardInput.Close(); // with which it ends, also if this process is killed
             await process.WaitForExitAsync();
         }
-        http.Dispose();
+        Api?.Dispose();
     }
 }

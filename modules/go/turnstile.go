@@ -5,15 +5,12 @@
 package turnstile
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 
@@ -24,11 +21,11 @@ import (
 // Image is used where TURNSTILE_IMAGE names none.
 const Image = "localhost/turnstile:latest"
 
-// Cluster is one broker. Bootstrap is what clients connect to, Admin the URL of its admin API.
+// Cluster is one broker. Bootstrap is what clients connect to, API calls its admin API.
 type Cluster struct {
-	Bootstrap, Admin, Run string
-	token                 string
-	stop                  func(context.Context) error
+	Bootstrap, Run string
+	API            AdminAPI
+	stop           func(context.Context) error
 }
 
 // Start returns when every process of the cluster accepts connections. options are those of `turnstile up`.
@@ -37,7 +34,8 @@ func Start(ctx context.Context, options ...string) (*Cluster, error) {
 	if _, err := rand.Read(token); err != nil {
 		return nil, err
 	}
-	c := &Cluster{Run: or(os.Getenv("TURNSTILE_RUN"), "container"), token: hex.EncodeToString(token)}
+	api := AdminAPI{Token: hex.EncodeToString(token), Who: "tests in Go"}
+	c := &Cluster{Run: or(os.Getenv("TURNSTILE_RUN"), "container"), API: api}
 	switch c.Run {
 	case "container":
 		return c, c.startContainer(ctx, options)
@@ -53,7 +51,7 @@ func (c *Cluster) startContainer(ctx context.Context, options []string) error {
 		ContainerRequest: testcontainers.ContainerRequest{
 			Image:        or(os.Getenv("TURNSTILE_IMAGE"), Image),
 			Cmd:          append([]string{"up"}, options...),
-			Env:          map[string]string{"TURNSTILE_ADMIN_TOKEN": c.token},
+			Env:          map[string]string{"TURNSTILE_ADMIN_TOKEN": c.API.Token},
 			ExposedPorts: []string{"9092/tcp", "9644/tcp"},
 			WaitingFor:   wait.ForLog("Turnstile is ready."),
 		},
@@ -65,10 +63,10 @@ func (c *Cluster) startContainer(ctx context.Context, options []string) error {
 		return errors.Join(err, c.Stop(ctx))
 	}
 	if c.Bootstrap, err = container.PortEndpoint(ctx, "9092/tcp", ""); err == nil {
-		c.Admin, err = container.PortEndpoint(ctx, "9644/tcp", "http")
+		c.API.URL, err = container.PortEndpoint(ctx, "9644/tcp", "http")
 	}
 	if err == nil { // The port is known only now: from here on clients are told of it.
-		err = c.Ask(ctx, "PUT", "/v1/advertise", map[string]any{"addresses": c.Bootstrap}, nil)
+		_, err = c.API.PutAdvertised(ctx, AddressesChange{Addresses: c.Bootstrap})
 	}
 	if err != nil {
 		return errors.Join(err, c.Stop(ctx))
@@ -79,7 +77,7 @@ func (c *Cluster) startContainer(ctx context.Context, options []string) error {
 func (c *Cluster) startProcess(options []string) error {
 	up := append([]string{"up", "--json", "--end-with-stdin", "--port", "0", "--admin-port", "0"}, options...)
 	process := exec.Command("turnstile", up...)
-	process.Env = append(os.Environ(), "TURNSTILE_ADMIN_TOKEN="+c.token)
+	process.Env = append(os.Environ(), "TURNSTILE_ADMIN_TOKEN="+c.API.Token)
 	process.Stderr = os.Stderr
 	stdout, err := process.StdoutPipe()
 	if err != nil {
@@ -106,7 +104,7 @@ func (c *Cluster) startProcess(options []string) error {
 	if told.Error != "" {
 		return errors.New(told.Error)
 	}
-	c.Admin, c.Bootstrap = told.Admin, told.Listeners[0].Address
+	c.API.URL, c.Bootstrap = told.Admin, told.Listeners[0].Address
 	return nil
 }
 
@@ -120,59 +118,37 @@ func (c *Cluster) Stop(ctx context.Context) error {
 
 // Set changes a setting; when it returns, every process of the cluster enforces it.
 func (c *Cluster) Set(ctx context.Context, name string, value any) error {
-	body := map[string]any{"upsert": map[string]any{name: value}, "remove": []string{}}
-	return c.Ask(ctx, "PUT", "/v1/cluster_config", body, nil)
+	_, err := c.API.PutConfig(ctx, SettingsChange{Upsert: map[string]any{name: value}}, PutConfigQuery{})
+	return err
 }
 
 // Quota sets quotas of an entity such as {"client-id": "app"}, likewise.
 func (c *Cluster) Quota(ctx context.Context, entity map[string]string, rates map[string]float64) error {
-	change := map[string]any{"entity": entity, "set": rates, "remove": []string{}}
-	return c.Ask(ctx, "PUT", "/v1/quotas", map[string]any{"alter": []any{change}}, nil)
+	names := map[string]*string{}
+	for kind, name := range entity {
+		names[kind] = &name
+	}
+	change := QuotaChange{Entity: names, Set: rates}
+	_, err := c.API.PutQuotas(ctx, QuotasChange{Alter: []QuotaChange{change}}, PutQuotasQuery{})
+	return err
 }
 
 // Reset makes the cluster what it was when it started: no record, no group, no limit that a test has set, no connection.
-func (c *Cluster) Reset(ctx context.Context) error { return c.Ask(ctx, "POST", "/v1/reset", nil, nil) }
+func (c *Cluster) Reset(ctx context.Context) error {
+	_, err := c.API.Reset(ctx)
+	return err
+}
 
 // Refusals are the connections refused since the reset, by the limit that refused them.
-func (c *Cluster) Refusals(ctx context.Context) (map[string]int, error) {
-	var told struct {
-		Refusals []struct{ Reasons map[string]int }
-	}
-	found := map[string]int{}
-	err := c.Ask(ctx, "GET", "/v1/refusals?by=ip", nil, &told)
+func (c *Cluster) Refusals(ctx context.Context) (map[string]int64, error) {
+	found, by := map[string]int64{}, "ip"
+	told, err := c.API.GetRefusals(ctx, GetRefusalsQuery{By: &by})
 	for _, row := range told.Refusals {
 		for reason, count := range row.Reasons {
 			found[reason] += count
 		}
 	}
 	return found, err
-}
-
-// Ask calls the admin API, and reads its JSON into answer, unless that is nil. A change is answered once it is in force.
-func (c *Cluster) Ask(ctx context.Context, method, path string, body, answer any) error {
-	content, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, method, c.Admin+path, bytes.NewReader(content))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("authorization", "Bearer "+c.token)
-	request.Header.Set("x-turnstile-who", "tests in Go")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	told, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode >= 400 {
-		return errors.New(string(told))
-	}
-	if err != nil || answer == nil {
-		return err
-	}
-	return json.Unmarshal(told, answer)
 }
 
 func or(text, otherwise string) string {

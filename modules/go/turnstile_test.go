@@ -35,7 +35,7 @@ func TestACapRefusesAndSaysWhy(t *testing.T) {
 	must(t, cluster.Reset(t.Context()))
 	must(t, cluster.Set(t.Context(), "kafka_connections_max_per_ip", 3))
 	connections(t, 4)
-	if found := refused(t); !reflect.DeepEqual(found, map[string]int{"ip_cap": 1}) {
+	if found := refused(t); !reflect.DeepEqual(found, map[string]int64{"ip_cap": 1}) {
 		t.Fatal(found)
 	}
 }
@@ -92,7 +92,7 @@ func connections(t *testing.T, count int) (held []net.Conn) {
 }
 
 // refused waits until there are any: a connection is refused a moment after it was opened.
-func refused(t *testing.T) map[string]int {
+func refused(t *testing.T) map[string]int64 {
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		found, err := cluster.Refusals(t.Context())
 		must(t, err)

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { AdminApi } from './admin.js'
 
 const IMAGE = 'localhost/turnstile:latest'
 
@@ -33,7 +34,8 @@ export class Turnstile {
     this.bootstrap = `${container.getHost()}:${container.getMappedPort(9092)}`
     this.admin = `http://${container.getHost()}:${container.getMappedPort(9644)}`
     // The port is known only now: from here on clients are told of it.
-    await this.ask('PUT', '/v1/advertise', { addresses: this.bootstrap })
+    this.meetApi()
+    await this.api.putAdvertised({ addresses: this.bootstrap })
   }
 
   async startProcess (options) {
@@ -50,37 +52,35 @@ export class Turnstile {
     if (told.error) throw new Error(told.error)
     this.admin = told.admin
     this.bootstrap = told.listeners[0].address
+    this.meetApi()
+  }
+
+  // `api` has the calls of the admin API; a change resolves once it is in force.
+  meetApi () {
+    this.api = new AdminApi(this.admin, this.token, 'tests in Node')
   }
 
   // When this resolves, every process of the cluster enforces the setting.
   set (name, value) {
-    return this.ask('PUT', '/v1/cluster_config', { upsert: { [name]: value }, remove: [] })
+    return this.api.putConfig({ upsert: { [name]: value } })
   }
 
   // Quotas of an entity such as { 'client-id': 'app' }, likewise.
   quota (entity, rates) {
-    return this.ask('PUT', '/v1/quotas', { alter: [{ entity, set: rates, remove: [] }] })
+    return this.api.putQuotas({ alter: [{ entity, set: rates }] })
   }
 
   // As it was when it started: no record, no group, no limit that a test has set, no connection.
   reset () {
-    return this.ask('POST', '/v1/reset')
+    return this.api.reset()
   }
 
   // Connections refused since the reset, by the limit that refused them.
   async refusals () {
     const found = {}
-    for (const { reasons } of (await this.ask('GET', '/v1/refusals?by=ip')).refusals) {
+    for (const { reasons } of (await this.api.getRefusals({ by: 'ip' })).refusals) {
       for (const [reason, count] of Object.entries(reasons)) found[reason] = (found[reason] ?? 0) + count
     }
     return found
-  }
-
-  // The JSON of an answer of the admin API; of a change, once it is in force.
-  async ask (method, path, body) {
-    const headers = { authorization: `Bearer ${this.token}`, 'x-turnstile-who': 'tests in Node' }
-    const answer = await fetch(this.admin + path, { method, headers, body: body && JSON.stringify(body) })
-    if (!answer.ok) throw new Error(await answer.text())
-    return answer.json()
   }
 }

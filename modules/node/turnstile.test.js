@@ -50,7 +50,7 @@ test('a quota throttles, always alike', async () => {
       topic: 'orders', compression: CompressionTypes.None, messages: [{ value: 'x'.repeat(20_000) }]
     })
     assert.equal(answer.errorCode, 0)
-    const { totals } = await turnstile.ask('GET', '/v1/live')
+    const { totals } = await turnstile.api.getLive()
     told.push(totals.throttled.producer_byte_rate.throttle_ms)
     await producer.disconnect()
   }

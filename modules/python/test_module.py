@@ -66,9 +66,7 @@ def test_a_reset_forgets_what_a_test_has_done(turnstile: TurnstileContainer) -> 
     assert refused_of(turnstile)
     turnstile.reset()
     assert turnstile.refusals() == {}
-    assert turnstile.ask("GET", "/v1/cluster_config?key=kafka_connections_max_per_ip") == {
-        "kafka_connections_max_per_ip": None
-    }
+    assert turnstile.api.get_config(key="kafka_connections_max_per_ip") == {"kafka_connections_max_per_ip": None}
     for each in held:
         assert each.recv(1) == b"", "a reset closes every connection"
         each.close()

@@ -1,8 +1,9 @@
-"""Turnstile for tests in Python, in a container or, where no Docker is, as a process. A file to copy.
+"""Turnstile for tests in Python, in a container or, where no Docker is, as a process. A file to copy, with turnstile_admin.py.
 
     with TurnstileContainer("--topic", "orders:3") as turnstile:
         run_my_client(turnstile.bootstrap)
-        turnstile.ask("PUT", "/v1/cluster_config", {"upsert": {"kafka_connections_max_per_ip": 3}, "remove": []})
+        turnstile.set("kafka_connections_max_per_ip", 3)
+        print(turnstile.api.get_tokens())
 
 The container needs `testcontainers`, the process the `turnstile` command. Which it is, says the variable TURNSTILE_RUN:
 `container` (the default), or `process`. TURNSTILE_IMAGE names the image.
@@ -14,9 +15,9 @@ import json
 import os
 import secrets
 import subprocess
-import urllib.error
-import urllib.request
 from typing import Any
+
+from turnstile_admin import AdminApi
 
 IMAGE = "localhost/turnstile:latest"
 
@@ -36,6 +37,8 @@ class TurnstileContainer:
         """What a client's `bootstrap.servers` takes."""
         self.admin = ""
         """The URL of the admin API."""
+        self.api = AdminApi("")
+        """Calls of the admin API, once it is started."""
 
     def start(self) -> TurnstileContainer:
         """Returns when every process of the cluster accepts connections."""
@@ -60,7 +63,8 @@ class TurnstileContainer:
         self.bootstrap = f"{host}:{container.get_exposed_port(9092)}"
         self.admin = f"http://{host}:{container.get_exposed_port(9644)}"
         # The port is known only now: from here on clients are told of it.
-        self.ask("PUT", "/v1/advertise", {"addresses": self.bootstrap})
+        self._meet_api()
+        self.api.put_advertised({"addresses": self.bootstrap})
 
     def _start_process(self) -> None:
         command = ["turnstile", "up", "--json", "--end-with-stdin", "--port", "0", "--admin-port", "0", *self._options]
@@ -70,6 +74,10 @@ class TurnstileContainer:
         if "error" in told:
             raise RuntimeError(told["error"])
         self.bootstrap, self.admin = told["listeners"][0]["address"], told["admin"]
+        self._meet_api()
+
+    def _meet_api(self) -> None:
+        self.api = AdminApi(self.admin, self._token, who="tests in Python")
 
     def stop(self) -> None:
         """Ends it, and everything of it."""
@@ -86,33 +94,22 @@ class TurnstileContainer:
     def __exit__(self, *fault: object) -> None:
         self.stop()
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of an answer of the admin API; of a change, once it is in force. Raises ValueError with its sentence."""
-        headers = {"authorization": f"Bearer {self._token}", "x-turnstile-who": "tests in Python"}
-        content = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.admin + path, content, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=15) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as fault:
-            raise ValueError(fault.read().decode()) from None
-
     def set(self, name: str, value: Any) -> None:
         """A setting, in force on every process when this returns."""
-        self.ask("PUT", "/v1/cluster_config", {"upsert": {name: value}, "remove": []})
+        self.api.put_config({"upsert": {name: value}})
 
-    def quota(self, entity: dict[str, str], **rates: float) -> None:
+    def quota(self, entity: dict[str, str | None], **rates: float) -> None:
         """Quotas of an entity such as {"client-id": "app"}, in force likewise."""
-        self.ask("PUT", "/v1/quotas", {"alter": [{"entity": entity, "set": rates, "remove": []}]})
+        self.api.put_quotas({"alter": [{"entity": entity, "set": rates}]})
 
     def reset(self) -> None:
         """As it was when it started: no record, no group, no limit that a test has set, no connection."""
-        self.ask("POST", "/v1/reset")
+        self.api.reset()
 
     def refusals(self) -> dict[str, int]:
         """Connections refused since the reset, by the limit that refused them."""
         found: dict[str, int] = {}
-        for row in self.ask("GET", "/v1/refusals?by=ip")["refusals"]:
+        for row in self.api.get_refusals(by="ip")["refusals"]:
             for reason, count in row["reasons"].items():
                 found[reason] = found.get(reason, 0) + count
         return found

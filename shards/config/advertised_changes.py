@@ -9,7 +9,7 @@ no_two_brokers_at_one_address  After a change, no two brokers have the same addr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from shards.config.advertised import AUTO, addresses_of, advertised
 from shards.config.changes import Change, ConfigState, listeners_of, storable
@@ -23,6 +23,17 @@ class AddressChange(NamedTuple):
     listener: str | None
     broker: int | None
     addresses: Sequence[str]
+
+
+class AdvertisedAddress(TypedDict):
+    """Where clients of a listener of one broker are told to connect, for the admin API."""
+
+    broker: int
+    listener: str
+    address: Annotated[str, "host:port; `auto`: the address that the client reached."]
+    port: int
+    source: Annotated[str, "live: set live; start: as the cluster was started; listener: where it listens."]
+    guess: Annotated[bool, "It follows from where the cluster listens, not from what was said."]
 
 
 def advertised_delta(state: ConfigState, change: AddressChange) -> list[Change]:
@@ -100,7 +111,7 @@ def check_advertised_record(key: str, address: Any) -> None:
         raise ValueError("it is not spelled canonically")
 
 
-def advertised_rows(state: ConfigState) -> Iterator[dict[str, Any]]:
+def advertised_rows(state: ConfigState) -> Iterator[AdvertisedAddress]:
     """Every listener of every broker, for the admin API."""
     for listener in dict.fromkeys(listeners_of(state.static)):
         for broker in range(state.brokers):

@@ -6,7 +6,7 @@ import socket
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, NotRequired, TypedDict
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,25 @@ class ListenerEndpoint:
 
 DEFAULT_ADMIN = ("127.0.0.1", 9644)
 """Where commands look for an admin API."""
+
+
+class ListenerRow(TypedDict):
+    """A listener of one broker."""
+
+    broker: int
+    name: str
+    address: Annotated[str, "host:port that it is bound to."]
+    options: list[str]
+
+
+class ClusterAbout(TypedDict):
+    """What the admin API tells of the cluster as a whole."""
+
+    cluster_id: NotRequired[str]
+    data_dir: NotRequired[str]
+    brokers: NotRequired[int]
+    shards: NotRequired[Annotated[int, "Of each broker."]]
+    listeners: NotRequired[list[ListenerRow]]
 
 
 @dataclass
@@ -84,7 +103,7 @@ class ClusterPlan:
         """The option by which a command finds this cluster, with a space before it; none where it does by itself."""
         return "" if self.admin == DEFAULT_ADMIN else f" --admin {self.admin_url}"
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> ClusterAbout:
         """What the admin API tells of the cluster as a whole."""
         return {
             "cluster_id": self.cluster_id,

@@ -36,7 +36,7 @@ from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
-from shards.config.store import PRODUCER_ID, LastChange, Store
+from shards.config.store import PRODUCER_ID, LastChange, RecordedChange, Store
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
@@ -300,7 +300,7 @@ class Coordinator:
         """The first of `count` producer ids that were never given out before, nor will be again."""
         return self._store.allocate(PRODUCER_ID, count)
 
-    def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
+    def history(self, most: int = 100, before: int | None = None) -> list[RecordedChange]:
         """The last changes, latest first; of a setting the values that were in force (shards.config.history)."""
         return self._store.history(most, before)
 

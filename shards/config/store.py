@@ -15,7 +15,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from shards.config.changes import Change
 from shards.errors import CannotStart, CannotStore
@@ -37,6 +37,17 @@ class LastChange(NamedTuple):
 
     at: float
     who: str
+
+
+class RecordedChange(TypedDict):
+    """A version of the configuration, and what it changed: of a setting the values that were in force."""
+
+    version: int
+    at: Annotated[float, "Unix seconds."]
+    who: Annotated[str, "The caller as it names itself, and the address it called from."]
+    changes: Annotated[
+        list[tuple[str, str, object, object]], "Kind, such as setting or quota; key; old and new value, null: none."
+    ]
 
 
 class StoreDamaged(CannotStart):
@@ -147,8 +158,8 @@ class Store:
         with _Transaction(self._db):
             self._put_meta("run", run)
 
-    def history(self, most: int = 100, before: int | None = None) -> list[dict[str, Any]]:
-        """The last changes, latest first: {"version", "at", "who", "changes": [[kind, key, old, new]]}."""
+    def history(self, most: int = 100, before: int | None = None) -> list[RecordedChange]:
+        """The last changes, latest first."""
         rows = self._db.execute(
             "SELECT * FROM history WHERE version < ? ORDER BY version DESC LIMIT ?", (before or 2**62, most)
         )

@@ -46,6 +46,8 @@ class ValueType:
     choices: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
+    also: tuple[int, ...] = ()
+    """Numbers beside those from `low` to `high`."""
 
 
 def whole(
@@ -67,7 +69,7 @@ def whole(
 
     width = high if most is None else most
     kind = ConfigType.LONG if width > INT_MAX else ConfigType.SHORT if width == SHORT_MAX else ConfigType.INT
-    return ValueType(kind, "integer", parse, low=low, high=high)
+    return ValueType(kind, "integer", parse, low=low, high=high, also=also)
 
 
 def long(low: int = -(2**63), *, also: tuple[int, ...] = ()) -> ValueType:

@@ -6,6 +6,7 @@ from typing import Any
 
 import raw_http
 import trio
+from admin_schemas import faults_of
 
 from broker.admin.describe import Admin
 from shards.config.coordinator import Coordinator
@@ -97,9 +98,12 @@ class Api:
     async def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
+        """The answer, which is as the OpenAPI document says."""
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
         answer = await trio.to_thread.run_sync(lambda: raw_http.ask(self.url, method, path, data, headers))
-        return answer.status, json.loads(answer.text) if answer.kind == "application/json" else answer.text
+        told = json.loads(answer.text) if answer.kind == "application/json" else answer.text
+        assert faults_of(method, path, answer.status, told) == [], told
+        return answer.status, told
 
     async def get(self, path: str) -> Any:
         status, body = await self.ask("GET", path)

@@ -36,7 +36,7 @@ from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.settings.config_types import HIDDEN
 from turnstile.settings import DEFAULT, Quota, as_quota, as_settings
 
-_CLUSTER = {
+CLUSTER: Mapping[str, type] = {
     "brokers": int,
     "shards": int,
     "port": int,
@@ -45,7 +45,10 @@ _CLUSTER = {
     "data_dir": str,
     "journal": str,
 }
-_TABLES = ("cluster", "listeners", "limits", "observe", "topics", "users", "quota")
+"""Options of `turnstile up` that [cluster] has, and their types."""
+BY_NAME: Mapping[str, type] = {"listeners": str, "topics": int, "users": str}
+"""Tables whose keys are anybody's names, and the type of their values."""
+TABLES = ("cluster", "listeners", "limits", "observe", "topics", "users", "quota")
 _QUIET = ("broker.id", "node.id", "process.roles", "controller.", "zookeeper.", "advertised.", "log.dir", "log.dirs")
 """Rows of nearly every server.properties that say nothing of clients: left out without a word."""
 
@@ -83,19 +86,17 @@ def read(path: Path) -> ConfigFile:
 
 
 def _toml(document: Mapping[str, Any]) -> ConfigFile:
-    unknown = sorted(document.keys() - set(_TABLES))
+    unknown = sorted(document.keys() - set(TABLES))
     if unknown:
-        raise ConfigFileInvalid(f"[{unknown[0]}] is no table of this file: {', '.join(_TABLES)}")
-    tables = {name: _table(document, name) for name in _TABLES if name != "quota"}
+        raise ConfigFileInvalid(f"[{unknown[0]}] is no table of this file: {', '.join(TABLES)}")
+    tables = {name: _table(document, name) for name in TABLES if name != "quota"}
     for name, value in tables["cluster"].items():
-        if name not in _CLUSTER:
-            raise ConfigFileInvalid(f"[cluster] has no {name!r}: {', '.join(_CLUSTER)}")
-        if type(value) is not _CLUSTER[name]:
-            raise ConfigFileInvalid(f"[cluster] {name} must be {'a number' if _CLUSTER[name] is int else 'a text'}")
-    for table, kind, what in (("listeners", str, "a text"), ("topics", int, "a number"), ("users", str, "a text")):
+        if name not in CLUSTER:
+            raise ConfigFileInvalid(f"[cluster] has no {name!r}: {', '.join(CLUSTER)}")
+        _check_kind("cluster", name, value, CLUSTER[name])
+    for table, kind in BY_NAME.items():
         for name, value in tables[table].items():
-            if type(value) is not kind:
-                raise ConfigFileInvalid(f"[{table}] {name} must be {what}")
+            _check_kind(table, name, value, kind)
     quotas = document.get("quota", [])
     if not isinstance(quotas, list):
         raise ConfigFileInvalid("[quota] must be [[quota]]: there can be several")
@@ -108,6 +109,11 @@ def _toml(document: Mapping[str, Any]) -> ConfigFile:
         users=dict(tables["users"]),
         quotas=[as_quota(entry) for entry in quotas],
     )
+
+
+def _check_kind(table: str, name: str, value: object, kind: type) -> None:
+    if type(value) is not kind:
+        raise ConfigFileInvalid(f"[{table}] {name} must be {'a number' if kind is int else 'a text'}")
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -25,6 +25,7 @@ COMMANDS = {
     "down": "End a running cluster.",
     "health": "Say whether a cluster answers, for health checks and scripts that wait.",
     "status": "Show the processes of a running cluster.",
+    "schema": "Print the JSON Schema of a file, or the admin API as OpenAPI.",
     "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",
     "verdict": "Judge how a client lives with being throttled and refused.",
     "replay": "Run a scenario through the limits under virtual time.",

@@ -14,9 +14,10 @@ from turnstile.load.suggestion import Suggestion
 from turnstile.settings import as_quota, as_settings
 
 SHIPPED = Path(__file__).parent / "scenarios"
-_NOT_KEYS = ("recorded", "suggested")
+NOT_KEYS = ("recorded", "suggested")
 """Fields that no key of a file gives: connections of a log, and what [limits] and [[quota]] make."""
-_TABLES = {"group": (ClientGroup, "groups"), "traffic": (Traffic, "traffic")}
+TABLES = {"group": (ClientGroup, "groups"), "traffic": (Traffic, "traffic")}
+"""Lists of tables by their keys: the class of an entry, and the field of the scenario that has them."""
 
 
 def shipped() -> list[LoadScenario]:
@@ -54,8 +55,8 @@ def build(document: dict[str, Any], name: str) -> LoadScenario:
     """A scenario from a parsed document. Raises SpecInvalid."""
     settings: dict[str, Any] = {"name": name}
     for key, value in document.items():
-        if key in _TABLES:
-            kind, field = _TABLES[key]
+        if key in TABLES:
+            kind, field = TABLES[key]
             if not isinstance(value, list):
                 raise SpecInvalid(f"[{key}] must be [[{key}]]: there can be several.")
             settings[field] = tuple(_make(kind, entry, key) for entry in value)
@@ -80,7 +81,7 @@ def _make(kind: type, entry: dict[str, Any], where: str) -> Any:
     known = {field.name: field.type for field in fields(kind)} if entry else {}
     entry = dict(entry)
     for key, value in entry.items():
-        if key not in known or key in _NOT_KEYS:
+        if key not in known or key in NOT_KEYS:
             raise SpecInvalid(f"{where}: there is no key {key!r}.")
         if key == "hold_s" and value == "end":
             entry[key] = UNTIL_THE_END

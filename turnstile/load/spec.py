@@ -16,6 +16,8 @@ from turnstile.load.suggestion import NONE, Suggestion
 
 FIN, RST = "fin", "rst"
 API_VERSIONS, NO_PROBE = "apiversions", "none"
+CHOICES = {"probe": (API_VERSIONS, NO_PROBE), "close": (FIN, RST)}
+"""What some fields of a scenario may be."""
 UNTIL_THE_END = math.inf
 """A hold: until every client of every group has had its answer."""
 
@@ -151,7 +153,7 @@ class LoadScenario:
             raise SpecInvalid(f"{self.name}: two groups have the same name.")
         if not self.groups and self.seconds is None:
             raise SpecInvalid(f"{self.name}: traffic without a group needs seconds, as nothing else ends it.")
-        for name, allowed in (("probe", (API_VERSIONS, NO_PROBE)), ("close", (FIN, RST))):
+        for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise SpecInvalid(f"{self.name}: {name} must be one of {', '.join(allowed)}.")
         if self.proxy_protocol not in (None, V1, V2):

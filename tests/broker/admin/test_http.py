@@ -418,7 +418,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_mistake(api,
         finally:
             ended.set()
 
-    monkeypatch.setattr("broker.admin.api.read_body", noted)
+    monkeypatch.setattr("broker.admin.route.read_body", noted)
     address = ("127.0.0.1", int(api.url.rpartition(":")[2]))
     async with await trio.open_tcp_stream(*address) as stream:
         await stream.send_all(b"PUT /v1/quotas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")

@@ -1,19 +1,14 @@
 package turnstile;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.UUID;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.testcontainers.containers.GenericContainer;
 import org.testcontainers.containers.wait.strategy.Wait;
 import org.testcontainers.utility.DockerImageName;
@@ -30,11 +25,10 @@ public final class Turnstile implements AutoCloseable {
     /** "container" or "process". */
     public final String run = variable("TURNSTILE_RUN", "container");
 
-    private final HttpClient http = HttpClient.newHttpClient();
     private final String token = UUID.randomUUID().toString();
     private AutoCloseable started;
     private String bootstrap;
-    private String admin;
+    private AdminApi api;
 
     private Turnstile() {}
 
@@ -64,9 +58,9 @@ public final class Turnstile implements AutoCloseable {
         started = container;
         container.start();
         bootstrap = container.getHost() + ":" + container.getMappedPort(9092);
-        admin = "http://" + container.getHost() + ":" + container.getMappedPort(9644);
+        api = new AdminApi("http://" + container.getHost() + ":" + container.getMappedPort(9644), token, "tests in Java");
         // The port is known only now: from here on clients are told of it.
-        ask("PUT", "/v1/advertise", "{\"addresses\": \"%s\"}".formatted(bootstrap));
+        api.putAdvertised(new AdminApi.AddressesChange(null, null, bootstrap));
     }
 
     private void startProcess(String... options) throws IOException {
@@ -78,9 +72,12 @@ public final class Turnstile implements AutoCloseable {
             process.getOutputStream().close();
             process.waitFor();
         };
-        String told = process.inputReader().readLine();
-        admin = text("admin", told);
-        bootstrap = text("address", told);
+        JsonNode told = new ObjectMapper().readTree(process.inputReader().readLine());
+        if (told.has("error")) {
+            throw new IllegalStateException(told.get("error").asText());
+        }
+        api = new AdminApi(told.get("admin").asText(), token, "tests in Java");
+        bootstrap = told.at("/listeners/0/address").asText();
     }
 
     /** What a client's {@code bootstrap.servers} takes. */
@@ -88,54 +85,34 @@ public final class Turnstile implements AutoCloseable {
         return bootstrap;
     }
 
+    /** Calls of the admin API; a change is in force when its call returns. */
+    public AdminApi api() {
+        return api;
+    }
+
     /** Changes a setting; when this returns, every process of the cluster enforces it. */
     public void set(String name, Object value) {
-        ask("PUT", "/v1/cluster_config", "{\"upsert\": {\"%s\": \"%s\"}, \"remove\": []}".formatted(name, value));
+        api.putConfig(new AdminApi.SettingsChange(Map.of(name, value), null), null, null);
     }
 
     /** Sets a quota of a client-id, likewise. */
     public void quota(String clientId, String name, double value) {
-        ask("PUT", "/v1/quotas", "{\"alter\": [{\"entity\": {\"client-id\": \"%s\"}, \"set\": {\"%s\": %s}, \"remove\": []}]}"
-                .formatted(clientId, name, value));
+        var change = new AdminApi.QuotaChange(Map.of("client-id", clientId), Map.of(name, value), null);
+        api.putQuotas(new AdminApi.QuotasChange(List.of(change)), null);
     }
 
     /** Makes it what it was when it started: no record, no group, no limit that a test has set, no connection. */
     public void reset() {
-        ask("POST", "/v1/reset", "");
+        api.reset();
     }
 
     /** Connections refused since the reset, by the limit that refused them. */
-    public Map<String, Integer> refusals() {
-        Map<String, Integer> found = new TreeMap<>();
-        Matcher rows = Pattern.compile("\"reasons\": ?\\{([^}]*)}").matcher(ask("GET", "/v1/refusals?by=ip", ""));
-        while (rows.find()) {
-            Matcher reasons = Pattern.compile("\"(\\w+)\": ?(\\d+)").matcher(rows.group(1));
-            while (reasons.find()) {
-                found.merge(reasons.group(1), Integer.valueOf(reasons.group(2)), Integer::sum);
-            }
+    public Map<String, Long> refusals() {
+        Map<String, Long> found = new TreeMap<>();
+        for (var row : api.getRefusals("ip").refusals()) {
+            row.reasons().forEach((reason, count) -> found.merge(reason, count, Long::sum));
         }
         return found;
-    }
-
-    /** The JSON of an answer of the admin API; of a change, once it is in force. */
-    public String ask(String method, String path, String body) {
-        HttpRequest request = HttpRequest.newBuilder(URI.create(admin + path))
-                .header("authorization", "Bearer " + token)
-                .header("x-turnstile-who", "tests in Java")
-                .method(method, HttpRequest.BodyPublishers.ofString(body))
-                .build();
-        try {
-            HttpResponse<String> response = http.send(request, HttpResponse.BodyHandlers.ofString());
-            if (response.statusCode() >= 400) {
-                throw new IllegalArgumentException(method + " " + path + ": " + response.body());
-            }
-            return response.body();
-        } catch (IOException fault) {
-            throw new UncheckedIOException(fault);
-        } catch (InterruptedException fault) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException(fault);
-        }
     }
 
     @Override
@@ -149,14 +126,6 @@ public final class Turnstile implements AutoCloseable {
         List<String> all = new ArrayList<>(first);
         all.addAll(List.of(options));
         return all.toArray(String[]::new);
-    }
-
-    private static String text(String name, String json) {
-        Matcher found = Pattern.compile("\"" + name + "\": ?\"([^\"]*)\"").matcher(String.valueOf(json));
-        if (!found.find()) {
-            throw new IllegalStateException("turnstile up said " + json);
-        }
-        return found.group(1);
     }
 
     private static String variable(String name, String otherwise) {

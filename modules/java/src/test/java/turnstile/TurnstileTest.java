@@ -41,7 +41,7 @@ class TurnstileTest {
     void aCapRefusesAndSaysWhy() throws Exception {
         turnstile.set("kafka_connections_max_per_ip", 3);
         List<Socket> held = connections(4);
-        assertEquals(Map.of("ip_cap", 1), refused());
+        assertEquals(Map.of("ip_cap", 1L), refused());
         for (Socket each : held) {
             each.close();
         }
@@ -97,8 +97,8 @@ class TurnstileTest {
     }
 
     /** Once there are any: a connection is refused a moment after it was opened. */
-    private static Map<String, Integer> refused() throws InterruptedException {
-        Map<String, Integer> found = turnstile.refusals();
+    private static Map<String, Long> refused() throws InterruptedException {
+        Map<String, Long> found = turnstile.refusals();
         for (int n = 0; found.isEmpty() && n < 1000; n++) {
             Thread.sleep(10);
             found = turnstile.refusals();

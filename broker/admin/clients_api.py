@@ -1,0 +1,115 @@
+"""Routes of the admin API about clients: their quotas and users, the faults they meet, the telemetry they push."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+
+from broker.admin.answers import (
+    ChangedConfig,
+    ChangedFaults,
+    ClientQuotas,
+    FaultsAnswer,
+    QuotasAnswer,
+    TelemetryAnswer,
+    TelemetryPush,
+    UsersAnswer,
+    changed,
+)
+from broker.admin.bodies import FaultsBody, QuotasBody, SubscriptionBody, UserBody
+from broker.admin.cluster_answers import Explanation
+from broker.admin.describe import Admin
+from broker.admin.explain import explain_address, explain_client
+from broker.admin.parameters import ClientId, ClientInstanceId, DryRun, Ip, UserName, Who
+from broker.admin.requests import fault_changes, quota_changes, subscription_change
+from broker.admin.route import RouteTable
+from broker.admin.telemetry import describe_telemetry, last_push
+from shards.config.notes import notes_of_quotas
+from shards.config.resource_changes import CLIENT_METRICS_KIND
+from shards.settings.errors import ConfigInvalid
+
+routes = RouteTable("clients")
+
+
+@routes.get("/v1/quotas")
+async def get_quotas(admin: Admin) -> QuotasAnswer:
+    """Every quota that is set."""
+    return {"quotas": admin.settings.quotas()}
+
+
+@routes.put("/v1/quotas")
+async def put_quotas(admin: Admin, body: QuotasBody, dry_run: DryRun, who: Who) -> ChangedConfig:
+    """Changes quotas; answers when every shard enforces them."""
+    changes = quota_changes(body)
+    version = await admin.coordinator.alter_quotas(who, changes, dry_run)
+    return changed(version, notes_of_quotas(admin.coordinator.state, changes))
+
+
+@routes.get("/v1/quotas/explain")
+async def explain_quotas(admin: Admin, user: UserName, client_id: ClientId) -> ClientQuotas:
+    """The quotas that hold for a client."""
+    return await explain_client(admin.coordinator, admin.images, user or "", client_id or "")
+
+
+@routes.get("/v1/explain")
+async def explain(admin: Admin, ip: Ip, user: UserName, client_id: ClientId) -> Explanation:
+    """The limits that hold for an address, the quotas of a client, or both."""
+    if ip is None and user is None and client_id is None:
+        raise HTTPException(400, "name an ip, or a user or client-id.")
+    found: Explanation = {}
+    if ip is not None:
+        found["brokers"] = await explain_address(admin.coordinator, admin.images, ip, admin.rate_uses)
+    if user is not None or client_id is not None:
+        found["client"] = await explain_client(admin.coordinator, admin.images, user or "", client_id or "")
+    return found
+
+
+@routes.get("/v1/users")
+async def get_users(admin: Admin) -> UsersAnswer:
+    """The users of listeners that ask for SASL."""
+    return {"users": admin.settings.users()}
+
+
+@routes.put("/v1/users")
+async def put_user(admin: Admin, body: UserBody, who: Who) -> ChangedConfig:
+    """Adds a user, gives it another password, or removes it."""
+    if not isinstance(body, dict) or not all(isinstance(body.get(key), str | None) for key in ("name", "password")):
+        raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
+    changes = admin.settings.user_changes(body.get("name") or "", body.get("password"))
+    return changed(await admin.coordinator.alter_users(who, changes))
+
+
+@routes.get("/v1/faults")
+async def get_faults(admin: Admin) -> FaultsAnswer:
+    """The faults that are set, and how often each fired."""
+    return {"faults": await admin.faults()}
+
+
+@routes.put("/v1/faults")
+async def put_faults(admin: Admin, body: FaultsBody, who: Who) -> ChangedFaults:
+    """Adds and removes faults; answers when every shard obeys."""
+    changes = fault_changes(body, admin.coordinator.state.faults)
+    version = await admin.coordinator.alter_faults(who, changes)
+    return {"config_version": version, "names": [name for name, fault in changes if fault is not None]}
+
+
+@routes.get("/v1/telemetry")
+async def get_telemetry(admin: Admin) -> TelemetryAnswer:
+    """The clients that push telemetry (KIP-714)."""
+    return {"client_instances": await describe_telemetry(admin.coordinator)}
+
+
+@routes.put("/v1/telemetry")
+async def put_subscription(admin: Admin, body: SubscriptionBody, who: Who) -> ChangedConfig:
+    """Changes a client metrics resource: which metrics clients push, and how often."""
+    name, configs = subscription_change(body)
+    changes = [[name, key, value] for key, value in configs.items()]
+    return changed(await admin.coordinator.alter_resource_configs(who, CLIENT_METRICS_KIND, changes))
+
+
+@routes.get("/v1/telemetry/{client_instance_id}")
+async def get_last_push(admin: Admin, client_instance_id: ClientInstanceId) -> TelemetryPush:
+    """What a client instance pushed last."""
+    found = await last_push(admin.coordinator, client_instance_id)
+    if found is None:
+        raise HTTPException(404, "no push of such a client instance is kept.")
+    return found

@@ -1,0 +1,264 @@
+"""What the admin API answers about connections, tokens and processes: the JSON of each answer as a type, as in answers.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
+
+from broker.admin.answers import ClientQuotas, Settings
+from shards.config.cluster_plan import ClusterAbout
+
+ByReason: TypeAlias = Annotated[dict[str, int], "Connections, by the reason of the refusal."]
+RefusedBy: TypeAlias = Literal["ip", "listener", "reason", "shard", "limit"]
+ShardState: TypeAlias = Literal["up", "unresponsive", "starting", "down"]
+
+
+# ---- refusals, sources, tokens
+
+
+class ObservedCapRow(TypedDict):
+    """A cap that is observed instead of enforced."""
+
+    limit: Annotated[str, "The setting."]
+    value: float
+    waits: Annotated[bool, "Connections would have waited for a slot."]
+    count: Annotated[int, "Connections that it would have refused, or made wait."]
+
+
+class ObservedAnswer(TypedDict):
+    """What the observed caps would have done since they were last changed; a shard that was started again has forgotten its
+    part."""
+
+    refused: int
+    waited: int
+    undecided: int
+    addresses: Annotated[int, "Of how many addresses."]
+    more: Annotated[bool, "Of at least as many."]
+    caps: list[ObservedCapRow]
+    set: Annotated[Settings, "The observed values by name."]
+    brokers: Annotated[dict[str, Settings], "Those that single brokers have of their own, by broker id."]
+
+
+class RefusedRow(TypedDict):
+    """What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
+
+    count: int
+    ip: NotRequired[str]
+    error: NotRequired[Annotated[int, "By ip: by how many `count` may be too high."]]
+    listener: NotRequired[str]
+    broker: NotRequired[int]
+    shard: NotRequired[int]
+    reason: NotRequired[str]
+    reasons: NotRequired[ByReason]
+    limit: NotRequired[str]
+    value: NotRequired[Annotated[float, "Of the limit."]]
+    waits: NotRequired[Annotated[bool, "At the limit connections would have waited for a slot."]]
+
+
+class RefusalsAnswer(TypedDict):
+    """Counts since the cluster started; by ip of the most refused alone, since their shard started."""
+
+    by: RefusedBy
+    total: int
+    admitted: int
+    refusals: list[RefusedRow]
+    observed: NotRequired[Annotated[bool, "True: of caps that are observed; they have refused nothing."]]
+    summary: NotRequired[ObservedAnswer | None]
+
+
+class ProxyRow(TypedDict):
+    """A proxy that announced connections (PROXY protocol)."""
+
+    proxy: Annotated[str, "Its address."]
+    endpoint: Annotated[str | None, "The private endpoint of a cloud that the connections came by."]
+    open: int
+
+
+class ProxiesAnswer(TypedDict):
+    """By which proxies the open connections came, the most first."""
+
+    proxies: list[ProxyRow]
+
+
+class HeldTokens(TypedDict):
+    """Tokens of a pool that one shard has."""
+
+    shard: int
+    in_use: int
+    cached: int
+
+
+class TokenPool(TypedDict):
+    """A pool of tokens, one for each connection: what its home says of it, and what every shard holds."""
+
+    broker: int
+    kind: Annotated[str, "broker, listener or ip."]
+    key: Annotated[str, "The listener's name, or the address."]
+    home: Annotated[int | None, "The shard that decides; null: it did not answer."]
+    cap: Annotated[int | None, "null: unlimited."]
+    limit: Annotated[str, "The setting that gives the cap."]
+    mode: Annotated[str, "open, reclaiming or tight."]
+    free: int | None
+    waiting: Annotated[int, "Connections that wait for a token."]
+    in_use: int
+    cached: int
+    holders: list[HeldTokens]
+
+
+class TokenTotals(TypedDict):
+    """Tokens of all pools."""
+
+    in_use: int
+    cached: int
+    pools: int
+
+
+class TokensAnswer(TypedDict):
+    """The pools most in use."""
+
+    pools: list[TokenPool]
+    truncated: Annotated[bool, "There are more."]
+    totals: TokenTotals
+
+
+# ---- what holds for an address
+
+
+class PoolUse(TypedDict):
+    """A limit on open connections, and its use."""
+
+    pool: Annotated[str, "broker, listener:NAME or ip:ADDRESS."]
+    limit: Annotated[str, "The setting; empty: unlimited."]
+    value: Annotated[int | None, "null: unlimited."]
+    waits: Annotated[bool, "Over it a connection waits, and is not refused."]
+    home: int | None
+    in_use: int
+    cached: int
+    holders: list[HeldTokens]
+
+
+class ObservedUse(TypedDict):
+    """A cap that is observed instead of enforced, and its use."""
+
+    limit: str
+    value: int | None
+    waits: bool
+    in_use: int
+
+
+class AddressPool(PoolUse):
+    """A limit on open connections that a connection of the address counts for."""
+
+    observed: Annotated[ObservedUse | None, "The cap that is observed beside it; null: none is."]
+
+
+class AddressRate(TypedDict):
+    """A limit on new connections a second that holds for the address."""
+
+    of: Annotated[str, "broker, ip, core or listener:NAME."]
+    limit: Annotated[str, "The setting or quota."]
+    value: Annotated[float, "Connections a second."]
+    burst: Annotated[float, "Connections that pass at once after a pause."]
+    used: Annotated[float | None, "Connections a second, over the quota window; null: not known."]
+
+
+class AddressLimits(TypedDict):
+    """The limits of one broker for an address."""
+
+    broker: int
+    ip: str
+    connections: list[AddressPool]
+    rates: list[AddressRate]
+
+
+class Explanation(TypedDict):
+    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked."""
+
+    brokers: NotRequired[list[AddressLimits]]
+    client: NotRequired[ClientQuotas]
+
+
+# ---- the cluster and its processes
+
+
+class ShardRow(TypedDict):
+    """The process of one shard."""
+
+    broker: int
+    shard: int
+    pid: int
+    epoch: Annotated[int, "The incarnation of the process; only ever rises."]
+    state: ShardState
+    connections: int
+    config_version: int
+    stalls: Annotated[int, "How often something held up its loop."]
+    longest_callback_ms: float
+    restarts: int
+    memory_kills: Annotated[int, "How often it was killed for want of memory."]
+    restart_in_s: Annotated[float | None, "Until one that keeps ending is started again, in seconds; null: it is not."]
+
+
+class ShardsAnswer(TypedDict):
+    """Every shard."""
+
+    shards: list[ShardRow]
+
+
+class BrokerDisk(TypedDict):
+    """Whether a broker refuses Produce because the volume is full."""
+
+    broker: int
+    least_free_bytes: int
+    full: bool
+
+
+class VolumeAnswer(TypedDict):
+    """The volume of the data; bytes are -1 where the system does not tell them."""
+
+    total_bytes: int
+    free_bytes: int
+    brokers: list[BrokerDisk]
+
+
+class JournalAnswer(TypedDict):
+    """What the journal lacks."""
+
+    events_dropped: Annotated[int, "Since the start."]
+    is_losing: Annotated[bool, "More are lost now."]
+
+
+class ClusterAnswer(ClusterAbout):
+    """Where the cluster lives."""
+
+    pid: Annotated[int, "Of the supervisor."]
+    coordinator_pid: int
+    lost: Annotated[list[str], "Sentences on what of the configuration could not be read."]
+    topics: Annotated[dict[str, int], "Partitions by topic."]
+    disk: VolumeAnswer | None
+    journal: JournalAnswer
+
+
+class DamagedFile(TypedDict):
+    """A file that could not be read, and was set aside."""
+
+    path: Annotated[str, "Below the data directory."]
+    size_bytes: int
+
+
+class DamagedAnswer(TypedDict):
+    """The files that were set aside."""
+
+    damaged: list[DamagedFile]
+
+
+class EndingAnswer(TypedDict):
+    """The cluster is about to end."""
+
+    ending: bool
+
+
+class HealthAnswer(TypedDict):
+    """Whether every shard is up."""
+
+    status: Literal["ok", "degraded"]
+    missing: NotRequired[Annotated[list[str], "The shards that are not up."]]
+    states: NotRequired[Annotated[dict[str, ShardState], "The state of each of them."]]

@@ -1,0 +1,134 @@
+"""Routes of the admin API about the running cluster: its connections, tokens and processes, its metrics, its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import cache
+from typing import Annotated
+
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from starlette.background import BackgroundTask
+from starlette.responses import JSONResponse, Response
+
+from broker.admin.answers import ChangedConfig, changed
+from broker.admin.cluster_answers import (
+    ClusterAnswer,
+    DamagedAnswer,
+    EndingAnswer,
+    HealthAnswer,
+    ProxiesAnswer,
+    RefusalsAnswer,
+    ShardsAnswer,
+    TokensAnswer,
+)
+from broker.admin.describe import Admin
+from broker.admin.live_answers import LiveAnswer
+from broker.admin.pages import INDEX, LivePage
+from broker.admin.parameters import By, NamedCaller, Observed, PageName, Since
+from broker.admin.route import Content, RouteTable
+from broker.metrics.source_counts import SourcesAnswer
+
+routes = RouteTable("cluster")
+_PAGE = ("text/html", "text/css", "text/javascript")
+
+
+@routes.get("/v1/refusals")
+async def get_refusals(admin: Admin, by: By, observed: Observed) -> RefusalsAnswer:
+    """The connections that were refused, counted by what they have in common."""
+    return await (admin.observed.refusals(by) if observed else admin.refusals(by))
+
+
+@routes.get("/v1/sources")
+async def get_sources(admin: Admin) -> SourcesAnswer:
+    """What became of the connections of each address."""
+    return await admin.sources()
+
+
+@routes.get("/v1/proxies")
+async def get_proxies(admin: Admin) -> ProxiesAnswer:
+    """By which proxies, and which private endpoints of a cloud, the open connections came."""
+    return {"proxies": await admin.proxies()}
+
+
+@routes.get("/v1/tokens")
+async def get_tokens(admin: Admin) -> TokensAnswer:
+    """The caps most in use, and which shard holds how many of their tokens."""
+    return await admin.tokens()
+
+
+@routes.get("/v1/shards")
+async def get_shards(admin: Admin) -> ShardsAnswer:
+    """The processes of the brokers."""
+    return {"shards": admin.shards()}
+
+
+@routes.get("/v1/live")
+async def get_live(admin: Admin, since: Since) -> LiveAnswer:
+    """Everything that the live page and `turnstile top` refresh."""
+    return await admin.live(since)
+
+
+@routes.get("/v1/cluster")
+async def get_cluster(admin: Admin) -> ClusterAnswer:
+    """Where the cluster lives: its processes, listeners, topics and disk."""
+    return admin.cluster()
+
+
+@routes.get("/v1/damaged")
+async def get_damaged(admin: Admin) -> DamagedAnswer:
+    """Files that could not be read, and were set aside."""
+    return {"damaged": await admin.damaged()}
+
+
+@routes.post("/v1/reset")
+async def reset(admin: Admin, who: NamedCaller) -> ChangedConfig:
+    """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
+    return changed(await admin.reset(who))
+
+
+@routes.post("/v1/shutdown")
+async def shutdown(admin: Admin, who: NamedCaller) -> Annotated[Response, Content(EndingAnswer)]:
+    """Ends the whole cluster; the answer is out before it begins."""
+    return JSONResponse({"ending": True}, background=BackgroundTask(os.kill, os.getppid(), signal.SIGTERM))
+
+
+@routes.get("/metrics", media_types=("text/plain",))
+async def get_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
+    """Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules
+    spell them, and `turnstile_*`."""
+    return Response(await admin.metrics(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+@routes.get("/public_metrics", media_types=("text/plain",))
+async def get_public_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
+    """Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
+    return Response(admin.public_metrics(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+@routes.get("/healthz", also={503: HealthAnswer}, open=True)
+async def get_health(admin: Admin) -> Annotated[Response, Content(HealthAnswer)]:
+    """Whether every shard is up; needs no token."""
+    missing = {member: state for member, state in admin.states().items() if state != "up"}
+    if missing:
+        told = [f"broker {broker} shard {shard}" for broker, shard in missing]
+        states = dict(zip(told, missing.values(), strict=True))
+        return JSONResponse({"status": "degraded", "missing": told, "states": states}, 503)
+    return JSONResponse({"status": "ok"})
+
+
+@routes.get("/", media_types=("text/html",))
+async def get_page(admin: Admin) -> Annotated[Response, Content(str)]:
+    """The live page. Connections, refusals, and how much of each limit and quota is used; changes them."""
+    return _live_page().response(INDEX)
+
+
+@routes.get("/page/{name}", media_types=_PAGE)
+async def get_page_file(admin: Admin, name: PageName) -> Annotated[Response, Content(str)]:
+    """A file of the live page."""
+    return _live_page().response(name)
+
+
+@cache
+def _live_page() -> LivePage:
+    return LivePage()

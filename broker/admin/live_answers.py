@@ -1,0 +1,145 @@
+"""What `/v1/live` answers, which is everything that a display of a cluster refreshes: as a type, as in answers.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias, TypedDict
+
+from broker.admin.answers import SettingValue
+from broker.admin.cluster_answers import ByReason, JournalAnswer, ObservedAnswer, ShardRow, TokenTotals
+
+LimitedUse: TypeAlias = Annotated[
+    Literal["connections", "new_connections"], "Open ones, or new ones a second over the quota window."
+]
+UnixSeconds: TypeAlias = Annotated[float, "Unix seconds."]
+ByPath: TypeAlias = Annotated[dict[str, int], "Decisions, by how the token was had: home, cached, rpc."]
+
+
+class Throttles(TypedDict):
+    """What a kind of quota has slowed down, since the start."""
+
+    requests: int
+    throttle_ms: Annotated[int, "Milliseconds, added up."]
+
+
+class LiveTotals(TypedDict):
+    """Gauges, and counts since the cluster started."""
+
+    connections: int
+    admitted: int
+    closed: int
+    lost: int
+    refused: ByReason
+    decisions: ByPath
+    tokens: TokenTotals
+    waiting: int
+    held: int
+    muted: int
+    borrows: int
+    reclaims: int
+    malformed: int
+    requests: int
+    bytes_in: int
+    bytes_out: int
+    throttled: Annotated[dict[str, Throttles], "By the quota's kind."]
+
+
+class SeriesPoint(TypedDict):
+    """One second: gauges, and how much a second; reasons and quotas of which there were none are left out."""
+
+    at: UnixSeconds
+    connections: int
+    admitted: float
+    closed: float
+    refused: dict[str, float]
+    in_use: int
+    cached: int
+    decisions: dict[str, float]
+    requests: float
+    throttled: dict[str, float]
+
+
+class LiveShard(ShardRow):
+    """The process of one shard, and what it does."""
+
+    admitted_per_s: float
+    refused_per_s: float
+    admitted: int
+    refused: int
+    tokens: TokenTotals
+    decisions: ByPath
+
+
+class LimitUse(TypedDict):
+    """How much of a limit is used on one broker."""
+
+    broker: int
+    what: LimitedUse
+    of: Annotated[str, "broker, broker:all, listener:NAME or ip:ADDRESS."]
+    used: float
+    limit: float
+    by: Annotated[str, "The setting or quota that gives the limit."]
+
+
+class RefusedAddress(TypedDict):
+    """One of the addresses that were refused most."""
+
+    ip: str
+    count: int
+    error: Annotated[int, "By how many `count` may be too high."]
+    reasons: ByReason
+    open: Annotated[int, "Its open connections."]
+    uses: list[LimitUse]
+
+
+class RefusedAddresses(TypedDict):
+    """How many addresses were refused."""
+
+    known: Annotated[int, "Addresses that are counted apart."]
+    others_refused: Annotated[int, "Refusals of those that `top_refused` does not show."]
+    more: Annotated[bool, "A shard has more of them than it counts apart."]
+
+
+class QuotaClient(TypedDict):
+    """A client with a quota, on one broker."""
+
+    broker: int
+    user: Annotated[str, "Empty: the quota does not tell users apart."]
+    client_id: Annotated[str, "Empty: the quota does not tell client ids apart."]
+    quota: Annotated[str, "The quota's key."]
+    throttle_ms: Annotated[float, "The average throttle time within the quota window, in milliseconds."]
+    value: Annotated[float, "Bytes a second, percent, or mutations a second."]
+    limit: Annotated[float | None, "In the same unit; null: it is not set any more."]
+
+
+class LimitRow(TypedDict):
+    """A setting that limits clients."""
+
+    name: str
+    broker: Annotated[int | None, "The broker that has it of its own; null: the whole cluster."]
+    value: SettingValue
+    text: Annotated[str, "The value as `turnstile config set` takes it."]
+    set: bool
+    vocabulary: Annotated[str, "Whose name it is: kafka, redpanda or turnstile."]
+    doc: str
+
+
+class LiveAnswer(TypedDict):
+    """Everything that a display refreshes. All rates are over one window, the last second that was sampled."""
+
+    at: UnixSeconds
+    uptime_s: float
+    window_s: float
+    version: int
+    brokers: int
+    listeners: list[str]
+    totals: LiveTotals
+    journal: JournalAnswer
+    shards: list[LiveShard]
+    series: list[SeriesPoint]
+    uses: Annotated[list[LimitUse], "The fullest first."]
+    top_refused: list[RefusedAddress]
+    refused_addresses: RefusedAddresses
+    throttled: Annotated[list[QuotaClient], "Clients that their quota slows down, the slowest first."]
+    within_quota: Annotated[list[QuotaClient], "Others that use theirs, the fullest first."]
+    limits: list[LimitRow]
+    observed: Annotated[ObservedAnswer | None, "null: no cap is observed."]

@@ -1,0 +1,158 @@
+"""Routes of the admin API. Each is a function, and its signature is what OpenAPI says of it.
+
+    routes = RouteTable("settings")
+
+    @routes.get("/v1/config/history")
+    async def get_history(admin: Admin, limit: Limit, before: Before) -> SettingHistory:
+        "The last changes, the latest first."
+
+signature_is_the_contract  A route gets the Admin and what its other arguments say of a request: parameters of the query, the
+    path or a header, and a body. It gets no request, so that nothing else can be asked for. What it returns is as the type
+    of its answer says, which tests compare with real answers, or a Response that was declared with the route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from broker.admin.describe import Admin
+from broker.admin.requests import read_body
+
+JSON_TYPE = "application/json"
+RouteFunction: TypeAlias = Callable[..., Awaitable[object]]
+F = TypeVar("F", bound=RouteFunction)
+_NOTHING: Mapping[int, object] = {}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a route takes of a request. `place`: query, path or header; "" is not of the caller's making, and not described.
+    `schema`: of its value. `read(request)` raises HTTPException."""
+
+    name: str
+    place: str
+    says: str
+    schema: Mapping[str, object]
+    read: Callable[[Request], object]
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Body:
+    """The JSON body of a request: of this type, as far as its caller is honest. The argument is called `body`."""
+
+    kind: object
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a Response has that a route made by itself."""
+
+    kind: object
+
+
+@dataclass(frozen=True)
+class AdminRoute:
+    """A row of the table that dispatches. `parameters`: by the names of the function's arguments; `answer`: the type of what it
+    answers with 200, in one of `media_types`; `also`: types of answers with other codes; `open`: it needs no token."""
+
+    tag: str
+    method: str
+    path: str
+    function: RouteFunction
+    parameters: Mapping[str, Parameter]
+    body: Body | None
+    answer: object
+    media_types: tuple[str, ...]
+    also: Mapping[int, object]
+    open: bool
+
+    @property
+    def name(self) -> str:
+        """Of the operation, for clients that are generated."""
+        return self.function.__name__
+
+    @property
+    def says(self) -> str:
+        """What it does: sentences."""
+        return " ".join((self.function.__doc__ or "").split())
+
+    def endpoint(self, admin: Admin) -> Callable[[Request], Awaitable[Response]]:
+        """What answers a request."""
+
+        async def answer(request: Request) -> Response:
+            given = {name: parameter.read(request) for name, parameter in self.parameters.items()}
+            if self.body is not None:
+                given["body"] = await read_body(request)
+            told = await self.function(admin, **given)
+            return told if isinstance(told, Response) else JSONResponse(told)
+
+        return answer
+
+
+class RouteTable:
+    """Routes about one thing, in the order in which they are written."""
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+        self._rows: list[AdminRoute] = []
+
+    def __iter__(self) -> Iterator[AdminRoute]:
+        return iter(self._rows)
+
+    def get(
+        self,
+        path: str,
+        *,
+        media_types: tuple[str, ...] = (JSON_TYPE,),
+        also: Mapping[int, object] = _NOTHING,
+        open: bool = False,
+    ) -> Callable[[F], F]:
+        """See AdminRoute."""
+        return self._route("GET", path, media_types, also, open)
+
+    def put(self, path: str) -> Callable[[F], F]:
+        return self._route("PUT", path)
+
+    def post(self, path: str) -> Callable[[F], F]:
+        return self._route("POST", path)
+
+    def delete(self, path: str) -> Callable[[F], F]:
+        return self._route("DELETE", path)
+
+    def _route(
+        self,
+        method: str,
+        path: str,
+        media_types: tuple[str, ...] = (JSON_TYPE,),
+        also: Mapping[int, object] = _NOTHING,
+        open: bool = False,
+    ) -> Callable[[F], F]:
+        def add(function: F) -> F:
+            takes = get_type_hints(function, include_extras=True)
+            answer = _content(takes.pop("return"))
+            declared = {name: _declared(name, hint) for name, hint in takes.items() if hint is not Admin}
+            parameters = {name: each for name, each in declared.items() if isinstance(each, Parameter)}
+            body = next((each for each in declared.values() if isinstance(each, Body)), None)
+            row = AdminRoute(self._tag, method, path, function, parameters, body, answer, media_types, also, open)
+            self._rows.append(row)
+            return function
+
+        return add
+
+
+def _content(hint: Any) -> object:
+    of = get_args(hint)[1] if get_origin(hint) is Annotated else None
+    return of.kind if isinstance(of, Content) else hint
+
+
+def _declared(name: str, hint: Any) -> Parameter | Body:
+    of = get_args(hint)[1] if get_origin(hint) is Annotated else None
+    if not isinstance(of, Parameter | Body):
+        raise TypeError(f"{name} says not what it is of a request")
+    return of

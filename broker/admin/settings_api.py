@@ -1,0 +1,140 @@
+"""Routes of the admin API about the cluster's settings, and where its clients are told to connect."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+
+from broker.admin import redpanda
+from broker.admin.answers import (
+    AdvertisedAnswer,
+    BrokerConfigStatus,
+    BrokerOverrides,
+    ChangedAdvertised,
+    ChangedConfig,
+    NotesAnswer,
+    SettingHistory,
+    Settings,
+    SettingsSchema,
+    changed,
+)
+from broker.admin.bodies import AddressesBody, SettingsBody
+from broker.admin.describe import Admin
+from broker.admin.observed_view import observed_config, observed_overrides
+from broker.admin.parameters import (
+    AtAdmin,
+    Before,
+    BrokerText,
+    DryRun,
+    HistoryLimit,
+    IncludeDefaults,
+    ListenerName,
+    Observe,
+    SettingName,
+    Who,
+)
+from broker.admin.requests import address_change, is_number
+from broker.admin.route import RouteTable
+from shards.config.advertised_changes import AddressChange, advertised_rows
+from shards.config.notes import notes_in_force, notes_of_observed, notes_of_settings
+from shards.settings.broker_config import EVERY_BROKER
+from shards.settings.config_def import broker_setting, canonical_name
+
+routes = RouteTable("settings")
+
+
+@routes.get("/v1/cluster_config")
+async def get_config(
+    admin: Admin, key: SettingName, include_defaults: IncludeDefaults, broker: BrokerText, observe: Observe
+) -> Settings:
+    """The settings and their values: Redpanda's, Kafka's and Turnstile's own."""
+    place = EVERY_BROKER if _broker(admin, broker) == "" else int(broker)
+    if observe:
+        observed = observed_config(admin.coordinator.state, place)
+        return observed if key is None else {key: observed.get(canonical_name(key))}
+    values = redpanda.cluster_config(admin.coordinator.state, broker=place, include_defaults=include_defaults)
+    if key is None:
+        return values
+    setting = broker_setting(canonical_name(key))
+    return {key: values.get(canonical_name(key), redpanda.as_json(setting, setting.default))}
+
+
+@routes.put("/v1/cluster_config")
+async def put_config(
+    admin: Admin, body: SettingsBody, dry_run: DryRun, broker: BrokerText, observe: Observe, who: Who, at: AtAdmin
+) -> ChangedConfig:
+    """Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them."""
+    changes = redpanda.changes_of(body, _broker(admin, broker))
+    if observe:
+        version = await admin.coordinator.alter_observed(who, changes, dry_run)
+        return changed(version, () if dry_run else notes_of_observed(admin.coordinator.state))
+    version = await admin.coordinator.alter_settings(who, changes, dry_run)
+    return changed(version, notes_of_settings(admin.coordinator.state, changes, tried=dry_run, at=at))
+
+
+@routes.get("/v1/cluster_config/schema")
+async def get_config_schema(admin: Admin) -> SettingsSchema:
+    """Every setting: its type, range and default, and what it does."""
+    return redpanda.schema()
+
+
+@routes.get("/v1/cluster_config/status")
+async def get_config_status(admin: Admin) -> list[BrokerConfigStatus]:
+    """The version that each broker has, as rpk asks for it."""
+    return redpanda.status(admin.coordinator.state, admin.versions())
+
+
+@routes.get("/v1/cluster_config/broker_overrides")
+async def get_broker_overrides(admin: Admin, observe: Observe) -> BrokerOverrides:
+    """The settings that single brokers have of their own."""
+    if observe:
+        return {"overrides": observed_overrides(admin.coordinator.state)}
+    found = admin.settings.broker_overrides()
+    told = {
+        str(broker): {name: redpanda.as_json(broker_setting(name), value) for name, value in values.items()}
+        for broker, values in found.items()
+    }
+    return {"overrides": told}
+
+
+@routes.get("/v1/config/history")
+async def get_config_history(admin: Admin, limit: HistoryLimit, before: Before) -> SettingHistory:
+    """Who changed what, and when: settings, quotas, topics and all else that is versioned."""
+    return {"history": admin.coordinator.history(limit, before)}
+
+
+@routes.get("/v1/notes")
+async def get_notes(admin: Admin, at: AtAdmin) -> NotesAnswer:
+    """What people should know of the limits in force."""
+    return {"notes": notes_in_force(admin.coordinator.state, at)}
+
+
+@routes.get("/v1/advertise")
+async def get_advertised(admin: Admin) -> AdvertisedAnswer:
+    """Where clients are told to connect."""
+    return {"advertised": list(advertised_rows(admin.coordinator.state))}
+
+
+@routes.put("/v1/advertise")
+async def put_advertised(admin: Admin, body: AddressesBody, who: Who) -> ChangedAdvertised:
+    """Says where clients of a listener are told to connect."""
+    return await _advertise(admin, who, address_change(body))
+
+
+@routes.delete("/v1/advertise")
+async def delete_advertised(admin: Admin, listener: ListenerName, broker: BrokerText, who: Who) -> ChangedAdvertised:
+    """Forgets what was said live: clients are told what the cluster was started with."""
+    text = _broker(admin, broker)
+    return await _advertise(admin, who, AddressChange(listener, int(text) if text else None, ()))
+
+
+async def _advertise(admin: Admin, who: str, change: AddressChange) -> ChangedAdvertised:
+    version = await admin.coordinator.advertise(who, change)
+    return {"config_version": version, "advertised": list(advertised_rows(admin.coordinator.state))}
+
+
+def _broker(admin: Admin, text: str) -> str:
+    """The id of a broker that there is, as text; "" for the whole cluster. Raises HTTPException."""
+    brokers = admin.coordinator.state.brokers
+    if text and not (is_number(text) and int(text) < brokers):
+        raise HTTPException(400, f"there is no broker {text} (0 to {brokers - 1}).")
+    return text

@@ -1,0 +1,568 @@
+// A client of Turnstile's admin API, which needs .NET 8 alone. UNTRIED: it was never compiled, as there was no dotnet.
+// Generated from the API's OpenAPI document by `make clients`: changes belong there.
+#nullable enable
+using System.Net.Http.Headers;
+using System.Net.Http.Json;
+using System.Text.Json;
+using System.Text.Json.Serialization;
+
+/// <summary>The API answered with an error: Status is HTTP's, the message its body.</summary>
+public sealed class AdminRefusedException(int status, string told) : Exception($"{status}: {told}")
+{
+    public int Status { get; } = status;
+}
+
+/// <summary>Calls of the admin API of one cluster; who is what the history of changes names the caller.</summary>
+public sealed class AdminApi : IDisposable
+{
+    private static readonly JsonSerializerOptions Json = new()
+    {
+        PropertyNamingPolicy = JsonNamingPolicy.SnakeCaseLower,
+        DefaultIgnoreCondition = JsonIgnoreCondition.WhenWritingNull,
+    };
+
+    private readonly HttpClient http = new();
+    private readonly string url;
+
+    public AdminApi(string url, string? token = null, string who = "a client in .NET")
+    {
+        this.url = url;
+        http.DefaultRequestHeaders.Add("x-turnstile-who", who);
+        if (token is not null) http.DefaultRequestHeaders.Authorization = new AuthenticationHeaderValue("Bearer", token);
+    }
+
+    public void Dispose() => http.Dispose();
+
+    private async Task<string> TextAsync(
+        string method, string path, object? body = null, params (string Name, object? Value)[] query)
+    {
+        var given = query.Where(each => each.Value is not null).Select(each => $"{each.Name}={Encoded(each.Value!)}");
+        var asked = string.Join("&", given);
+        using var request = new HttpRequestMessage(new HttpMethod(method), url + path + (asked == "" ? "" : "?" + asked));
+        if (body is not null) request.Content = JsonContent.Create(body, body.GetType(), options: Json);
+        using var response = await http.SendAsync(request);
+        var told = await response.Content.ReadAsStringAsync();
+        return response.IsSuccessStatusCode ? told : throw new AdminRefusedException((int)response.StatusCode, told);
+    }
+
+    private async Task<T> JsonAsync<T>(
+        string method, string path, object? body = null, params (string Name, object? Value)[] query) =>
+        JsonSerializer.Deserialize<T>(await TextAsync(method, path, body, query), Json)!;
+
+    private static string Encoded(object value) =>
+        Uri.EscapeDataString(value is bool yes ? (yes ? "true" : "false") : FormattableString.Invariant($"{value}"));
+
+    /// <summary>The settings and their values: Redpanda's, Kafka's and Turnstile's own.</summary>
+    public Task<Dictionary<string, object?>> GetConfigAsync(string? key = null, bool? includeDefaults = null, long? broker = null, bool? observe = null) =>
+        JsonAsync<Dictionary<string, object?>>("GET", "/v1/cluster_config", null, ("key", key), ("include_defaults", includeDefaults), ("broker", broker), ("observe", observe));
+
+    /// <summary>Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them.</summary>
+    public Task<ChangedConfig> PutConfigAsync(SettingsChange body, bool? dryRun = null, long? broker = null, bool? observe = null) =>
+        JsonAsync<ChangedConfig>("PUT", "/v1/cluster_config", body, ("dry_run", dryRun), ("broker", broker), ("observe", observe));
+
+    /// <summary>Every setting: its type, range and default, and what it does.</summary>
+    public Task<SettingsSchema> GetConfigSchemaAsync() =>
+        JsonAsync<SettingsSchema>("GET", "/v1/cluster_config/schema");
+
+    /// <summary>The version that each broker has, as rpk asks for it.</summary>
+    public Task<List<BrokerConfigStatus>> GetConfigStatusAsync() =>
+        JsonAsync<List<BrokerConfigStatus>>("GET", "/v1/cluster_config/status");
+
+    /// <summary>The settings that single brokers have of their own.</summary>
+    public Task<BrokerOverrides> GetBrokerOverridesAsync(bool? observe = null) =>
+        JsonAsync<BrokerOverrides>("GET", "/v1/cluster_config/broker_overrides", null, ("observe", observe));
+
+    /// <summary>Who changed what, and when: settings, quotas, topics and all else that is versioned.</summary>
+    public Task<SettingHistory> GetConfigHistoryAsync(long? limit = null, long? before = null) =>
+        JsonAsync<SettingHistory>("GET", "/v1/config/history", null, ("limit", limit), ("before", before));
+
+    /// <summary>What people should know of the limits in force.</summary>
+    public Task<NotesAnswer> GetNotesAsync() =>
+        JsonAsync<NotesAnswer>("GET", "/v1/notes");
+
+    /// <summary>Where clients are told to connect.</summary>
+    public Task<AdvertisedAnswer> GetAdvertisedAsync() =>
+        JsonAsync<AdvertisedAnswer>("GET", "/v1/advertise");
+
+    /// <summary>Says where clients of a listener are told to connect.</summary>
+    public Task<ChangedAdvertised> PutAdvertisedAsync(AddressesChange body) =>
+        JsonAsync<ChangedAdvertised>("PUT", "/v1/advertise", body);
+
+    /// <summary>Forgets what was said live: clients are told what the cluster was started with.</summary>
+    public Task<ChangedAdvertised> DeleteAdvertisedAsync(string? listener = null, long? broker = null) =>
+        JsonAsync<ChangedAdvertised>("DELETE", "/v1/advertise", null, ("listener", listener), ("broker", broker));
+
+    /// <summary>Every quota that is set.</summary>
+    public Task<QuotasAnswer> GetQuotasAsync() =>
+        JsonAsync<QuotasAnswer>("GET", "/v1/quotas");
+
+    /// <summary>Changes quotas; answers when every shard enforces them.</summary>
+    public Task<ChangedConfig> PutQuotasAsync(QuotasChange body, bool? dryRun = null) =>
+        JsonAsync<ChangedConfig>("PUT", "/v1/quotas", body, ("dry_run", dryRun));
+
+    /// <summary>The quotas that hold for a client.</summary>
+    public Task<ClientQuotas> ExplainQuotasAsync(string? user = null, string? clientId = null) =>
+        JsonAsync<ClientQuotas>("GET", "/v1/quotas/explain", null, ("user", user), ("client-id", clientId));
+
+    /// <summary>The limits that hold for an address, the quotas of a client, or both.</summary>
+    public Task<Explanation> ExplainAsync(string? ip = null, string? user = null, string? clientId = null) =>
+        JsonAsync<Explanation>("GET", "/v1/explain", null, ("ip", ip), ("user", user), ("client-id", clientId));
+
+    /// <summary>The users of listeners that ask for SASL.</summary>
+    public Task<UsersAnswer> GetUsersAsync() =>
+        JsonAsync<UsersAnswer>("GET", "/v1/users");
+
+    /// <summary>Adds a user, gives it another password, or removes it.</summary>
+    public Task<ChangedConfig> PutUserAsync(UserChange body) =>
+        JsonAsync<ChangedConfig>("PUT", "/v1/users", body);
+
+    /// <summary>The faults that are set, and how often each fired.</summary>
+    public Task<FaultsAnswer> GetFaultsAsync() =>
+        JsonAsync<FaultsAnswer>("GET", "/v1/faults");
+
+    /// <summary>Adds and removes faults; answers when every shard obeys.</summary>
+    public Task<ChangedFaults> PutFaultsAsync(FaultsChange body) =>
+        JsonAsync<ChangedFaults>("PUT", "/v1/faults", body);
+
+    /// <summary>The clients that push telemetry (KIP-714).</summary>
+    public Task<TelemetryAnswer> GetTelemetryAsync() =>
+        JsonAsync<TelemetryAnswer>("GET", "/v1/telemetry");
+
+    /// <summary>Changes a client metrics resource: which metrics clients push, and how often.</summary>
+    public Task<ChangedConfig> PutSubscriptionAsync(SubscriptionConfigs body) =>
+        JsonAsync<ChangedConfig>("PUT", "/v1/telemetry", body);
+
+    /// <summary>What a client instance pushed last.</summary>
+    public Task<TelemetryPush> GetLastPushAsync(string clientInstanceId) =>
+        JsonAsync<TelemetryPush>("GET", $"/v1/telemetry/{Encoded(clientInstanceId)}");
+
+    /// <summary>The connections that were refused, counted by what they have in common.</summary>
+    public Task<RefusalsAnswer> GetRefusalsAsync(string? by = null, bool? observed = null) =>
+        JsonAsync<RefusalsAnswer>("GET", "/v1/refusals", null, ("by", by), ("observed", observed));
+
+    /// <summary>What became of the connections of each address.</summary>
+    public Task<SourcesAnswer> GetSourcesAsync() =>
+        JsonAsync<SourcesAnswer>("GET", "/v1/sources");
+
+    /// <summary>By which proxies, and which private endpoints of a cloud, the open connections came.</summary>
+    public Task<ProxiesAnswer> GetProxiesAsync() =>
+        JsonAsync<ProxiesAnswer>("GET", "/v1/proxies");
+
+    /// <summary>The caps most in use, and which shard holds how many of their tokens.</summary>
+    public Task<TokensAnswer> GetTokensAsync() =>
+        JsonAsync<TokensAnswer>("GET", "/v1/tokens");
+
+    /// <summary>The processes of the brokers.</summary>
+    public Task<ShardsAnswer> GetShardsAsync() =>
+        JsonAsync<ShardsAnswer>("GET", "/v1/shards");
+
+    /// <summary>Everything that the live page and `turnstile top` refresh.</summary>
+    public Task<LiveAnswer> GetLiveAsync(double? since = null) =>
+        JsonAsync<LiveAnswer>("GET", "/v1/live", null, ("since", since));
+
+    /// <summary>Where the cluster lives: its processes, listeners, topics and disk.</summary>
+    public Task<ClusterAnswer> GetClusterAsync() =>
+        JsonAsync<ClusterAnswer>("GET", "/v1/cluster");
+
+    /// <summary>Files that could not be read, and were set aside.</summary>
+    public Task<DamagedAnswer> GetDamagedAsync() =>
+        JsonAsync<DamagedAnswer>("GET", "/v1/damaged");
+
+    /// <summary>Settings, topics, groups, quotas and users as when the cluster started; every connection is closed.</summary>
+    public Task<ChangedConfig> ResetAsync() =>
+        JsonAsync<ChangedConfig>("POST", "/v1/reset");
+
+    /// <summary>Ends the whole cluster; the answer is out before it begins.</summary>
+    public Task<EndingAnswer> ShutdownAsync() =>
+        JsonAsync<EndingAnswer>("POST", "/v1/shutdown");
+
+    /// <summary>Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules spell them, and `turnstile_*`.</summary>
+    public Task<string> GetMetricsAsync() =>
+        TextAsync("GET", "/metrics");
+
+    /// <summary>Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`).</summary>
+    public Task<string> GetPublicMetricsAsync() =>
+        TextAsync("GET", "/public_metrics");
+
+    /// <summary>Whether every shard is up; needs no token.</summary>
+    public Task<HealthAnswer> GetHealthAsync() =>
+        JsonAsync<HealthAnswer>("GET", "/healthz");
+
+    /// <summary>The live page. Connections, refusals, and how much of each limit and quota is used; changes them.</summary>
+    public Task<string> GetPageAsync() =>
+        TextAsync("GET", "/");
+
+    /// <summary>A file of the live page.</summary>
+    public Task<string> GetPageFileAsync(string name) =>
+        TextAsync("GET", $"/page/{Encoded(name)}");
+
+    /// <summary>This document.</summary>
+    public Task<Dictionary<string, object>> GetOpenapiAsync() =>
+        JsonAsync<Dictionary<string, object>>("GET", "/v1/openapi.json");
+}
+
+/// <summary>The limits of one broker for an address.</summary>
+public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Connections, List<AddressRate> Rates);
+
+/// <summary>A limit on open connections that a connection of the address counts for.</summary>
+/// <param name="Pool">broker, listener:NAME or ip:ADDRESS.</param>
+/// <param name="Limit">The setting; empty: unlimited.</param>
+/// <param name="Value">null: unlimited.</param>
+/// <param name="Waits">Over it a connection waits, and is not refused.</param>
+/// <param name="Observed">The cap that is observed beside it; null: none is.</param>
+public sealed record AddressPool(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, ObservedUse? Observed);
+
+/// <summary>A limit on new connections a second that holds for the address.</summary>
+/// <param name="Of">broker, ip, core or listener:NAME.</param>
+/// <param name="Limit">The setting or quota.</param>
+/// <param name="Value">Connections a second.</param>
+/// <param name="Burst">Connections that pass at once after a pause.</param>
+/// <param name="Used">Connections a second, over the quota window; null: not known.</param>
+public sealed record AddressRate(string Of, string Limit, double Value, double Burst, double? Used);
+
+/// <summary>Where clients of a listener are told to connect.</summary>
+/// <param name="Addresses">host:port, or `auto`: the address that a client reached.</param>
+/// <param name="Listener">May be left out where there is only one.</param>
+/// <param name="Broker">This broker alone; without it, `addresses` has one for each.</param>
+public sealed record AddressesChange(object Addresses, string? Listener = null, long? Broker = null);
+
+/// <summary>Where clients of a listener of one broker are told to connect, for the admin API.</summary>
+/// <param name="Address">host:port; `auto`: the address that the client reached.</param>
+/// <param name="Source">live: set live; start: as the cluster was started; listener: where it listens.</param>
+/// <param name="Guess">It follows from where the cluster listens, not from what was said.</param>
+public sealed record AdvertisedAddress(long Broker, string Listener, string Address, long Port, string Source, bool Guess);
+
+/// <summary>Each listener of each broker.</summary>
+public sealed record AdvertisedAnswer(List<AdvertisedAddress> Advertised);
+
+/// <summary>A broker, as rpk asks for it.</summary>
+/// <param name="ConfigVersion">The version that every shard of the broker has acknowledged.</param>
+public sealed record BrokerConfigStatus(long NodeId, bool Restart, long ConfigVersion, List<string> Invalid, List<string> Unknown);
+
+/// <summary>Whether a broker refuses Produce because the volume is full.</summary>
+public sealed record BrokerDisk(long Broker, long LeastFreeBytes, bool Full);
+
+/// <summary>What single brokers have of their own.</summary>
+/// <param name="Overrides">By broker id.</param>
+public sealed record BrokerOverrides(Dictionary<string, Dictionary<string, object?>> Overrides);
+
+/// <summary>The present rates of a client on one broker.</summary>
+/// <param name="Rates">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
+public sealed record BrokerQuotaRates(long Broker, Dictionary<string, double> Rates);
+
+/// <summary>The addresses after a change, which is in force on every shard.</summary>
+/// <param name="ConfigVersion">The version of the configuration that is in force on every shard.</param>
+public sealed record ChangedAdvertised(long ConfigVersion, List<AdvertisedAddress> Advertised);
+
+/// <summary>A change that is in force on every shard.</summary>
+/// <param name="ConfigVersion">The version of the configuration that is in force on every shard.</param>
+/// <param name="Notes">Sentences on what people should know of what was set.</param>
+public sealed record ChangedConfig(long ConfigVersion, List<string>? Notes = null);
+
+/// <summary>Faults after a change, which is in force on every shard.</summary>
+/// <param name="ConfigVersion">The version of the configuration that is in force on every shard.</param>
+/// <param name="Names">Of those that were added, in their order.</param>
+public sealed record ChangedFaults(long ConfigVersion, List<string> Names);
+
+/// <summary>A client that asked for subscriptions, or pushed, as one shard knows it.</summary>
+/// <param name="Metrics">Prefixes of the metrics that it was asked for; null: it has not asked.</param>
+/// <param name="Refused">How often a push was refused, by the error's name.</param>
+/// <param name="PushedAtMs">Unix milliseconds of the last push that was taken.</param>
+/// <param name="Bytes">Of the last push, as it was sent.</param>
+public sealed record ClientInstance(string ClientInstanceId, bool Connected, List<string> Metrics, long? PushIntervalMs, long? SubscriptionId, long Pushes, Dictionary<string, long> Refused, long? PushedAtMs, long Bytes, long Broker, long Shard, string? ClientId = null, string? ClientSoftwareName = null, string? ClientSoftwareVersion = null, string? ClientSourceAddress = null, string? ClientSourcePort = null);
+
+/// <summary>The quotas that hold for a client by Kafka's precedence, and its present rates.</summary>
+/// <param name="Matched">user and client-id. `&lt;default&gt;` is the default; null: it is not told apart.</param>
+/// <param name="Quotas">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
+/// <param name="Rates">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
+/// <param name="Levels">The level that each quota comes from, by the quota's key.</param>
+public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionary<string, double> Quotas, Dictionary<string, double> Rates, List<BrokerQuotaRates> Brokers, Dictionary<string, Dictionary<string, string?>> Levels);
+
+/// <summary>Where the cluster lives.</summary>
+/// <param name="Pid">Of the supervisor.</param>
+/// <param name="Lost">Sentences on what of the configuration could not be read.</param>
+/// <param name="Topics">Partitions by topic.</param>
+/// <param name="Shards">Of each broker.</param>
+public sealed record ClusterAnswer(long Pid, long CoordinatorPid, List<string> Lost, Dictionary<string, long> Topics, VolumeAnswer? Disk, JournalAnswer Journal, string? ClusterId = null, string? DataDir = null, long? Brokers = null, long? Shards = null, List<ListenerRow>? Listeners = null);
+
+/// <summary>The files that were set aside.</summary>
+public sealed record DamagedAnswer(List<DamagedFile> Damaged);
+
+/// <summary>A file that could not be read, and was set aside.</summary>
+/// <param name="Path">Below the data directory.</param>
+public sealed record DamagedFile(string Path, long SizeBytes);
+
+/// <summary>The cluster is about to end.</summary>
+public sealed record EndingAnswer(bool Ending);
+
+/// <summary>An entity and its quotas.</summary>
+/// <param name="Entity">What a quota is of, by its type: user, client-id or ip. null: the default of that type.</param>
+/// <param name="Values">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
+public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
+
+/// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked.</summary>
+public sealed record Explanation(List<AddressLimits>? Brokers = null, ClientQuotas? Client = null);
+
+/// <summary>A fault that is set.</summary>
+/// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>
+/// <param name="ClientId">May have * and ?.</param>
+/// <param name="Connection">The client's IP:PORT.</param>
+/// <param name="Error">Of an error: the name of one of Kafka's.</param>
+/// <param name="DelayMs">Of a delay.</param>
+/// <param name="ThrottleMs">Of a throttle.</param>
+/// <param name="Reset">Of a disconnect: with RST.</param>
+/// <param name="Mute">Of a throttle: the connection is muted, too.</param>
+/// <param name="OnCall">At this call alone, from 1.</param>
+/// <param name="Times">At so many calls, the first ones.</param>
+/// <param name="EveryMs">When it last fired so many milliseconds ago, or has not yet.</param>
+/// <param name="Probability">From 0 to 1.</param>
+/// <param name="Seed">Of the probability.</param>
+/// <param name="Api">Names of Kafka's APIs; none: all.</param>
+public sealed record FaultRow(string Name, string Kind, long Fired, string? ClientId = null, string? Ip = null, string? Connection = null, string? Error = null, long? DelayMs = null, long? ThrottleMs = null, bool? Reset = null, bool? Mute = null, bool? Once = null, long? OnCall = null, long? Times = null, long? EveryMs = null, double? Probability = null, long? Seed = null, List<string>? Api = null);
+
+/// <summary>Every fault that is set.</summary>
+public sealed record FaultsAnswer(List<FaultRow> Faults);
+
+/// <summary>Faults to add and, by name, to remove: all of them or none.</summary>
+public sealed record FaultsChange(List<NewFault>? Add = null, List<string>? Remove = null);
+
+/// <summary>Whether every shard is up.</summary>
+/// <param name="Missing">The shards that are not up.</param>
+/// <param name="States">The state of each of them.</param>
+public sealed record HealthAnswer(string Status, List<string>? Missing = null, Dictionary<string, string>? States = null);
+
+/// <summary>Tokens of a pool that one shard has.</summary>
+public sealed record HeldTokens(long Shard, long InUse, long Cached);
+
+/// <summary>What the journal lacks.</summary>
+/// <param name="EventsDropped">Since the start.</param>
+/// <param name="IsLosing">More are lost now.</param>
+public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
+
+/// <summary>A setting that limits clients.</summary>
+/// <param name="Broker">The broker that has it of its own; null: the whole cluster.</param>
+/// <param name="Text">The value as `turnstile config set` takes it.</param>
+/// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
+public sealed record LimitRow(string Name, long? Broker, object? Value, string Text, bool Set, string Vocabulary, string Doc);
+
+/// <summary>How much of a limit is used on one broker.</summary>
+/// <param name="What">Open ones, or new ones a second over the quota window.</param>
+/// <param name="Of">broker, broker:all, listener:NAME or ip:ADDRESS.</param>
+/// <param name="By">The setting or quota that gives the limit.</param>
+public sealed record LimitUse(long Broker, string What, string Of, double Used, double Limit, string By);
+
+/// <summary>A listener of one broker.</summary>
+/// <param name="Address">host:port that it is bound to.</param>
+public sealed record ListenerRow(long Broker, string Name, string Address, List<string> Options);
+
+/// <summary>Everything that a display refreshes. All rates are over one window, the last second that was sampled.</summary>
+/// <param name="At">Unix seconds.</param>
+/// <param name="Uses">The fullest first.</param>
+/// <param name="Throttled">Clients that their quota slows down, the slowest first.</param>
+/// <param name="WithinQuota">Others that use theirs, the fullest first.</param>
+/// <param name="Observed">null: no cap is observed.</param>
+public sealed record LiveAnswer(double At, double UptimeS, double WindowS, long Version, long Brokers, List<string> Listeners, LiveTotals Totals, JournalAnswer Journal, List<LiveShard> Shards, List<SeriesPoint> Series, List<LimitUse> Uses, List<RefusedAddress> TopRefused, RefusedAddresses RefusedAddresses, List<QuotaClient> Throttled, List<QuotaClient> WithinQuota, List<LimitRow> Limits, ObservedAnswer? Observed);
+
+/// <summary>The process of one shard, and what it does.</summary>
+/// <param name="Epoch">The incarnation of the process; only ever rises.</param>
+/// <param name="Stalls">How often something held up its loop.</param>
+/// <param name="MemoryKills">How often it was killed for want of memory.</param>
+/// <param name="RestartInS">Until one that keeps ending is started again, in seconds; null: it is not.</param>
+/// <param name="Decisions">Decisions, by how the token was had: home, cached, rpc.</param>
+public sealed record LiveShard(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS, double AdmittedPerS, double RefusedPerS, long Admitted, long Refused, TokenTotals Tokens, Dictionary<string, long> Decisions);
+
+/// <summary>Gauges, and counts since the cluster started.</summary>
+/// <param name="Refused">Connections, by the reason of the refusal.</param>
+/// <param name="Decisions">Decisions, by how the token was had: home, cached, rpc.</param>
+/// <param name="Throttled">By the quota's kind.</param>
+public sealed record LiveTotals(long Connections, long Admitted, long Closed, long Lost, Dictionary<string, long> Refused, Dictionary<string, long> Decisions, TokenTotals Tokens, long Waiting, long Held, long Muted, long Borrows, long Reclaims, long Malformed, long Requests, long BytesIn, long BytesOut, Dictionary<string, Throttles> Throttled);
+
+/// <summary>A point of a metric, without what is empty.</summary>
+/// <param name="AtMs">Unix milliseconds.</param>
+public sealed record MetricPoint(string Type, string? Name = null, string? Unit = null, string? Temporality = null, Dictionary<string, object?>? Resource = null, Dictionary<string, object?>? Attributes = null, long? AtMs = null, double? Value = null, long? Count = null, double? Sum = null, List<long>? BucketCounts = null, List<double?>? ExplicitBounds = null, List<List<object?>>? Quantiles = null);
+
+/// <summary>A fault to add.</summary>
+/// <param name="ClientId">May have * and ?.</param>
+/// <param name="Connection">The client's IP:PORT.</param>
+/// <param name="Error">Of an error: the name of one of Kafka's.</param>
+/// <param name="DelayMs">Of a delay.</param>
+/// <param name="ThrottleMs">Of a throttle.</param>
+/// <param name="Reset">Of a disconnect: with RST.</param>
+/// <param name="Mute">Of a throttle: the connection is muted, too.</param>
+/// <param name="OnCall">At this call alone, from 1.</param>
+/// <param name="Times">At so many calls, the first ones.</param>
+/// <param name="EveryMs">When it last fired so many milliseconds ago, or has not yet.</param>
+/// <param name="Probability">From 0 to 1.</param>
+/// <param name="Seed">Of the probability.</param>
+/// <param name="Name">Without one it gets one.</param>
+/// <param name="Api">Names of Kafka's APIs; none: all.</param>
+public sealed record NewFault(string Kind, string? ClientId = null, string? Ip = null, string? Connection = null, string? Error = null, long? DelayMs = null, long? ThrottleMs = null, bool? Reset = null, bool? Mute = null, bool? Once = null, long? OnCall = null, long? Times = null, long? EveryMs = null, double? Probability = null, long? Seed = null, string? Name = null, object? Api = null);
+
+/// <summary>Of the limits in force: those that let no connection in, and how much of each rate passes at once.</summary>
+public sealed record NotesAnswer(List<string> Notes);
+
+/// <summary>What the observed caps would have done since they were last changed; a shard that was started again has forgotten its part.</summary>
+/// <param name="Addresses">Of how many addresses.</param>
+/// <param name="More">Of at least as many.</param>
+/// <param name="Set">By name; null: it has no value.</param>
+/// <param name="Brokers">Those that single brokers have of their own, by broker id.</param>
+public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, long Addresses, bool More, List<ObservedCapRow> Caps, Dictionary<string, object?> Set, Dictionary<string, Dictionary<string, object?>> Brokers);
+
+/// <summary>A cap that is observed instead of enforced.</summary>
+/// <param name="Limit">The setting.</param>
+/// <param name="Waits">Connections would have waited for a slot.</param>
+/// <param name="Count">Connections that it would have refused, or made wait.</param>
+public sealed record ObservedCapRow(string Limit, double Value, bool Waits, long Count);
+
+/// <summary>A cap that is observed instead of enforced, and its use.</summary>
+public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InUse);
+
+/// <summary>Why a request was refused, or can't be answered now.</summary>
+/// <param name="Message">One sentence.</param>
+/// <param name="Code">HTTP's status.</param>
+public sealed record Problem(string Message, long Code);
+
+/// <summary>By which proxies the open connections came, the most first.</summary>
+public sealed record ProxiesAnswer(List<ProxyRow> Proxies);
+
+/// <summary>A proxy that announced connections (PROXY protocol).</summary>
+/// <param name="Proxy">Its address.</param>
+/// <param name="Endpoint">The private endpoint of a cloud that the connections came by.</param>
+public sealed record ProxyRow(string Proxy, string? Endpoint, long Open);
+
+/// <summary>The quotas of one entity that change.</summary>
+/// <param name="Entity">What a quota is of, by its type: user, client-id or ip. null: the default of that type.</param>
+/// <param name="Set">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
+/// <param name="Remove">Keys of quotas.</param>
+public sealed record QuotaChange(Dictionary<string, string?> Entity, Dictionary<string, double>? Set = null, List<string>? Remove = null);
+
+/// <summary>A client with a quota, on one broker.</summary>
+/// <param name="User">Empty: the quota does not tell users apart.</param>
+/// <param name="ClientId">Empty: the quota does not tell client ids apart.</param>
+/// <param name="Quota">The quota's key.</param>
+/// <param name="ThrottleMs">The average throttle time within the quota window, in milliseconds.</param>
+/// <param name="Value">Bytes a second, percent, or mutations a second.</param>
+/// <param name="Limit">In the same unit; null: it is not set any more.</param>
+public sealed record QuotaClient(long Broker, string User, string ClientId, string Quota, double ThrottleMs, double Value, double? Limit);
+
+/// <summary>Every entity that has a quota.</summary>
+public sealed record QuotasAnswer(List<EntityQuotas> Quotas);
+
+/// <summary>Quotas that change: all of them or none.</summary>
+public sealed record QuotasChange(List<QuotaChange> Alter);
+
+/// <summary>A version of the configuration, and what it changed: of a setting the values that were in force.</summary>
+/// <param name="At">Unix seconds.</param>
+/// <param name="Who">The caller as it names itself, and the address it called from.</param>
+/// <param name="Changes">Kind, such as setting or quota; key; old and new value, null: none.</param>
+public sealed record RecordedChange(long Version, double At, string Who, List<List<object?>> Changes);
+
+/// <summary>Counts since the cluster started; by ip of the most refused alone, since their shard started.</summary>
+/// <param name="Observed">True: of caps that are observed; they have refused nothing.</param>
+public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<RefusedRow> Refusals, bool? Observed = null, ObservedAnswer? Summary = null);
+
+/// <summary>One of the addresses that were refused most.</summary>
+/// <param name="Error">By how many `count` may be too high.</param>
+/// <param name="Reasons">Connections, by the reason of the refusal.</param>
+/// <param name="Open">Its open connections.</param>
+public sealed record RefusedAddress(string Ip, long Count, long Error, Dictionary<string, long> Reasons, long Open, List<LimitUse> Uses);
+
+/// <summary>How many addresses were refused.</summary>
+/// <param name="Known">Addresses that are counted apart.</param>
+/// <param name="OthersRefused">Refusals of those that `top_refused` does not show.</param>
+/// <param name="More">A shard has more of them than it counts apart.</param>
+public sealed record RefusedAddresses(long Known, long OthersRefused, bool More);
+
+/// <summary>What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was asked.</summary>
+/// <param name="Error">By ip: by how many `count` may be too high.</param>
+/// <param name="Reasons">Connections, by the reason of the refusal.</param>
+/// <param name="Value">Of the limit.</param>
+/// <param name="Waits">At the limit connections would have waited for a slot.</param>
+public sealed record RefusedRow(long Count, string? Ip = null, long? Error = null, string? Listener = null, long? Broker = null, long? Shard = null, string? Reason = null, Dictionary<string, long>? Reasons = null, string? Limit = null, double? Value = null, bool? Waits = null);
+
+/// <summary>One second: gauges, and how much a second; reasons and quotas of which there were none are left out.</summary>
+/// <param name="At">Unix seconds.</param>
+public sealed record SeriesPoint(double At, long Connections, double Admitted, double Closed, Dictionary<string, double> Refused, long InUse, long Cached, Dictionary<string, double> Decisions, double Requests, Dictionary<string, double> Throttled);
+
+/// <summary>The last changes, the latest first.</summary>
+public sealed record SettingHistory(List<RecordedChange> History);
+
+/// <summary>Of a setting that is a list.</summary>
+public sealed record SettingItems(string Type);
+
+/// <summary>A setting, as Redpanda's schema has it.</summary>
+/// <param name="Type">integer, number, boolean, string or array.</param>
+/// <param name="Emulated">False: it is stored and shown, and nothing acts on it.</param>
+/// <param name="NeedsRestart">It can't change while the cluster runs.</param>
+/// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
+public sealed record SettingProperty(string Type, string Description, bool Emulated, bool Nullable, bool NeedsRestart, string Visibility, bool IsSecret, string Vocabulary, object? Default, SettingItems? Items = null, List<string>? EnumValues = null, double? Minimum = null, double? Maximum = null);
+
+/// <summary>Settings to set, and to take back: all of them or none.</summary>
+/// <param name="Upsert">A value, or its text as `turnstile config set` takes it, by name.</param>
+public sealed record SettingsChange(Dictionary<string, object?>? Upsert = null, List<string>? Remove = null);
+
+/// <summary>Every setting, by name.</summary>
+public sealed record SettingsSchema(Dictionary<string, SettingProperty> Properties);
+
+/// <summary>The process of one shard.</summary>
+/// <param name="Epoch">The incarnation of the process; only ever rises.</param>
+/// <param name="Stalls">How often something held up its loop.</param>
+/// <param name="MemoryKills">How often it was killed for want of memory.</param>
+/// <param name="RestartInS">Until one that keeps ending is started again, in seconds; null: it is not.</param>
+public sealed record ShardRow(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS);
+
+/// <summary>Every shard.</summary>
+public sealed record ShardsAnswer(List<ShardRow> Shards);
+
+/// <summary>What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.</summary>
+/// <param name="Shards">How many shards have answered.</param>
+/// <param name="Forgotten">How often one had too many addresses, and began anew.</param>
+/// <param name="Sources">By address, by outcome: `admitted`, or the reason of the refusal.</param>
+public sealed record SourcesAnswer(long Shards, long Forgotten, Dictionary<string, Dictionary<string, long>> Sources);
+
+/// <summary>The configs of a client metrics resource (KIP-714) that change.</summary>
+/// <param name="Configs">null: back to the default.</param>
+public sealed record SubscriptionConfigs(string Name, Dictionary<string, string?> Configs);
+
+/// <summary>The client instances heard of last; one that is connected to several shards is told of by each.</summary>
+public sealed record TelemetryAnswer(List<ClientInstance> ClientInstances);
+
+/// <summary>What a client instance pushed last.</summary>
+/// <param name="PushedAtMs">Unix milliseconds.</param>
+/// <param name="Error">Why it can't be read.</param>
+public sealed record TelemetryPush(string ClientInstanceId, long PushedAtMs, List<MetricPoint> Metrics, string? Error);
+
+/// <summary>What a kind of quota has slowed down, since the start.</summary>
+/// <param name="ThrottleMs">Milliseconds, added up.</param>
+public sealed record Throttles(long Requests, long ThrottleMs);
+
+/// <summary>A pool of tokens, one for each connection: what its home says of it, and what every shard holds.</summary>
+/// <param name="Kind">broker, listener or ip.</param>
+/// <param name="Key">The listener's name, or the address.</param>
+/// <param name="Home">The shard that decides; null: it did not answer.</param>
+/// <param name="Cap">null: unlimited.</param>
+/// <param name="Limit">The setting that gives the cap.</param>
+/// <param name="Mode">open, reclaiming or tight.</param>
+/// <param name="Waiting">Connections that wait for a token.</param>
+public sealed record TokenPool(long Broker, string Kind, string Key, long? Home, long? Cap, string Limit, string Mode, long? Free, long Waiting, long InUse, long Cached, List<HeldTokens> Holders);
+
+/// <summary>Tokens of all pools.</summary>
+public sealed record TokenTotals(long InUse, long Cached, long Pools);
+
+/// <summary>The pools most in use.</summary>
+/// <param name="Truncated">There are more.</param>
+public sealed record TokensAnswer(List<TokenPool> Pools, bool Truncated, TokenTotals Totals);
+
+/// <summary>A user that is added, gets another password, or is removed.</summary>
+/// <param name="Password">null: the user is removed.</param>
+public sealed record UserChange(string Name, string? Password = null);
+
+/// <summary>A user of listeners that ask for SASL.</summary>
+/// <param name="Mechanisms">In which it can log in besides PLAIN.</param>
+public sealed record UserRow(string Name, List<string> Mechanisms);
+
+/// <summary>Every user.</summary>
+public sealed record UsersAnswer(List<UserRow> Users);
+
+/// <summary>The volume of the data; bytes are -1 where the system does not tell them.</summary>
+public sealed record VolumeAnswer(long TotalBytes, long FreeBytes, List<BrokerDisk> Brokers);

@@ -1,0 +1,1212 @@
+// Code generated from the admin API's OpenAPI document by `make clients`. DO NOT EDIT.
+
+package turnstile
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// AdminAPI calls the admin API of one cluster. Who is what the history of changes names the caller.
+type AdminAPI struct {
+	URL, Token, Who string
+}
+
+// AdminRefused says that the API answered with an error: its Status is HTTP's, and Told its body.
+type AdminRefused struct {
+	Status int
+	Told   string
+}
+
+func (r *AdminRefused) Error() string { return fmt.Sprintf("%d: %s", r.Status, r.Told) }
+
+// text has the body of an answer. A nil body is not sent.
+func (a *AdminAPI) text(ctx context.Context, method, path string, query url.Values, body any) ([]byte, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, a.URL+path, content)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("content-type", "application/json")
+	request.Header.Set("x-turnstile-who", a.Who)
+	if a.Token != "" {
+		request.Header.Set("authorization", "Bearer "+a.Token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	told, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode >= 400 {
+		err = &AdminRefused{response.StatusCode, string(told)}
+	}
+	return told, err
+}
+
+func ask[T any](ctx context.Context, a *AdminAPI, method, path string, query url.Values, body any) (answer T, err error) {
+	told, err := a.text(ctx, method, path, query, body)
+	if err == nil {
+		err = json.Unmarshal(told, &answer)
+	}
+	return answer, err
+}
+
+func put[T any](query url.Values, name string, value *T) {
+	if value != nil {
+		query.Set(name, fmt.Sprint(*value))
+	}
+}
+
+// GetConfigQuery is the query of GetConfig; what is nil is left out.
+type GetConfigQuery struct {
+	// One setting alone.
+	Key *string
+	// Also the settings that nobody has set.
+	IncludeDefaults *bool
+	// The id of one broker; without it, the whole cluster.
+	Broker *int64
+	// Of caps that are observed instead of enforced.
+	Observe *bool
+}
+
+func (q GetConfigQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "key", q.Key)
+	put(query, "include_defaults", q.IncludeDefaults)
+	put(query, "broker", q.Broker)
+	put(query, "observe", q.Observe)
+	return query
+}
+
+// GetConfig: The settings and their values: Redpanda's, Kafka's and Turnstile's own.
+func (a *AdminAPI) GetConfig(ctx context.Context, query GetConfigQuery) (map[string]any, error) {
+	return ask[map[string]any](ctx, a, "GET", "/v1/cluster_config", query.values(), nil)
+}
+
+// PutConfigQuery is the query of PutConfig; what is nil is left out.
+type PutConfigQuery struct {
+	// Only check whether it could be set.
+	DryRun *bool
+	// The id of one broker; without it, the whole cluster.
+	Broker *int64
+	// Of caps that are observed instead of enforced.
+	Observe *bool
+}
+
+func (q PutConfigQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "dry_run", q.DryRun)
+	put(query, "broker", q.Broker)
+	put(query, "observe", q.Observe)
+	return query
+}
+
+// PutConfig: Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them.
+func (a *AdminAPI) PutConfig(ctx context.Context, body SettingsChange, query PutConfigQuery) (ChangedConfig, error) {
+	return ask[ChangedConfig](ctx, a, "PUT", "/v1/cluster_config", query.values(), body)
+}
+
+// GetConfigSchema: Every setting: its type, range and default, and what it does.
+func (a *AdminAPI) GetConfigSchema(ctx context.Context) (SettingsSchema, error) {
+	return ask[SettingsSchema](ctx, a, "GET", "/v1/cluster_config/schema", nil, nil)
+}
+
+// GetConfigStatus: The version that each broker has, as rpk asks for it.
+func (a *AdminAPI) GetConfigStatus(ctx context.Context) ([]BrokerConfigStatus, error) {
+	return ask[[]BrokerConfigStatus](ctx, a, "GET", "/v1/cluster_config/status", nil, nil)
+}
+
+// GetBrokerOverridesQuery is the query of GetBrokerOverrides; what is nil is left out.
+type GetBrokerOverridesQuery struct {
+	// Of caps that are observed instead of enforced.
+	Observe *bool
+}
+
+func (q GetBrokerOverridesQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "observe", q.Observe)
+	return query
+}
+
+// GetBrokerOverrides: The settings that single brokers have of their own.
+func (a *AdminAPI) GetBrokerOverrides(ctx context.Context, query GetBrokerOverridesQuery) (BrokerOverrides, error) {
+	return ask[BrokerOverrides](ctx, a, "GET", "/v1/cluster_config/broker_overrides", query.values(), nil)
+}
+
+// GetConfigHistoryQuery is the query of GetConfigHistory; what is nil is left out.
+type GetConfigHistoryQuery struct {
+	// How many changes, at most.
+	Limit *int64
+	// Only changes before this version.
+	Before *int64
+}
+
+func (q GetConfigHistoryQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "limit", q.Limit)
+	put(query, "before", q.Before)
+	return query
+}
+
+// GetConfigHistory: Who changed what, and when: settings, quotas, topics and all else that is versioned.
+func (a *AdminAPI) GetConfigHistory(ctx context.Context, query GetConfigHistoryQuery) (SettingHistory, error) {
+	return ask[SettingHistory](ctx, a, "GET", "/v1/config/history", query.values(), nil)
+}
+
+// GetNotes: What people should know of the limits in force.
+func (a *AdminAPI) GetNotes(ctx context.Context) (NotesAnswer, error) {
+	return ask[NotesAnswer](ctx, a, "GET", "/v1/notes", nil, nil)
+}
+
+// GetAdvertised: Where clients are told to connect.
+func (a *AdminAPI) GetAdvertised(ctx context.Context) (AdvertisedAnswer, error) {
+	return ask[AdvertisedAnswer](ctx, a, "GET", "/v1/advertise", nil, nil)
+}
+
+// PutAdvertised: Says where clients of a listener are told to connect.
+func (a *AdminAPI) PutAdvertised(ctx context.Context, body AddressesChange) (ChangedAdvertised, error) {
+	return ask[ChangedAdvertised](ctx, a, "PUT", "/v1/advertise", nil, body)
+}
+
+// DeleteAdvertisedQuery is the query of DeleteAdvertised; what is nil is left out.
+type DeleteAdvertisedQuery struct {
+	// A listener's name; without it, all of them.
+	Listener *string
+	// The id of one broker; without it, the whole cluster.
+	Broker *int64
+}
+
+func (q DeleteAdvertisedQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "listener", q.Listener)
+	put(query, "broker", q.Broker)
+	return query
+}
+
+// DeleteAdvertised: Forgets what was said live: clients are told what the cluster was started with.
+func (a *AdminAPI) DeleteAdvertised(ctx context.Context, query DeleteAdvertisedQuery) (ChangedAdvertised, error) {
+	return ask[ChangedAdvertised](ctx, a, "DELETE", "/v1/advertise", query.values(), nil)
+}
+
+// GetQuotas: Every quota that is set.
+func (a *AdminAPI) GetQuotas(ctx context.Context) (QuotasAnswer, error) {
+	return ask[QuotasAnswer](ctx, a, "GET", "/v1/quotas", nil, nil)
+}
+
+// PutQuotasQuery is the query of PutQuotas; what is nil is left out.
+type PutQuotasQuery struct {
+	// Only check whether it could be set.
+	DryRun *bool
+}
+
+func (q PutQuotasQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "dry_run", q.DryRun)
+	return query
+}
+
+// PutQuotas: Changes quotas; answers when every shard enforces them.
+func (a *AdminAPI) PutQuotas(ctx context.Context, body QuotasChange, query PutQuotasQuery) (ChangedConfig, error) {
+	return ask[ChangedConfig](ctx, a, "PUT", "/v1/quotas", query.values(), body)
+}
+
+// ExplainQuotasQuery is the query of ExplainQuotas; what is nil is left out.
+type ExplainQuotasQuery struct {
+	// A user: the quotas that hold for it.
+	User *string
+	// A client id: the quotas that hold for it.
+	ClientID *string
+}
+
+func (q ExplainQuotasQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "user", q.User)
+	put(query, "client-id", q.ClientID)
+	return query
+}
+
+// ExplainQuotas: The quotas that hold for a client.
+func (a *AdminAPI) ExplainQuotas(ctx context.Context, query ExplainQuotasQuery) (ClientQuotas, error) {
+	return ask[ClientQuotas](ctx, a, "GET", "/v1/quotas/explain", query.values(), nil)
+}
+
+// ExplainQuery is the query of Explain; what is nil is left out.
+type ExplainQuery struct {
+	// An address: the limits that hold for it.
+	IP *string
+	// A user: the quotas that hold for it.
+	User *string
+	// A client id: the quotas that hold for it.
+	ClientID *string
+}
+
+func (q ExplainQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "ip", q.IP)
+	put(query, "user", q.User)
+	put(query, "client-id", q.ClientID)
+	return query
+}
+
+// Explain: The limits that hold for an address, the quotas of a client, or both.
+func (a *AdminAPI) Explain(ctx context.Context, query ExplainQuery) (Explanation, error) {
+	return ask[Explanation](ctx, a, "GET", "/v1/explain", query.values(), nil)
+}
+
+// GetUsers: The users of listeners that ask for SASL.
+func (a *AdminAPI) GetUsers(ctx context.Context) (UsersAnswer, error) {
+	return ask[UsersAnswer](ctx, a, "GET", "/v1/users", nil, nil)
+}
+
+// PutUser: Adds a user, gives it another password, or removes it.
+func (a *AdminAPI) PutUser(ctx context.Context, body UserChange) (ChangedConfig, error) {
+	return ask[ChangedConfig](ctx, a, "PUT", "/v1/users", nil, body)
+}
+
+// GetFaults: The faults that are set, and how often each fired.
+func (a *AdminAPI) GetFaults(ctx context.Context) (FaultsAnswer, error) {
+	return ask[FaultsAnswer](ctx, a, "GET", "/v1/faults", nil, nil)
+}
+
+// PutFaults: Adds and removes faults; answers when every shard obeys.
+func (a *AdminAPI) PutFaults(ctx context.Context, body FaultsChange) (ChangedFaults, error) {
+	return ask[ChangedFaults](ctx, a, "PUT", "/v1/faults", nil, body)
+}
+
+// GetTelemetry: The clients that push telemetry (KIP-714).
+func (a *AdminAPI) GetTelemetry(ctx context.Context) (TelemetryAnswer, error) {
+	return ask[TelemetryAnswer](ctx, a, "GET", "/v1/telemetry", nil, nil)
+}
+
+// PutSubscription: Changes a client metrics resource: which metrics clients push, and how often.
+func (a *AdminAPI) PutSubscription(ctx context.Context, body SubscriptionConfigs) (ChangedConfig, error) {
+	return ask[ChangedConfig](ctx, a, "PUT", "/v1/telemetry", nil, body)
+}
+
+// GetLastPush: What a client instance pushed last.
+func (a *AdminAPI) GetLastPush(ctx context.Context, clientInstanceId string) (TelemetryPush, error) {
+	return ask[TelemetryPush](ctx, a, "GET", "/v1/telemetry/"+url.PathEscape(clientInstanceId), nil, nil)
+}
+
+// GetRefusalsQuery is the query of GetRefusals; what is nil is left out.
+type GetRefusalsQuery struct {
+	// What is counted apart; `limit` only of observed caps.
+	By *string
+	// What caps that are observed instead of enforced would have refused.
+	Observed *bool
+}
+
+func (q GetRefusalsQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "by", q.By)
+	put(query, "observed", q.Observed)
+	return query
+}
+
+// GetRefusals: The connections that were refused, counted by what they have in common.
+func (a *AdminAPI) GetRefusals(ctx context.Context, query GetRefusalsQuery) (RefusalsAnswer, error) {
+	return ask[RefusalsAnswer](ctx, a, "GET", "/v1/refusals", query.values(), nil)
+}
+
+// GetSources: What became of the connections of each address.
+func (a *AdminAPI) GetSources(ctx context.Context) (SourcesAnswer, error) {
+	return ask[SourcesAnswer](ctx, a, "GET", "/v1/sources", nil, nil)
+}
+
+// GetProxies: By which proxies, and which private endpoints of a cloud, the open connections came.
+func (a *AdminAPI) GetProxies(ctx context.Context) (ProxiesAnswer, error) {
+	return ask[ProxiesAnswer](ctx, a, "GET", "/v1/proxies", nil, nil)
+}
+
+// GetTokens: The caps most in use, and which shard holds how many of their tokens.
+func (a *AdminAPI) GetTokens(ctx context.Context) (TokensAnswer, error) {
+	return ask[TokensAnswer](ctx, a, "GET", "/v1/tokens", nil, nil)
+}
+
+// GetShards: The processes of the brokers.
+func (a *AdminAPI) GetShards(ctx context.Context) (ShardsAnswer, error) {
+	return ask[ShardsAnswer](ctx, a, "GET", "/v1/shards", nil, nil)
+}
+
+// GetLiveQuery is the query of GetLive; what is nil is left out.
+type GetLiveQuery struct {
+	// `series` begins after it, in Unix seconds.
+	Since *float64
+}
+
+func (q GetLiveQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "since", q.Since)
+	return query
+}
+
+// GetLive: Everything that the live page and `turnstile top` refresh.
+func (a *AdminAPI) GetLive(ctx context.Context, query GetLiveQuery) (LiveAnswer, error) {
+	return ask[LiveAnswer](ctx, a, "GET", "/v1/live", query.values(), nil)
+}
+
+// GetCluster: Where the cluster lives: its processes, listeners, topics and disk.
+func (a *AdminAPI) GetCluster(ctx context.Context) (ClusterAnswer, error) {
+	return ask[ClusterAnswer](ctx, a, "GET", "/v1/cluster", nil, nil)
+}
+
+// GetDamaged: Files that could not be read, and were set aside.
+func (a *AdminAPI) GetDamaged(ctx context.Context) (DamagedAnswer, error) {
+	return ask[DamagedAnswer](ctx, a, "GET", "/v1/damaged", nil, nil)
+}
+
+// Reset: Settings, topics, groups, quotas and users as when the cluster started; every connection is closed.
+func (a *AdminAPI) Reset(ctx context.Context) (ChangedConfig, error) {
+	return ask[ChangedConfig](ctx, a, "POST", "/v1/reset", nil, nil)
+}
+
+// Shutdown: Ends the whole cluster; the answer is out before it begins.
+func (a *AdminAPI) Shutdown(ctx context.Context) (EndingAnswer, error) {
+	return ask[EndingAnswer](ctx, a, "POST", "/v1/shutdown", nil, nil)
+}
+
+// GetMetrics: Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX
+// exporter's example rules spell them, and `turnstile_*`.
+func (a *AdminAPI) GetMetrics(ctx context.Context) ([]byte, error) {
+	return a.text(ctx, "GET", "/metrics", nil, nil)
+}
+
+// GetPublicMetrics: Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`,
+// `redpanda_storage_disk_*`).
+func (a *AdminAPI) GetPublicMetrics(ctx context.Context) ([]byte, error) {
+	return a.text(ctx, "GET", "/public_metrics", nil, nil)
+}
+
+// GetHealth: Whether every shard is up; needs no token.
+func (a *AdminAPI) GetHealth(ctx context.Context) (HealthAnswer, error) {
+	return ask[HealthAnswer](ctx, a, "GET", "/healthz", nil, nil)
+}
+
+// GetPage: The live page. Connections, refusals, and how much of each limit and quota is used; changes them.
+func (a *AdminAPI) GetPage(ctx context.Context) ([]byte, error) {
+	return a.text(ctx, "GET", "/", nil, nil)
+}
+
+// GetPageFile: A file of the live page.
+func (a *AdminAPI) GetPageFile(ctx context.Context, name string) ([]byte, error) {
+	return a.text(ctx, "GET", "/page/"+url.PathEscape(name), nil, nil)
+}
+
+// GetOpenapi: This document.
+func (a *AdminAPI) GetOpenapi(ctx context.Context) (map[string]any, error) {
+	return ask[map[string]any](ctx, a, "GET", "/v1/openapi.json", nil, nil)
+}
+
+// AddressLimits: The limits of one broker for an address.
+type AddressLimits struct {
+	Broker      int64         `json:"broker"`
+	IP          string        `json:"ip"`
+	Connections []AddressPool `json:"connections"`
+	Rates       []AddressRate `json:"rates"`
+}
+
+// AddressPool: A limit on open connections that a connection of the address counts for.
+type AddressPool struct {
+	// broker, listener:NAME or ip:ADDRESS.
+	Pool string `json:"pool"`
+	// The setting; empty: unlimited.
+	Limit string `json:"limit"`
+	// null: unlimited.
+	Value *int64 `json:"value"`
+	// Over it a connection waits, and is not refused.
+	Waits   bool         `json:"waits"`
+	Home    *int64       `json:"home"`
+	InUse   int64        `json:"in_use"`
+	Cached  int64        `json:"cached"`
+	Holders []HeldTokens `json:"holders"`
+	// The cap that is observed beside it; null: none is.
+	Observed *ObservedUse `json:"observed"`
+}
+
+// AddressRate: A limit on new connections a second that holds for the address.
+type AddressRate struct {
+	// broker, ip, core or listener:NAME.
+	Of string `json:"of"`
+	// The setting or quota.
+	Limit string `json:"limit"`
+	// Connections a second.
+	Value float64 `json:"value"`
+	// Connections that pass at once after a pause.
+	Burst float64 `json:"burst"`
+	// Connections a second, over the quota window; null: not known.
+	Used *float64 `json:"used"`
+}
+
+// AddressesChange: Where clients of a listener are told to connect.
+type AddressesChange struct {
+	// May be left out where there is only one.
+	Listener *string `json:"listener,omitempty"`
+	// This broker alone; without it, `addresses` has one for each.
+	Broker *int64 `json:"broker,omitempty"`
+	// host:port, or `auto`: the address that a client reached.
+	Addresses any `json:"addresses"`
+}
+
+// AdvertisedAddress: Where clients of a listener of one broker are told to connect, for the admin API.
+type AdvertisedAddress struct {
+	Broker   int64  `json:"broker"`
+	Listener string `json:"listener"`
+	// host:port; `auto`: the address that the client reached.
+	Address string `json:"address"`
+	Port    int64  `json:"port"`
+	// live: set live; start: as the cluster was started; listener: where it listens.
+	Source string `json:"source"`
+	// It follows from where the cluster listens, not from what was said.
+	Guess bool `json:"guess"`
+}
+
+// AdvertisedAnswer: Each listener of each broker.
+type AdvertisedAnswer struct {
+	Advertised []AdvertisedAddress `json:"advertised"`
+}
+
+// BrokerConfigStatus: A broker, as rpk asks for it.
+type BrokerConfigStatus struct {
+	NodeID  int64 `json:"node_id"`
+	Restart bool  `json:"restart"`
+	// The version that every shard of the broker has acknowledged.
+	ConfigVersion int64    `json:"config_version"`
+	Invalid       []string `json:"invalid"`
+	Unknown       []string `json:"unknown"`
+}
+
+// BrokerDisk: Whether a broker refuses Produce because the volume is full.
+type BrokerDisk struct {
+	Broker         int64 `json:"broker"`
+	LeastFreeBytes int64 `json:"least_free_bytes"`
+	Full           bool  `json:"full"`
+}
+
+// BrokerOverrides: What single brokers have of their own.
+type BrokerOverrides struct {
+	// By broker id.
+	Overrides map[string]map[string]any `json:"overrides"`
+}
+
+// BrokerQuotaRates: The present rates of a client on one broker.
+type BrokerQuotaRates struct {
+	Broker int64 `json:"broker"`
+	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+	Rates map[string]float64 `json:"rates"`
+}
+
+// ChangedAdvertised: The addresses after a change, which is in force on every shard.
+type ChangedAdvertised struct {
+	// The version of the configuration that is in force on every shard.
+	ConfigVersion int64               `json:"config_version"`
+	Advertised    []AdvertisedAddress `json:"advertised"`
+}
+
+// ChangedConfig: A change that is in force on every shard.
+type ChangedConfig struct {
+	// The version of the configuration that is in force on every shard.
+	ConfigVersion int64 `json:"config_version"`
+	// Sentences on what people should know of what was set.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// ChangedFaults: Faults after a change, which is in force on every shard.
+type ChangedFaults struct {
+	// The version of the configuration that is in force on every shard.
+	ConfigVersion int64 `json:"config_version"`
+	// Of those that were added, in their order.
+	Names []string `json:"names"`
+}
+
+// ClientInstance: A client that asked for subscriptions, or pushed, as one shard knows it.
+type ClientInstance struct {
+	ClientInstanceID      string  `json:"client_instance_id"`
+	ClientID              *string `json:"client_id,omitempty"`
+	ClientSoftwareName    *string `json:"client_software_name,omitempty"`
+	ClientSoftwareVersion *string `json:"client_software_version,omitempty"`
+	ClientSourceAddress   *string `json:"client_source_address,omitempty"`
+	ClientSourcePort      *string `json:"client_source_port,omitempty"`
+	Connected             bool    `json:"connected"`
+	// Prefixes of the metrics that it was asked for; null: it has not asked.
+	Metrics        []string `json:"metrics"`
+	PushIntervalMs *int64   `json:"push_interval_ms"`
+	SubscriptionID *int64   `json:"subscription_id"`
+	Pushes         int64    `json:"pushes"`
+	// How often a push was refused, by the error's name.
+	Refused map[string]int64 `json:"refused"`
+	// Unix milliseconds of the last push that was taken.
+	PushedAtMs *int64 `json:"pushed_at_ms"`
+	// Of the last push, as it was sent.
+	Bytes  int64 `json:"bytes"`
+	Broker int64 `json:"broker"`
+	Shard  int64 `json:"shard"`
+}
+
+// ClientQuotas: The quotas that hold for a client by Kafka's precedence, and its present rates.
+type ClientQuotas struct {
+	// user and client-id. `<default>` is the default; null: it is not told apart.
+	Matched map[string]*string `json:"matched"`
+	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+	Quotas map[string]float64 `json:"quotas"`
+	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+	Rates   map[string]float64 `json:"rates"`
+	Brokers []BrokerQuotaRates `json:"brokers"`
+	// The level that each quota comes from, by the quota's key.
+	Levels map[string]map[string]*string `json:"levels"`
+}
+
+// ClusterAnswer: Where the cluster lives.
+type ClusterAnswer struct {
+	ClusterID *string `json:"cluster_id,omitempty"`
+	DataDir   *string `json:"data_dir,omitempty"`
+	Brokers   *int64  `json:"brokers,omitempty"`
+	// Of each broker.
+	Shards    *int64        `json:"shards,omitempty"`
+	Listeners []ListenerRow `json:"listeners,omitempty"`
+	// Of the supervisor.
+	Pid            int64 `json:"pid"`
+	CoordinatorPid int64 `json:"coordinator_pid"`
+	// Sentences on what of the configuration could not be read.
+	Lost []string `json:"lost"`
+	// Partitions by topic.
+	Topics  map[string]int64 `json:"topics"`
+	Disk    *VolumeAnswer    `json:"disk"`
+	Journal JournalAnswer    `json:"journal"`
+}
+
+// DamagedAnswer: The files that were set aside.
+type DamagedAnswer struct {
+	Damaged []DamagedFile `json:"damaged"`
+}
+
+// DamagedFile: A file that could not be read, and was set aside.
+type DamagedFile struct {
+	// Below the data directory.
+	Path      string `json:"path"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// EndingAnswer: The cluster is about to end.
+type EndingAnswer struct {
+	Ending bool `json:"ending"`
+}
+
+// EntityQuotas: An entity and its quotas.
+type EntityQuotas struct {
+	// What a quota is of, by its type: user, client-id or ip. null: the default of that type.
+	Entity map[string]*string `json:"entity"`
+	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+	Values map[string]float64 `json:"values"`
+}
+
+// Explanation: The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was
+// asked.
+type Explanation struct {
+	Brokers []AddressLimits `json:"brokers,omitempty"`
+	Client  *ClientQuotas   `json:"client,omitempty"`
+}
+
+// FaultRow: A fault that is set.
+type FaultRow struct {
+	// May have * and ?.
+	ClientID *string `json:"client_id,omitempty"`
+	IP       *string `json:"ip,omitempty"`
+	// The client's IP:PORT.
+	Connection *string `json:"connection,omitempty"`
+	// Of an error: the name of one of Kafka's.
+	Error *string `json:"error,omitempty"`
+	// Of a delay.
+	DelayMs *int64 `json:"delay_ms,omitempty"`
+	// Of a throttle.
+	ThrottleMs *int64 `json:"throttle_ms,omitempty"`
+	// Of a disconnect: with RST.
+	Reset *bool `json:"reset,omitempty"`
+	// Of a throttle: the connection is muted, too.
+	Mute *bool `json:"mute,omitempty"`
+	Once *bool `json:"once,omitempty"`
+	// At this call alone, from 1.
+	OnCall *int64 `json:"on_call,omitempty"`
+	// At so many calls, the first ones.
+	Times *int64 `json:"times,omitempty"`
+	// When it last fired so many milliseconds ago, or has not yet.
+	EveryMs *int64 `json:"every_ms,omitempty"`
+	// From 0 to 1.
+	Probability *float64 `json:"probability,omitempty"`
+	// Of the probability.
+	Seed *int64 `json:"seed,omitempty"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	// Names of Kafka's APIs; none: all.
+	API []string `json:"api,omitempty"`
+	// How often; a shard that was killed has forgotten its part.
+	Fired int64 `json:"fired"`
+}
+
+// FaultsAnswer: Every fault that is set.
+type FaultsAnswer struct {
+	Faults []FaultRow `json:"faults"`
+}
+
+// FaultsChange: Faults to add and, by name, to remove: all of them or none.
+type FaultsChange struct {
+	Add    []NewFault `json:"add,omitempty"`
+	Remove []string   `json:"remove,omitempty"`
+}
+
+// HealthAnswer: Whether every shard is up.
+type HealthAnswer struct {
+	Status string `json:"status"`
+	// The shards that are not up.
+	Missing []string `json:"missing,omitempty"`
+	// The state of each of them.
+	States map[string]string `json:"states,omitempty"`
+}
+
+// HeldTokens: Tokens of a pool that one shard has.
+type HeldTokens struct {
+	Shard  int64 `json:"shard"`
+	InUse  int64 `json:"in_use"`
+	Cached int64 `json:"cached"`
+}
+
+// JournalAnswer: What the journal lacks.
+type JournalAnswer struct {
+	// Since the start.
+	EventsDropped int64 `json:"events_dropped"`
+	// More are lost now.
+	IsLosing bool `json:"is_losing"`
+}
+
+// LimitRow: A setting that limits clients.
+type LimitRow struct {
+	Name string `json:"name"`
+	// The broker that has it of its own; null: the whole cluster.
+	Broker *int64 `json:"broker"`
+	Value  any    `json:"value"`
+	// The value as `turnstile config set` takes it.
+	Text string `json:"text"`
+	Set  bool   `json:"set"`
+	// Whose name it is: kafka, redpanda or turnstile.
+	Vocabulary string `json:"vocabulary"`
+	Doc        string `json:"doc"`
+}
+
+// LimitUse: How much of a limit is used on one broker.
+type LimitUse struct {
+	Broker int64 `json:"broker"`
+	// Open ones, or new ones a second over the quota window.
+	What string `json:"what"`
+	// broker, broker:all, listener:NAME or ip:ADDRESS.
+	Of    string  `json:"of"`
+	Used  float64 `json:"used"`
+	Limit float64 `json:"limit"`
+	// The setting or quota that gives the limit.
+	By string `json:"by"`
+}
+
+// ListenerRow: A listener of one broker.
+type ListenerRow struct {
+	Broker int64  `json:"broker"`
+	Name   string `json:"name"`
+	// host:port that it is bound to.
+	Address string   `json:"address"`
+	Options []string `json:"options"`
+}
+
+// LiveAnswer: Everything that a display refreshes. All rates are over one window, the last second that was sampled.
+type LiveAnswer struct {
+	// Unix seconds.
+	At        float64       `json:"at"`
+	UptimeS   float64       `json:"uptime_s"`
+	WindowS   float64       `json:"window_s"`
+	Version   int64         `json:"version"`
+	Brokers   int64         `json:"brokers"`
+	Listeners []string      `json:"listeners"`
+	Totals    LiveTotals    `json:"totals"`
+	Journal   JournalAnswer `json:"journal"`
+	Shards    []LiveShard   `json:"shards"`
+	Series    []SeriesPoint `json:"series"`
+	// The fullest first.
+	Uses             []LimitUse       `json:"uses"`
+	TopRefused       []RefusedAddress `json:"top_refused"`
+	RefusedAddresses RefusedAddresses `json:"refused_addresses"`
+	// Clients that their quota slows down, the slowest first.
+	Throttled []QuotaClient `json:"throttled"`
+	// Others that use theirs, the fullest first.
+	WithinQuota []QuotaClient `json:"within_quota"`
+	Limits      []LimitRow    `json:"limits"`
+	// null: no cap is observed.
+	Observed *ObservedAnswer `json:"observed"`
+}
+
+// LiveShard: The process of one shard, and what it does.
+type LiveShard struct {
+	Broker int64 `json:"broker"`
+	Shard  int64 `json:"shard"`
+	Pid    int64 `json:"pid"`
+	// The incarnation of the process; only ever rises.
+	Epoch         int64  `json:"epoch"`
+	State         string `json:"state"`
+	Connections   int64  `json:"connections"`
+	ConfigVersion int64  `json:"config_version"`
+	// How often something held up its loop.
+	Stalls            int64   `json:"stalls"`
+	LongestCallbackMs float64 `json:"longest_callback_ms"`
+	Restarts          int64   `json:"restarts"`
+	// How often it was killed for want of memory.
+	MemoryKills int64 `json:"memory_kills"`
+	// Until one that keeps ending is started again, in seconds; null: it is not.
+	RestartInS   *float64    `json:"restart_in_s"`
+	AdmittedPerS float64     `json:"admitted_per_s"`
+	RefusedPerS  float64     `json:"refused_per_s"`
+	Admitted     int64       `json:"admitted"`
+	Refused      int64       `json:"refused"`
+	Tokens       TokenTotals `json:"tokens"`
+	// Decisions, by how the token was had: home, cached, rpc.
+	Decisions map[string]int64 `json:"decisions"`
+}
+
+// LiveTotals: Gauges, and counts since the cluster started.
+type LiveTotals struct {
+	Connections int64 `json:"connections"`
+	Admitted    int64 `json:"admitted"`
+	Closed      int64 `json:"closed"`
+	Lost        int64 `json:"lost"`
+	// Connections, by the reason of the refusal.
+	Refused map[string]int64 `json:"refused"`
+	// Decisions, by how the token was had: home, cached, rpc.
+	Decisions map[string]int64 `json:"decisions"`
+	Tokens    TokenTotals      `json:"tokens"`
+	Waiting   int64            `json:"waiting"`
+	Held      int64            `json:"held"`
+	Muted     int64            `json:"muted"`
+	Borrows   int64            `json:"borrows"`
+	Reclaims  int64            `json:"reclaims"`
+	Malformed int64            `json:"malformed"`
+	Requests  int64            `json:"requests"`
+	BytesIn   int64            `json:"bytes_in"`
+	BytesOut  int64            `json:"bytes_out"`
+	// By the quota's kind.
+	Throttled map[string]Throttles `json:"throttled"`
+}
+
+// MetricPoint: A point of a metric, without what is empty.
+type MetricPoint struct {
+	Name        *string        `json:"name,omitempty"`
+	Type        string         `json:"type"`
+	Unit        *string        `json:"unit,omitempty"`
+	Temporality *string        `json:"temporality,omitempty"`
+	Resource    map[string]any `json:"resource,omitempty"`
+	Attributes  map[string]any `json:"attributes,omitempty"`
+	// Unix milliseconds.
+	AtMs           *int64     `json:"at_ms,omitempty"`
+	Value          *float64   `json:"value,omitempty"`
+	Count          *int64     `json:"count,omitempty"`
+	Sum            *float64   `json:"sum,omitempty"`
+	BucketCounts   []int64    `json:"bucket_counts,omitempty"`
+	ExplicitBounds []*float64 `json:"explicit_bounds,omitempty"`
+	Quantiles      [][]any    `json:"quantiles,omitempty"`
+}
+
+// NewFault: A fault to add.
+type NewFault struct {
+	// May have * and ?.
+	ClientID *string `json:"client_id,omitempty"`
+	IP       *string `json:"ip,omitempty"`
+	// The client's IP:PORT.
+	Connection *string `json:"connection,omitempty"`
+	// Of an error: the name of one of Kafka's.
+	Error *string `json:"error,omitempty"`
+	// Of a delay.
+	DelayMs *int64 `json:"delay_ms,omitempty"`
+	// Of a throttle.
+	ThrottleMs *int64 `json:"throttle_ms,omitempty"`
+	// Of a disconnect: with RST.
+	Reset *bool `json:"reset,omitempty"`
+	// Of a throttle: the connection is muted, too.
+	Mute *bool `json:"mute,omitempty"`
+	Once *bool `json:"once,omitempty"`
+	// At this call alone, from 1.
+	OnCall *int64 `json:"on_call,omitempty"`
+	// At so many calls, the first ones.
+	Times *int64 `json:"times,omitempty"`
+	// When it last fired so many milliseconds ago, or has not yet.
+	EveryMs *int64 `json:"every_ms,omitempty"`
+	// From 0 to 1.
+	Probability *float64 `json:"probability,omitempty"`
+	// Of the probability.
+	Seed *int64 `json:"seed,omitempty"`
+	// Without one it gets one.
+	Name *string `json:"name,omitempty"`
+	Kind string  `json:"kind"`
+	// Names of Kafka's APIs; none: all.
+	API any `json:"api,omitempty"`
+}
+
+// NotesAnswer: Of the limits in force: those that let no connection in, and how much of each rate passes at once.
+type NotesAnswer struct {
+	Notes []string `json:"notes"`
+}
+
+// ObservedAnswer: What the observed caps would have done since they were last changed; a shard that was started again
+// has forgotten its part.
+type ObservedAnswer struct {
+	Refused   int64 `json:"refused"`
+	Waited    int64 `json:"waited"`
+	Undecided int64 `json:"undecided"`
+	// Of how many addresses.
+	Addresses int64 `json:"addresses"`
+	// Of at least as many.
+	More bool             `json:"more"`
+	Caps []ObservedCapRow `json:"caps"`
+	// By name; null: it has no value.
+	Set map[string]any `json:"set"`
+	// Those that single brokers have of their own, by broker id.
+	Brokers map[string]map[string]any `json:"brokers"`
+}
+
+// ObservedCapRow: A cap that is observed instead of enforced.
+type ObservedCapRow struct {
+	// The setting.
+	Limit string  `json:"limit"`
+	Value float64 `json:"value"`
+	// Connections would have waited for a slot.
+	Waits bool `json:"waits"`
+	// Connections that it would have refused, or made wait.
+	Count int64 `json:"count"`
+}
+
+// ObservedUse: A cap that is observed instead of enforced, and its use.
+type ObservedUse struct {
+	Limit string `json:"limit"`
+	Value *int64 `json:"value"`
+	Waits bool   `json:"waits"`
+	InUse int64  `json:"in_use"`
+}
+
+// Problem: Why a request was refused, or can't be answered now.
+type Problem struct {
+	// One sentence.
+	Message string `json:"message"`
+	// HTTP's status.
+	Code int64 `json:"code"`
+}
+
+// ProxiesAnswer: By which proxies the open connections came, the most first.
+type ProxiesAnswer struct {
+	Proxies []ProxyRow `json:"proxies"`
+}
+
+// ProxyRow: A proxy that announced connections (PROXY protocol).
+type ProxyRow struct {
+	// Its address.
+	Proxy string `json:"proxy"`
+	// The private endpoint of a cloud that the connections came by.
+	Endpoint *string `json:"endpoint"`
+	Open     int64   `json:"open"`
+}
+
+// QuotaChange: The quotas of one entity that change.
+type QuotaChange struct {
+	// What a quota is of, by its type: user, client-id or ip. null: the default of that type.
+	Entity map[string]*string `json:"entity"`
+	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+	Set map[string]float64 `json:"set,omitempty"`
+	// Keys of quotas.
+	Remove []string `json:"remove,omitempty"`
+}
+
+// QuotaClient: A client with a quota, on one broker.
+type QuotaClient struct {
+	Broker int64 `json:"broker"`
+	// Empty: the quota does not tell users apart.
+	User string `json:"user"`
+	// Empty: the quota does not tell client ids apart.
+	ClientID string `json:"client_id"`
+	// The quota's key.
+	Quota string `json:"quota"`
+	// The average throttle time within the quota window, in milliseconds.
+	ThrottleMs float64 `json:"throttle_ms"`
+	// Bytes a second, percent, or mutations a second.
+	Value float64 `json:"value"`
+	// In the same unit; null: it is not set any more.
+	Limit *float64 `json:"limit"`
+}
+
+// QuotasAnswer: Every entity that has a quota.
+type QuotasAnswer struct {
+	Quotas []EntityQuotas `json:"quotas"`
+}
+
+// QuotasChange: Quotas that change: all of them or none.
+type QuotasChange struct {
+	Alter []QuotaChange `json:"alter"`
+}
+
+// RecordedChange: A version of the configuration, and what it changed: of a setting the values that were in force.
+type RecordedChange struct {
+	Version int64 `json:"version"`
+	// Unix seconds.
+	At float64 `json:"at"`
+	// The caller as it names itself, and the address it called from.
+	Who string `json:"who"`
+	// Kind, such as setting or quota; key; old and new value, null: none.
+	Changes [][]any `json:"changes"`
+}
+
+// RefusalsAnswer: Counts since the cluster started; by ip of the most refused alone, since their shard started.
+type RefusalsAnswer struct {
+	By       string       `json:"by"`
+	Total    int64        `json:"total"`
+	Admitted int64        `json:"admitted"`
+	Refusals []RefusedRow `json:"refusals"`
+	// True: of caps that are observed; they have refused nothing.
+	Observed *bool           `json:"observed,omitempty"`
+	Summary  *ObservedAnswer `json:"summary,omitempty"`
+}
+
+// RefusedAddress: One of the addresses that were refused most.
+type RefusedAddress struct {
+	IP    string `json:"ip"`
+	Count int64  `json:"count"`
+	// By how many `count` may be too high.
+	Error int64 `json:"error"`
+	// Connections, by the reason of the refusal.
+	Reasons map[string]int64 `json:"reasons"`
+	// Its open connections.
+	Open int64      `json:"open"`
+	Uses []LimitUse `json:"uses"`
+}
+
+// RefusedAddresses: How many addresses were refused.
+type RefusedAddresses struct {
+	// Addresses that are counted apart.
+	Known int64 `json:"known"`
+	// Refusals of those that `top_refused` does not show.
+	OthersRefused int64 `json:"others_refused"`
+	// A shard has more of them than it counts apart.
+	More bool `json:"more"`
+}
+
+// RefusedRow: What was refused, of one address, listener, reason, shard or observed limit: that member is there by
+// which it was asked.
+type RefusedRow struct {
+	Count int64   `json:"count"`
+	IP    *string `json:"ip,omitempty"`
+	// By ip: by how many `count` may be too high.
+	Error    *int64  `json:"error,omitempty"`
+	Listener *string `json:"listener,omitempty"`
+	Broker   *int64  `json:"broker,omitempty"`
+	Shard    *int64  `json:"shard,omitempty"`
+	Reason   *string `json:"reason,omitempty"`
+	// Connections, by the reason of the refusal.
+	Reasons map[string]int64 `json:"reasons,omitempty"`
+	Limit   *string          `json:"limit,omitempty"`
+	// Of the limit.
+	Value *float64 `json:"value,omitempty"`
+	// At the limit connections would have waited for a slot.
+	Waits *bool `json:"waits,omitempty"`
+}
+
+// SeriesPoint: One second: gauges, and how much a second; reasons and quotas of which there were none are left out.
+type SeriesPoint struct {
+	// Unix seconds.
+	At          float64            `json:"at"`
+	Connections int64              `json:"connections"`
+	Admitted    float64            `json:"admitted"`
+	Closed      float64            `json:"closed"`
+	Refused     map[string]float64 `json:"refused"`
+	InUse       int64              `json:"in_use"`
+	Cached      int64              `json:"cached"`
+	Decisions   map[string]float64 `json:"decisions"`
+	Requests    float64            `json:"requests"`
+	Throttled   map[string]float64 `json:"throttled"`
+}
+
+// SettingHistory: The last changes, the latest first.
+type SettingHistory struct {
+	History []RecordedChange `json:"history"`
+}
+
+// SettingItems: Of a setting that is a list.
+type SettingItems struct {
+	Type string `json:"type"`
+}
+
+// SettingProperty: A setting, as Redpanda's schema has it.
+type SettingProperty struct {
+	// integer, number, boolean, string or array.
+	Type        string `json:"type"`
+	Description string `json:"description"`
+	// False: it is stored and shown, and nothing acts on it.
+	Emulated bool `json:"emulated"`
+	Nullable bool `json:"nullable"`
+	// It can't change while the cluster runs.
+	NeedsRestart bool   `json:"needs_restart"`
+	Visibility   string `json:"visibility"`
+	IsSecret     bool   `json:"is_secret"`
+	// Whose name it is: kafka, redpanda or turnstile.
+	Vocabulary string        `json:"vocabulary"`
+	Default    any           `json:"default"`
+	Items      *SettingItems `json:"items,omitempty"`
+	EnumValues []string      `json:"enum_values,omitempty"`
+	Minimum    *float64      `json:"minimum,omitempty"`
+	Maximum    *float64      `json:"maximum,omitempty"`
+}
+
+// SettingsChange: Settings to set, and to take back: all of them or none.
+type SettingsChange struct {
+	// A value, or its text as `turnstile config set` takes it, by name.
+	Upsert map[string]any `json:"upsert,omitempty"`
+	Remove []string       `json:"remove,omitempty"`
+}
+
+// SettingsSchema: Every setting, by name.
+type SettingsSchema struct {
+	Properties map[string]SettingProperty `json:"properties"`
+}
+
+// ShardRow: The process of one shard.
+type ShardRow struct {
+	Broker int64 `json:"broker"`
+	Shard  int64 `json:"shard"`
+	Pid    int64 `json:"pid"`
+	// The incarnation of the process; only ever rises.
+	Epoch         int64  `json:"epoch"`
+	State         string `json:"state"`
+	Connections   int64  `json:"connections"`
+	ConfigVersion int64  `json:"config_version"`
+	// How often something held up its loop.
+	Stalls            int64   `json:"stalls"`
+	LongestCallbackMs float64 `json:"longest_callback_ms"`
+	Restarts          int64   `json:"restarts"`
+	// How often it was killed for want of memory.
+	MemoryKills int64 `json:"memory_kills"`
+	// Until one that keeps ending is started again, in seconds; null: it is not.
+	RestartInS *float64 `json:"restart_in_s"`
+}
+
+// ShardsAnswer: Every shard.
+type ShardsAnswer struct {
+	Shards []ShardRow `json:"shards"`
+}
+
+// SourcesAnswer: What became of the connections of each address, since its shard started. Two answers can be
+// subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.
+type SourcesAnswer struct {
+	// How many shards have answered.
+	Shards int64 `json:"shards"`
+	// How often one had too many addresses, and began anew.
+	Forgotten int64 `json:"forgotten"`
+	// By address, by outcome: `admitted`, or the reason of the refusal.
+	Sources map[string]map[string]int64 `json:"sources"`
+}
+
+// SubscriptionConfigs: The configs of a client metrics resource (KIP-714) that change.
+type SubscriptionConfigs struct {
+	Name string `json:"name"`
+	// null: back to the default.
+	Configs map[string]*string `json:"configs"`
+}
+
+// TelemetryAnswer: The client instances heard of last; one that is connected to several shards is told of by each.
+type TelemetryAnswer struct {
+	ClientInstances []ClientInstance `json:"client_instances"`
+}
+
+// TelemetryPush: What a client instance pushed last.
+type TelemetryPush struct {
+	ClientInstanceID string `json:"client_instance_id"`
+	// Unix milliseconds.
+	PushedAtMs int64         `json:"pushed_at_ms"`
+	Metrics    []MetricPoint `json:"metrics"`
+	// Why it can't be read.
+	Error *string `json:"error"`
+}
+
+// Throttles: What a kind of quota has slowed down, since the start.
+type Throttles struct {
+	Requests int64 `json:"requests"`
+	// Milliseconds, added up.
+	ThrottleMs int64 `json:"throttle_ms"`
+}
+
+// TokenPool: A pool of tokens, one for each connection: what its home says of it, and what every shard holds.
+type TokenPool struct {
+	Broker int64 `json:"broker"`
+	// broker, listener or ip.
+	Kind string `json:"kind"`
+	// The listener's name, or the address.
+	Key string `json:"key"`
+	// The shard that decides; null: it did not answer.
+	Home *int64 `json:"home"`
+	// null: unlimited.
+	Cap *int64 `json:"cap"`
+	// The setting that gives the cap.
+	Limit string `json:"limit"`
+	// open, reclaiming or tight.
+	Mode string `json:"mode"`
+	Free *int64 `json:"free"`
+	// Connections that wait for a token.
+	Waiting int64        `json:"waiting"`
+	InUse   int64        `json:"in_use"`
+	Cached  int64        `json:"cached"`
+	Holders []HeldTokens `json:"holders"`
+}
+
+// TokenTotals: Tokens of all pools.
+type TokenTotals struct {
+	InUse  int64 `json:"in_use"`
+	Cached int64 `json:"cached"`
+	Pools  int64 `json:"pools"`
+}
+
+// TokensAnswer: The pools most in use.
+type TokensAnswer struct {
+	Pools []TokenPool `json:"pools"`
+	// There are more.
+	Truncated bool        `json:"truncated"`
+	Totals    TokenTotals `json:"totals"`
+}
+
+// UserChange: A user that is added, gets another password, or is removed.
+type UserChange struct {
+	Name string `json:"name"`
+	// null: the user is removed.
+	Password *string `json:"password,omitempty"`
+}
+
+// UserRow: A user of listeners that ask for SASL.
+type UserRow struct {
+	Name string `json:"name"`
+	// In which it can log in besides PLAIN.
+	Mechanisms []string `json:"mechanisms"`
+}
+
+// UsersAnswer: Every user.
+type UsersAnswer struct {
+	Users []UserRow `json:"users"`
+}
+
+// VolumeAnswer: The volume of the data; bytes are -1 where the system does not tell them.
+type VolumeAnswer struct {
+	TotalBytes int64        `json:"total_bytes"`
+	FreeBytes  int64        `json:"free_bytes"`
+	Brokers    []BrokerDisk `json:"brokers"`
+}

@@ -1,0 +1,1023 @@
+package turnstile;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonProperty;
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.PropertyNamingStrategies;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Calls of the admin API of one cluster; they throw {@link Refused}, and UncheckedIOException where nothing answers. An argument
+ * that is null is left out.
+ *
+ * <p>Generated from the API's OpenAPI document by {@code make clients}: changes belong there.
+ */
+public final class AdminApi {
+    private static final ObjectMapper JSON = new ObjectMapper()
+            .setPropertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
+            .setDefaultPropertyInclusion(JsonInclude.Value.construct(JsonInclude.Include.NON_NULL, JsonInclude.Include.ALWAYS))
+            .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
+
+    private final HttpClient http = HttpClient.newHttpClient();
+    private final String url;
+    private final String token;
+    private final String who;
+
+    /** {@code token} may be null; {@code who} is what the history of changes names the caller. */
+    public AdminApi(String url, String token, String who) {
+        this.url = url;
+        this.token = token;
+        this.who = who;
+    }
+
+    /** The API answered with an error. */
+    public static final class Refused extends RuntimeException {
+        public final int status;
+
+        Refused(int status, String told) {
+            super(status + ": " + told);
+            this.status = status;
+        }
+    }
+
+    private <T> T json(String method, String target, Object body, TypeReference<T> kind) {
+        try {
+            return JSON.readValue(text(method, target, body), kind);
+        } catch (IOException fault) {
+            throw new UncheckedIOException(fault);
+        }
+    }
+
+    private String text(String method, String target, Object body) {
+        try {
+            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(url + target))
+                    .header("content-type", "application/json")
+                    .header("x-turnstile-who", who)
+                    .method(method, body == null
+                            ? HttpRequest.BodyPublishers.noBody()
+                            : HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(body)));
+            if (token != null) {
+                request.header("authorization", "Bearer " + token);
+            }
+            HttpResponse<String> response = http.send(request.build(), HttpResponse.BodyHandlers.ofString());
+            if (response.statusCode() >= 400) {
+                throw new Refused(response.statusCode(), response.body());
+            }
+            return response.body();
+        } catch (IOException fault) {
+            throw new UncheckedIOException(fault);
+        } catch (InterruptedException fault) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(fault);
+        }
+    }
+
+    /** A path and its query: names and values by turns. */
+    private static String target(String path, Object... query) {
+        StringBuilder asked = new StringBuilder();
+        for (int i = 0; i < query.length; i += 2) {
+            if (query[i + 1] != null) {
+                asked.append(asked.isEmpty() ? '?' : '&').append(query[i]).append('=').append(encoded(query[i + 1]));
+            }
+        }
+        return path + asked;
+    }
+
+    private static String encoded(Object value) {
+        return URLEncoder.encode(String.valueOf(value), StandardCharsets.UTF_8).replace("+", "%20");
+    }
+
+    /** The settings and their values: Redpanda's, Kafka's and Turnstile's own. */
+    public Map<String, Object> getConfig(String key, Boolean includeDefaults, Long broker, Boolean observe) {
+        return json("GET", target("/v1/cluster_config", "key", key, "include_defaults", includeDefaults, "broker", broker, "observe", observe), null, new TypeReference<>() {});
+    }
+
+    /** Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them. */
+    public ChangedConfig putConfig(SettingsChange body, Boolean dryRun, Long broker, Boolean observe) {
+        return json("PUT", target("/v1/cluster_config", "dry_run", dryRun, "broker", broker, "observe", observe), body, new TypeReference<>() {});
+    }
+
+    /** Every setting: its type, range and default, and what it does. */
+    public SettingsSchema getConfigSchema() {
+        return json("GET", "/v1/cluster_config/schema", null, new TypeReference<>() {});
+    }
+
+    /** The version that each broker has, as rpk asks for it. */
+    public List<BrokerConfigStatus> getConfigStatus() {
+        return json("GET", "/v1/cluster_config/status", null, new TypeReference<>() {});
+    }
+
+    /** The settings that single brokers have of their own. */
+    public BrokerOverrides getBrokerOverrides(Boolean observe) {
+        return json("GET", target("/v1/cluster_config/broker_overrides", "observe", observe), null, new TypeReference<>() {});
+    }
+
+    /** Who changed what, and when: settings, quotas, topics and all else that is versioned. */
+    public SettingHistory getConfigHistory(Long limit, Long before) {
+        return json("GET", target("/v1/config/history", "limit", limit, "before", before), null, new TypeReference<>() {});
+    }
+
+    /** What people should know of the limits in force. */
+    public NotesAnswer getNotes() {
+        return json("GET", "/v1/notes", null, new TypeReference<>() {});
+    }
+
+    /** Where clients are told to connect. */
+    public AdvertisedAnswer getAdvertised() {
+        return json("GET", "/v1/advertise", null, new TypeReference<>() {});
+    }
+
+    /** Says where clients of a listener are told to connect. */
+    public ChangedAdvertised putAdvertised(AddressesChange body) {
+        return json("PUT", "/v1/advertise", body, new TypeReference<>() {});
+    }
+
+    /** Forgets what was said live: clients are told what the cluster was started with. */
+    public ChangedAdvertised deleteAdvertised(String listener, Long broker) {
+        return json("DELETE", target("/v1/advertise", "listener", listener, "broker", broker), null, new TypeReference<>() {});
+    }
+
+    /** Every quota that is set. */
+    public QuotasAnswer getQuotas() {
+        return json("GET", "/v1/quotas", null, new TypeReference<>() {});
+    }
+
+    /** Changes quotas; answers when every shard enforces them. */
+    public ChangedConfig putQuotas(QuotasChange body, Boolean dryRun) {
+        return json("PUT", target("/v1/quotas", "dry_run", dryRun), body, new TypeReference<>() {});
+    }
+
+    /** The quotas that hold for a client. */
+    public ClientQuotas explainQuotas(String user, String clientId) {
+        return json("GET", target("/v1/quotas/explain", "user", user, "client-id", clientId), null, new TypeReference<>() {});
+    }
+
+    /** The limits that hold for an address, the quotas of a client, or both. */
+    public Explanation explain(String ip, String user, String clientId) {
+        return json("GET", target("/v1/explain", "ip", ip, "user", user, "client-id", clientId), null, new TypeReference<>() {});
+    }
+
+    /** The users of listeners that ask for SASL. */
+    public UsersAnswer getUsers() {
+        return json("GET", "/v1/users", null, new TypeReference<>() {});
+    }
+
+    /** Adds a user, gives it another password, or removes it. */
+    public ChangedConfig putUser(UserChange body) {
+        return json("PUT", "/v1/users", body, new TypeReference<>() {});
+    }
+
+    /** The faults that are set, and how often each fired. */
+    public FaultsAnswer getFaults() {
+        return json("GET", "/v1/faults", null, new TypeReference<>() {});
+    }
+
+    /** Adds and removes faults; answers when every shard obeys. */
+    public ChangedFaults putFaults(FaultsChange body) {
+        return json("PUT", "/v1/faults", body, new TypeReference<>() {});
+    }
+
+    /** The clients that push telemetry (KIP-714). */
+    public TelemetryAnswer getTelemetry() {
+        return json("GET", "/v1/telemetry", null, new TypeReference<>() {});
+    }
+
+    /** Changes a client metrics resource: which metrics clients push, and how often. */
+    public ChangedConfig putSubscription(SubscriptionConfigs body) {
+        return json("PUT", "/v1/telemetry", body, new TypeReference<>() {});
+    }
+
+    /** What a client instance pushed last. */
+    public TelemetryPush getLastPush(String clientInstanceId) {
+        return json("GET", "/v1/telemetry/" + encoded(clientInstanceId), null, new TypeReference<>() {});
+    }
+
+    /** The connections that were refused, counted by what they have in common. */
+    public RefusalsAnswer getRefusals(String by, Boolean observed) {
+        return json("GET", target("/v1/refusals", "by", by, "observed", observed), null, new TypeReference<>() {});
+    }
+
+    /** What became of the connections of each address. */
+    public SourcesAnswer getSources() {
+        return json("GET", "/v1/sources", null, new TypeReference<>() {});
+    }
+
+    /** By which proxies, and which private endpoints of a cloud, the open connections came. */
+    public ProxiesAnswer getProxies() {
+        return json("GET", "/v1/proxies", null, new TypeReference<>() {});
+    }
+
+    /** The caps most in use, and which shard holds how many of their tokens. */
+    public TokensAnswer getTokens() {
+        return json("GET", "/v1/tokens", null, new TypeReference<>() {});
+    }
+
+    /** The processes of the brokers. */
+    public ShardsAnswer getShards() {
+        return json("GET", "/v1/shards", null, new TypeReference<>() {});
+    }
+
+    /** Everything that the live page and `turnstile top` refresh. */
+    public LiveAnswer getLive(Double since) {
+        return json("GET", target("/v1/live", "since", since), null, new TypeReference<>() {});
+    }
+
+    /** Where the cluster lives: its processes, listeners, topics and disk. */
+    public ClusterAnswer getCluster() {
+        return json("GET", "/v1/cluster", null, new TypeReference<>() {});
+    }
+
+    /** Files that could not be read, and were set aside. */
+    public DamagedAnswer getDamaged() {
+        return json("GET", "/v1/damaged", null, new TypeReference<>() {});
+    }
+
+    /** Settings, topics, groups, quotas and users as when the cluster started; every connection is closed. */
+    public ChangedConfig reset() {
+        return json("POST", "/v1/reset", null, new TypeReference<>() {});
+    }
+
+    /** Ends the whole cluster; the answer is out before it begins. */
+    public EndingAnswer shutdown() {
+        return json("POST", "/v1/shutdown", null, new TypeReference<>() {});
+    }
+
+    /**
+     * Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's
+     * example rules spell them, and `turnstile_*`.
+     */
+    public String getMetrics() {
+        return text("GET", "/metrics", null);
+    }
+
+    /**
+     * Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`,
+     * `redpanda_storage_disk_*`).
+     */
+    public String getPublicMetrics() {
+        return text("GET", "/public_metrics", null);
+    }
+
+    /** Whether every shard is up; needs no token. */
+    public HealthAnswer getHealth() {
+        return json("GET", "/healthz", null, new TypeReference<>() {});
+    }
+
+    /** The live page. Connections, refusals, and how much of each limit and quota is used; changes them. */
+    public String getPage() {
+        return text("GET", "/", null);
+    }
+
+    /** A file of the live page. */
+    public String getPageFile(String name) {
+        return text("GET", "/page/" + encoded(name), null);
+    }
+
+    /** This document. */
+    public Map<String, Object> getOpenapi() {
+        return json("GET", "/v1/openapi.json", null, new TypeReference<>() {});
+    }
+
+    /** The limits of one broker for an address. */
+    public record AddressLimits(
+            long broker,
+            String ip,
+            List<AddressPool> connections,
+            List<AddressRate> rates) {}
+
+    /** A limit on open connections that a connection of the address counts for. */
+    public record AddressPool(
+            /** broker, listener:NAME or ip:ADDRESS. */
+            String pool,
+            /** The setting; empty: unlimited. */
+            String limit,
+            /** null: unlimited. */
+            Long value,
+            /** Over it a connection waits, and is not refused. */
+            boolean waits,
+            Long home,
+            long inUse,
+            long cached,
+            List<HeldTokens> holders,
+            /** The cap that is observed beside it; null: none is. */
+            ObservedUse observed) {}
+
+    /** A limit on new connections a second that holds for the address. */
+    public record AddressRate(
+            /** broker, ip, core or listener:NAME. */
+            String of,
+            /** The setting or quota. */
+            String limit,
+            /** Connections a second. */
+            double value,
+            /** Connections that pass at once after a pause. */
+            double burst,
+            /** Connections a second, over the quota window; null: not known. */
+            Double used) {}
+
+    /** Where clients of a listener are told to connect. */
+    public record AddressesChange(
+            /** May be left out where there is only one. */
+            String listener,
+            /** This broker alone; without it, `addresses` has one for each. */
+            Long broker,
+            /** host:port, or `auto`: the address that a client reached. */
+            Object addresses) {}
+
+    /** Where clients of a listener of one broker are told to connect, for the admin API. */
+    public record AdvertisedAddress(
+            long broker,
+            String listener,
+            /** host:port; `auto`: the address that the client reached. */
+            String address,
+            long port,
+            /** live: set live; start: as the cluster was started; listener: where it listens. */
+            String source,
+            /** It follows from where the cluster listens, not from what was said. */
+            boolean guess) {}
+
+    /** Each listener of each broker. */
+    public record AdvertisedAnswer(
+            List<AdvertisedAddress> advertised) {}
+
+    /** A broker, as rpk asks for it. */
+    public record BrokerConfigStatus(
+            long nodeId,
+            boolean restart,
+            /** The version that every shard of the broker has acknowledged. */
+            long configVersion,
+            List<String> invalid,
+            List<String> unknown) {}
+
+    /** Whether a broker refuses Produce because the volume is full. */
+    public record BrokerDisk(
+            long broker,
+            long leastFreeBytes,
+            boolean full) {}
+
+    /** What single brokers have of their own. */
+    public record BrokerOverrides(
+            /** By broker id. */
+            Map<String, Map<String, Object>> overrides) {}
+
+    /** The present rates of a client on one broker. */
+    public record BrokerQuotaRates(
+            long broker,
+            /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
+            Map<String, Double> rates) {}
+
+    /** The addresses after a change, which is in force on every shard. */
+    public record ChangedAdvertised(
+            /** The version of the configuration that is in force on every shard. */
+            long configVersion,
+            List<AdvertisedAddress> advertised) {}
+
+    /** A change that is in force on every shard. */
+    public record ChangedConfig(
+            /** The version of the configuration that is in force on every shard. */
+            long configVersion,
+            /** Sentences on what people should know of what was set. */
+            List<String> notes) {}
+
+    /** Faults after a change, which is in force on every shard. */
+    public record ChangedFaults(
+            /** The version of the configuration that is in force on every shard. */
+            long configVersion,
+            /** Of those that were added, in their order. */
+            List<String> names) {}
+
+    /** A client that asked for subscriptions, or pushed, as one shard knows it. */
+    public record ClientInstance(
+            String clientInstanceId,
+            String clientId,
+            String clientSoftwareName,
+            String clientSoftwareVersion,
+            String clientSourceAddress,
+            String clientSourcePort,
+            boolean connected,
+            /** Prefixes of the metrics that it was asked for; null: it has not asked. */
+            List<String> metrics,
+            Long pushIntervalMs,
+            Long subscriptionId,
+            long pushes,
+            /** How often a push was refused, by the error's name. */
+            Map<String, Long> refused,
+            /** Unix milliseconds of the last push that was taken. */
+            Long pushedAtMs,
+            /** Of the last push, as it was sent. */
+            long bytes,
+            long broker,
+            long shard) {}
+
+    /** The quotas that hold for a client by Kafka's precedence, and its present rates. */
+    public record ClientQuotas(
+            /** user and client-id. `<default>` is the default; null: it is not told apart. */
+            Map<String, String> matched,
+            /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
+            Map<String, Double> quotas,
+            /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
+            Map<String, Double> rates,
+            List<BrokerQuotaRates> brokers,
+            /** The level that each quota comes from, by the quota's key. */
+            Map<String, Map<String, String>> levels) {}
+
+    /** Where the cluster lives. */
+    public record ClusterAnswer(
+            String clusterId,
+            String dataDir,
+            Long brokers,
+            /** Of each broker. */
+            Long shards,
+            List<ListenerRow> listeners,
+            /** Of the supervisor. */
+            long pid,
+            long coordinatorPid,
+            /** Sentences on what of the configuration could not be read. */
+            List<String> lost,
+            /** Partitions by topic. */
+            Map<String, Long> topics,
+            VolumeAnswer disk,
+            JournalAnswer journal) {}
+
+    /** The files that were set aside. */
+    public record DamagedAnswer(
+            List<DamagedFile> damaged) {}
+
+    /** A file that could not be read, and was set aside. */
+    public record DamagedFile(
+            /** Below the data directory. */
+            String path,
+            long sizeBytes) {}
+
+    /** The cluster is about to end. */
+    public record EndingAnswer(
+            boolean ending) {}
+
+    /** An entity and its quotas. */
+    public record EntityQuotas(
+            /** What a quota is of, by its type: user, client-id or ip. null: the default of that type. */
+            Map<String, String> entity,
+            /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
+            Map<String, Double> values) {}
+
+    /** The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked. */
+    public record Explanation(
+            List<AddressLimits> brokers,
+            ClientQuotas client) {}
+
+    /** A fault that is set. */
+    public record FaultRow(
+            /** May have * and ?. */
+            String clientId,
+            String ip,
+            /** The client's IP:PORT. */
+            String connection,
+            /** Of an error: the name of one of Kafka's. */
+            String error,
+            /** Of a delay. */
+            Long delayMs,
+            /** Of a throttle. */
+            Long throttleMs,
+            /** Of a disconnect: with RST. */
+            Boolean reset,
+            /** Of a throttle: the connection is muted, too. */
+            Boolean mute,
+            Boolean once,
+            /** At this call alone, from 1. */
+            Long onCall,
+            /** At so many calls, the first ones. */
+            Long times,
+            /** When it last fired so many milliseconds ago, or has not yet. */
+            Long everyMs,
+            /** From 0 to 1. */
+            Double probability,
+            /** Of the probability. */
+            Long seed,
+            String name,
+            String kind,
+            /** Names of Kafka's APIs; none: all. */
+            List<String> api,
+            /** How often; a shard that was killed has forgotten its part. */
+            long fired) {}
+
+    /** Every fault that is set. */
+    public record FaultsAnswer(
+            List<FaultRow> faults) {}
+
+    /** Faults to add and, by name, to remove: all of them or none. */
+    public record FaultsChange(
+            List<NewFault> add,
+            List<String> remove) {}
+
+    /** Whether every shard is up. */
+    public record HealthAnswer(
+            String status,
+            /** The shards that are not up. */
+            List<String> missing,
+            /** The state of each of them. */
+            Map<String, String> states) {}
+
+    /** Tokens of a pool that one shard has. */
+    public record HeldTokens(
+            long shard,
+            long inUse,
+            long cached) {}
+
+    /** What the journal lacks. */
+    public record JournalAnswer(
+            /** Since the start. */
+            long eventsDropped,
+            /** More are lost now. */
+            boolean isLosing) {}
+
+    /** A setting that limits clients. */
+    public record LimitRow(
+            String name,
+            /** The broker that has it of its own; null: the whole cluster. */
+            Long broker,
+            Object value,
+            /** The value as `turnstile config set` takes it. */
+            String text,
+            boolean set,
+            /** Whose name it is: kafka, redpanda or turnstile. */
+            String vocabulary,
+            String doc) {}
+
+    /** How much of a limit is used on one broker. */
+    public record LimitUse(
+            long broker,
+            /** Open ones, or new ones a second over the quota window. */
+            String what,
+            /** broker, broker:all, listener:NAME or ip:ADDRESS. */
+            String of,
+            double used,
+            double limit,
+            /** The setting or quota that gives the limit. */
+            String by) {}
+
+    /** A listener of one broker. */
+    public record ListenerRow(
+            long broker,
+            String name,
+            /** host:port that it is bound to. */
+            String address,
+            List<String> options) {}
+
+    /** Everything that a display refreshes. All rates are over one window, the last second that was sampled. */
+    public record LiveAnswer(
+            /** Unix seconds. */
+            double at,
+            double uptimeS,
+            double windowS,
+            long version,
+            long brokers,
+            List<String> listeners,
+            LiveTotals totals,
+            JournalAnswer journal,
+            List<LiveShard> shards,
+            List<SeriesPoint> series,
+            /** The fullest first. */
+            List<LimitUse> uses,
+            List<RefusedAddress> topRefused,
+            RefusedAddresses refusedAddresses,
+            /** Clients that their quota slows down, the slowest first. */
+            List<QuotaClient> throttled,
+            /** Others that use theirs, the fullest first. */
+            List<QuotaClient> withinQuota,
+            List<LimitRow> limits,
+            /** null: no cap is observed. */
+            ObservedAnswer observed) {}
+
+    /** The process of one shard, and what it does. */
+    public record LiveShard(
+            long broker,
+            long shard,
+            long pid,
+            /** The incarnation of the process; only ever rises. */
+            long epoch,
+            String state,
+            long connections,
+            long configVersion,
+            /** How often something held up its loop. */
+            long stalls,
+            double longestCallbackMs,
+            long restarts,
+            /** How often it was killed for want of memory. */
+            long memoryKills,
+            /** Until one that keeps ending is started again, in seconds; null: it is not. */
+            Double restartInS,
+            double admittedPerS,
+            double refusedPerS,
+            long admitted,
+            long refused,
+            TokenTotals tokens,
+            /** Decisions, by how the token was had: home, cached, rpc. */
+            Map<String, Long> decisions) {}
+
+    /** Gauges, and counts since the cluster started. */
+    public record LiveTotals(
+            long connections,
+            long admitted,
+            long closed,
+            long lost,
+            /** Connections, by the reason of the refusal. */
+            Map<String, Long> refused,
+            /** Decisions, by how the token was had: home, cached, rpc. */
+            Map<String, Long> decisions,
+            TokenTotals tokens,
+            long waiting,
+            long held,
+            long muted,
+            long borrows,
+            long reclaims,
+            long malformed,
+            long requests,
+            long bytesIn,
+            long bytesOut,
+            /** By the quota's kind. */
+            Map<String, Throttles> throttled) {}
+
+    /** A point of a metric, without what is empty. */
+    public record MetricPoint(
+            String name,
+            String type,
+            String unit,
+            String temporality,
+            Map<String, Object> resource,
+            Map<String, Object> attributes,
+            /** Unix milliseconds. */
+            Long atMs,
+            Double value,
+            Long count,
+            Double sum,
+            List<Long> bucketCounts,
+            List<Double> explicitBounds,
+            List<List<Object>> quantiles) {}
+
+    /** A fault to add. */
+    public record NewFault(
+            /** May have * and ?. */
+            String clientId,
+            String ip,
+            /** The client's IP:PORT. */
+            String connection,
+            /** Of an error: the name of one of Kafka's. */
+            String error,
+            /** Of a delay. */
+            Long delayMs,
+            /** Of a throttle. */
+            Long throttleMs,
+            /** Of a disconnect: with RST. */
+            Boolean reset,
+            /** Of a throttle: the connection is muted, too. */
+            Boolean mute,
+            Boolean once,
+            /** At this call alone, from 1. */
+            Long onCall,
+            /** At so many calls, the first ones. */
+            Long times,
+            /** When it last fired so many milliseconds ago, or has not yet. */
+            Long everyMs,
+            /** From 0 to 1. */
+            Double probability,
+            /** Of the probability. */
+            Long seed,
+            /** Without one it gets one. */
+            String name,
+            String kind,
+            /** Names of Kafka's APIs; none: all. */
+            Object api) {}
+
+    /** Of the limits in force: those that let no connection in, and how much of each rate passes at once. */
+    public record NotesAnswer(
+            List<String> notes) {}
+
+    /**
+     * What the observed caps would have done since they were last changed; a shard that was started again has
+     * forgotten its part.
+     */
+    public record ObservedAnswer(
+            long refused,
+            long waited,
+            long undecided,
+            /** Of how many addresses. */
+            long addresses,
+            /** Of at least as many. */
+            boolean more,
+            List<ObservedCapRow> caps,
+            /** By name; null: it has no value. */
+            Map<String, Object> set,
+            /** Those that single brokers have of their own, by broker id. */
+            Map<String, Map<String, Object>> brokers) {}
+
+    /** A cap that is observed instead of enforced. */
+    public record ObservedCapRow(
+            /** The setting. */
+            String limit,
+            double value,
+            /** Connections would have waited for a slot. */
+            boolean waits,
+            /** Connections that it would have refused, or made wait. */
+            long count) {}
+
+    /** A cap that is observed instead of enforced, and its use. */
+    public record ObservedUse(
+            String limit,
+            Long value,
+            boolean waits,
+            long inUse) {}
+
+    /** Why a request was refused, or can't be answered now. */
+    public record Problem(
+            /** One sentence. */
+            String message,
+            /** HTTP's status. */
+            long code) {}
+
+    /** By which proxies the open connections came, the most first. */
+    public record ProxiesAnswer(
+            List<ProxyRow> proxies) {}
+
+    /** A proxy that announced connections (PROXY protocol). */
+    public record ProxyRow(
+            /** Its address. */
+            String proxy,
+            /** The private endpoint of a cloud that the connections came by. */
+            String endpoint,
+            long open) {}
+
+    /** The quotas of one entity that change. */
+    public record QuotaChange(
+            /** What a quota is of, by its type: user, client-id or ip. null: the default of that type. */
+            Map<String, String> entity,
+            /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
+            Map<String, Double> set,
+            /** Keys of quotas. */
+            List<String> remove) {}
+
+    /** A client with a quota, on one broker. */
+    public record QuotaClient(
+            long broker,
+            /** Empty: the quota does not tell users apart. */
+            String user,
+            /** Empty: the quota does not tell client ids apart. */
+            String clientId,
+            /** The quota's key. */
+            String quota,
+            /** The average throttle time within the quota window, in milliseconds. */
+            double throttleMs,
+            /** Bytes a second, percent, or mutations a second. */
+            double value,
+            /** In the same unit; null: it is not set any more. */
+            Double limit) {}
+
+    /** Every entity that has a quota. */
+    public record QuotasAnswer(
+            List<EntityQuotas> quotas) {}
+
+    /** Quotas that change: all of them or none. */
+    public record QuotasChange(
+            List<QuotaChange> alter) {}
+
+    /** A version of the configuration, and what it changed: of a setting the values that were in force. */
+    public record RecordedChange(
+            long version,
+            /** Unix seconds. */
+            double at,
+            /** The caller as it names itself, and the address it called from. */
+            String who,
+            /** Kind, such as setting or quota; key; old and new value, null: none. */
+            List<List<Object>> changes) {}
+
+    /** Counts since the cluster started; by ip of the most refused alone, since their shard started. */
+    public record RefusalsAnswer(
+            String by,
+            long total,
+            long admitted,
+            List<RefusedRow> refusals,
+            /** True: of caps that are observed; they have refused nothing. */
+            Boolean observed,
+            ObservedAnswer summary) {}
+
+    /** One of the addresses that were refused most. */
+    public record RefusedAddress(
+            String ip,
+            long count,
+            /** By how many `count` may be too high. */
+            long error,
+            /** Connections, by the reason of the refusal. */
+            Map<String, Long> reasons,
+            /** Its open connections. */
+            long open,
+            List<LimitUse> uses) {}
+
+    /** How many addresses were refused. */
+    public record RefusedAddresses(
+            /** Addresses that are counted apart. */
+            long known,
+            /** Refusals of those that `top_refused` does not show. */
+            long othersRefused,
+            /** A shard has more of them than it counts apart. */
+            boolean more) {}
+
+    /**
+     * What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it
+     * was asked.
+     */
+    public record RefusedRow(
+            long count,
+            String ip,
+            /** By ip: by how many `count` may be too high. */
+            Long error,
+            String listener,
+            Long broker,
+            Long shard,
+            String reason,
+            /** Connections, by the reason of the refusal. */
+            Map<String, Long> reasons,
+            String limit,
+            /** Of the limit. */
+            Double value,
+            /** At the limit connections would have waited for a slot. */
+            Boolean waits) {}
+
+    /** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */
+    public record SeriesPoint(
+            /** Unix seconds. */
+            double at,
+            long connections,
+            double admitted,
+            double closed,
+            Map<String, Double> refused,
+            long inUse,
+            long cached,
+            Map<String, Double> decisions,
+            double requests,
+            Map<String, Double> throttled) {}
+
+    /** The last changes, the latest first. */
+    public record SettingHistory(
+            List<RecordedChange> history) {}
+
+    /** Of a setting that is a list. */
+    public record SettingItems(
+            String type) {}
+
+    /** A setting, as Redpanda's schema has it. */
+    public record SettingProperty(
+            /** integer, number, boolean, string or array. */
+            String type,
+            String description,
+            /** False: it is stored and shown, and nothing acts on it. */
+            boolean emulated,
+            boolean nullable,
+            /** It can't change while the cluster runs. */
+            boolean needsRestart,
+            String visibility,
+            boolean isSecret,
+            /** Whose name it is: kafka, redpanda or turnstile. */
+            String vocabulary,
+            @JsonProperty("default") Object default_,
+            SettingItems items,
+            List<String> enumValues,
+            Double minimum,
+            Double maximum) {}
+
+    /** Settings to set, and to take back: all of them or none. */
+    public record SettingsChange(
+            /** A value, or its text as `turnstile config set` takes it, by name. */
+            Map<String, Object> upsert,
+            List<String> remove) {}
+
+    /** Every setting, by name. */
+    public record SettingsSchema(
+            Map<String, SettingProperty> properties) {}
+
+    /** The process of one shard. */
+    public record ShardRow(
+            long broker,
+            long shard,
+            long pid,
+            /** The incarnation of the process; only ever rises. */
+            long epoch,
+            String state,
+            long connections,
+            long configVersion,
+            /** How often something held up its loop. */
+            long stalls,
+            double longestCallbackMs,
+            long restarts,
+            /** How often it was killed for want of memory. */
+            long memoryKills,
+            /** Until one that keeps ending is started again, in seconds; null: it is not. */
+            Double restartInS) {}
+
+    /** Every shard. */
+    public record ShardsAnswer(
+            List<ShardRow> shards) {}
+
+    /**
+     * What became of the connections of each address, since its shard started. Two answers can be subtracted if
+     * `shards`, `forgotten` and the shards' epochs are the same in both.
+     */
+    public record SourcesAnswer(
+            /** How many shards have answered. */
+            long shards,
+            /** How often one had too many addresses, and began anew. */
+            long forgotten,
+            /** By address, by outcome: `admitted`, or the reason of the refusal. */
+            Map<String, Map<String, Long>> sources) {}
+
+    /** The configs of a client metrics resource (KIP-714) that change. */
+    public record SubscriptionConfigs(
+            String name,
+            /** null: back to the default. */
+            Map<String, String> configs) {}
+
+    /** The client instances heard of last; one that is connected to several shards is told of by each. */
+    public record TelemetryAnswer(
+            List<ClientInstance> clientInstances) {}
+
+    /** What a client instance pushed last. */
+    public record TelemetryPush(
+            String clientInstanceId,
+            /** Unix milliseconds. */
+            long pushedAtMs,
+            List<MetricPoint> metrics,
+            /** Why it can't be read. */
+            String error) {}
+
+    /** What a kind of quota has slowed down, since the start. */
+    public record Throttles(
+            long requests,
+            /** Milliseconds, added up. */
+            long throttleMs) {}
+
+    /** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */
+    public record TokenPool(
+            long broker,
+            /** broker, listener or ip. */
+            String kind,
+            /** The listener's name, or the address. */
+            String key,
+            /** The shard that decides; null: it did not answer. */
+            Long home,
+            /** null: unlimited. */
+            Long cap,
+            /** The setting that gives the cap. */
+            String limit,
+            /** open, reclaiming or tight. */
+            String mode,
+            Long free,
+            /** Connections that wait for a token. */
+            long waiting,
+            long inUse,
+            long cached,
+            List<HeldTokens> holders) {}
+
+    /** Tokens of all pools. */
+    public record TokenTotals(
+            long inUse,
+            long cached,
+            long pools) {}
+
+    /** The pools most in use. */
+    public record TokensAnswer(
+            List<TokenPool> pools,
+            /** There are more. */
+            boolean truncated,
+            TokenTotals totals) {}
+
+    /** A user that is added, gets another password, or is removed. */
+    public record UserChange(
+            String name,
+            /** null: the user is removed. */
+            String password) {}
+
+    /** A user of listeners that ask for SASL. */
+    public record UserRow(
+            String name,
+            /** In which it can log in besides PLAIN. */
+            List<String> mechanisms) {}
+
+    /** Every user. */
+    public record UsersAnswer(
+            List<UserRow> users) {}
+
+    /** The volume of the data; bytes are -1 where the system does not tell them. */
+    public record VolumeAnswer(
+            long totalBytes,
+            long freeBytes,
+            List<BrokerDisk> brokers) {}
+}

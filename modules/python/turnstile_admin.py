@@ -1,0 +1,1078 @@
+"""A client of Turnstile's admin API, which needs Python 3.11 alone. A file to copy.
+
+    api = AdminApi("http://127.0.0.1:9644")
+    api.put_config({"upsert": {"kafka_connections_max_per_ip": 3}})
+
+Generated from the API's OpenAPI document by `make clients`: changes belong there.
+"""
+
+# ruff: noqa: E501, SIM105
+# fmt: off
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class AdminRefused(Exception):
+    """The API answered with an error: `status` is HTTP's, `told` the JSON of its body; `str()` is its sentence."""
+
+    def __init__(self, status: int, told: Any) -> None:
+        told = told if isinstance(told, dict) else {"message": str(told)}
+        sentences = [told["message"]] if "message" in told else told.values()
+        super().__init__("\n".join(map(str, sentences)))
+        self.status = status
+        self.told = told
+
+
+class AdminApi:
+    """Calls of the admin API of one cluster. They raise AdminRefused, and OSError where nothing answers."""
+
+    def __init__(
+        self, url: str, token: str | None = None, *, who: str = "a client in Python", timeout_s: float = 15.0
+    ) -> None:
+        """`who` is what the history of changes names the caller."""
+        self._url = url.rstrip("/")
+        self._headers = {"content-type": "application/json", "x-turnstile-who": who}
+        if token:
+            self._headers["authorization"] = f"Bearer {token}"
+        self._timeout_s = timeout_s
+
+    def _text(self, method: str, path: str, query: dict[str, Any], body: Any = None) -> str:
+        words = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in query.items()}
+        asked = urllib.parse.urlencode({name: value for name, value in words.items() if value is not None})
+        content = None if body is None else json.dumps(body).encode()
+        target = f"{self._url}{path}?{asked}" if asked else self._url + path
+        request = urllib.request.Request(target, content, self._headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:
+                return answer.read().decode()
+        except urllib.error.HTTPError as fault:
+            told = fault.read().decode()
+            try:
+                told = json.loads(told)
+            except ValueError:
+                pass  # of something before the API
+            raise AdminRefused(fault.code, told) from None
+
+    def _json(self, method: str, path: str, query: dict[str, Any], body: Any = None) -> Any:
+        return json.loads(self._text(method, path, query, body))
+
+    def get_config(self, *, key: str | None = None, include_defaults: bool | None = None, broker: int | None = None, observe: bool | None = None) -> dict[str, list[str] | bool | float | str | None]:
+        """The settings and their values: Redpanda's, Kafka's and Turnstile's own."""
+        return self._json("GET", "/v1/cluster_config", {"key": key, "include_defaults": include_defaults, "broker": broker, "observe": observe})
+
+    def put_config(self, body: SettingsChange, *, dry_run: bool | None = None, broker: int | None = None, observe: bool | None = None) -> ChangedConfig:
+        """Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them."""
+        return self._json("PUT", "/v1/cluster_config", {"dry_run": dry_run, "broker": broker, "observe": observe}, body)
+
+    def get_config_schema(self) -> SettingsSchema:
+        """Every setting: its type, range and default, and what it does."""
+        return self._json("GET", "/v1/cluster_config/schema", {})
+
+    def get_config_status(self) -> list[BrokerConfigStatus]:
+        """The version that each broker has, as rpk asks for it."""
+        return self._json("GET", "/v1/cluster_config/status", {})
+
+    def get_broker_overrides(self, *, observe: bool | None = None) -> BrokerOverrides:
+        """The settings that single brokers have of their own."""
+        return self._json("GET", "/v1/cluster_config/broker_overrides", {"observe": observe})
+
+    def get_config_history(self, *, limit: int | None = None, before: int | None = None) -> SettingHistory:
+        """Who changed what, and when: settings, quotas, topics and all else that is versioned."""
+        return self._json("GET", "/v1/config/history", {"limit": limit, "before": before})
+
+    def get_notes(self) -> NotesAnswer:
+        """What people should know of the limits in force."""
+        return self._json("GET", "/v1/notes", {})
+
+    def get_advertised(self) -> AdvertisedAnswer:
+        """Where clients are told to connect."""
+        return self._json("GET", "/v1/advertise", {})
+
+    def put_advertised(self, body: AddressesChange) -> ChangedAdvertised:
+        """Says where clients of a listener are told to connect."""
+        return self._json("PUT", "/v1/advertise", {}, body)
+
+    def delete_advertised(self, *, listener: str | None = None, broker: int | None = None) -> ChangedAdvertised:
+        """Forgets what was said live: clients are told what the cluster was started with."""
+        return self._json("DELETE", "/v1/advertise", {"listener": listener, "broker": broker})
+
+    def get_quotas(self) -> QuotasAnswer:
+        """Every quota that is set."""
+        return self._json("GET", "/v1/quotas", {})
+
+    def put_quotas(self, body: QuotasChange, *, dry_run: bool | None = None) -> ChangedConfig:
+        """Changes quotas; answers when every shard enforces them."""
+        return self._json("PUT", "/v1/quotas", {"dry_run": dry_run}, body)
+
+    def explain_quotas(self, *, user: str | None = None, client_id: str | None = None) -> ClientQuotas:
+        """The quotas that hold for a client."""
+        return self._json("GET", "/v1/quotas/explain", {"user": user, "client-id": client_id})
+
+    def explain(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None) -> Explanation:
+        """The limits that hold for an address, the quotas of a client, or both."""
+        return self._json("GET", "/v1/explain", {"ip": ip, "user": user, "client-id": client_id})
+
+    def get_users(self) -> UsersAnswer:
+        """The users of listeners that ask for SASL."""
+        return self._json("GET", "/v1/users", {})
+
+    def put_user(self, body: UserChange) -> ChangedConfig:
+        """Adds a user, gives it another password, or removes it."""
+        return self._json("PUT", "/v1/users", {}, body)
+
+    def get_faults(self) -> FaultsAnswer:
+        """The faults that are set, and how often each fired."""
+        return self._json("GET", "/v1/faults", {})
+
+    def put_faults(self, body: FaultsChange) -> ChangedFaults:
+        """Adds and removes faults; answers when every shard obeys."""
+        return self._json("PUT", "/v1/faults", {}, body)
+
+    def get_telemetry(self) -> TelemetryAnswer:
+        """The clients that push telemetry (KIP-714)."""
+        return self._json("GET", "/v1/telemetry", {})
+
+    def put_subscription(self, body: SubscriptionConfigs) -> ChangedConfig:
+        """Changes a client metrics resource: which metrics clients push, and how often."""
+        return self._json("PUT", "/v1/telemetry", {}, body)
+
+    def get_last_push(self, client_instance_id: str) -> TelemetryPush:
+        """What a client instance pushed last."""
+        return self._json("GET", f'/v1/telemetry/{urllib.parse.quote(client_instance_id, safe="")}', {})
+
+    def get_refusals(self, *, by: Literal["ip", "listener", "reason", "shard", "limit"] | None = None, observed: bool | None = None) -> RefusalsAnswer:
+        """The connections that were refused, counted by what they have in common."""
+        return self._json("GET", "/v1/refusals", {"by": by, "observed": observed})
+
+    def get_sources(self) -> SourcesAnswer:
+        """What became of the connections of each address."""
+        return self._json("GET", "/v1/sources", {})
+
+    def get_proxies(self) -> ProxiesAnswer:
+        """By which proxies, and which private endpoints of a cloud, the open connections came."""
+        return self._json("GET", "/v1/proxies", {})
+
+    def get_tokens(self) -> TokensAnswer:
+        """The caps most in use, and which shard holds how many of their tokens."""
+        return self._json("GET", "/v1/tokens", {})
+
+    def get_shards(self) -> ShardsAnswer:
+        """The processes of the brokers."""
+        return self._json("GET", "/v1/shards", {})
+
+    def get_live(self, *, since: float | None = None) -> LiveAnswer:
+        """Everything that the live page and `turnstile top` refresh."""
+        return self._json("GET", "/v1/live", {"since": since})
+
+    def get_cluster(self) -> ClusterAnswer:
+        """Where the cluster lives: its processes, listeners, topics and disk."""
+        return self._json("GET", "/v1/cluster", {})
+
+    def get_damaged(self) -> DamagedAnswer:
+        """Files that could not be read, and were set aside."""
+        return self._json("GET", "/v1/damaged", {})
+
+    def reset(self) -> ChangedConfig:
+        """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
+        return self._json("POST", "/v1/reset", {})
+
+    def shutdown(self) -> EndingAnswer:
+        """Ends the whole cluster; the answer is out before it begins."""
+        return self._json("POST", "/v1/shutdown", {})
+
+    def get_metrics(self) -> str:
+        """Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules spell them, and `turnstile_*`."""
+        return self._text("GET", "/metrics", {})
+
+    def get_public_metrics(self) -> str:
+        """Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
+        return self._text("GET", "/public_metrics", {})
+
+    def get_health(self) -> HealthAnswer:
+        """Whether every shard is up; needs no token."""
+        return self._json("GET", "/healthz", {})
+
+    def get_page(self) -> str:
+        """The live page. Connections, refusals, and how much of each limit and quota is used; changes them."""
+        return self._text("GET", "/", {})
+
+    def get_page_file(self, name: str) -> str:
+        """A file of the live page."""
+        return self._text("GET", f'/page/{urllib.parse.quote(name, safe="")}', {})
+
+    def get_openapi(self) -> dict[str, Any]:
+        """This document."""
+        return self._json("GET", "/v1/openapi.json", {})
+
+
+# ---- what is sent and answered
+
+
+class AddressLimits(TypedDict):
+    """The limits of one broker for an address."""
+
+    broker: int
+    ip: str
+    connections: list[AddressPool]
+    rates: list[AddressRate]
+
+
+class AddressPool(TypedDict):
+    """A limit on open connections that a connection of the address counts for."""
+
+    # broker, listener:NAME or ip:ADDRESS.
+    pool: str
+    # The setting; empty: unlimited.
+    limit: str
+    # null: unlimited.
+    value: int | None
+    # Over it a connection waits, and is not refused.
+    waits: bool
+    home: int | None
+    in_use: int
+    cached: int
+    holders: list[HeldTokens]
+    # The cap that is observed beside it; null: none is.
+    observed: ObservedUse | None
+
+
+class AddressRate(TypedDict):
+    """A limit on new connections a second that holds for the address."""
+
+    # broker, ip, core or listener:NAME.
+    of: str
+    # The setting or quota.
+    limit: str
+    # Connections a second.
+    value: float
+    # Connections that pass at once after a pause.
+    burst: float
+    # Connections a second, over the quota window; null: not known.
+    used: float | None
+
+
+class AddressesChange(TypedDict):
+    """Where clients of a listener are told to connect."""
+
+    # May be left out where there is only one.
+    listener: NotRequired[str]
+    # This broker alone; without it, `addresses` has one for each.
+    broker: NotRequired[int]
+    # host:port, or `auto`: the address that a client reached.
+    addresses: list[str] | str
+
+
+class AdvertisedAddress(TypedDict):
+    """Where clients of a listener of one broker are told to connect, for the admin API."""
+
+    broker: int
+    listener: str
+    # host:port; `auto`: the address that the client reached.
+    address: str
+    port: int
+    # live: set live; start: as the cluster was started; listener: where it listens.
+    source: str
+    # It follows from where the cluster listens, not from what was said.
+    guess: bool
+
+
+class AdvertisedAnswer(TypedDict):
+    """Each listener of each broker."""
+
+    advertised: list[AdvertisedAddress]
+
+
+class BrokerConfigStatus(TypedDict):
+    """A broker, as rpk asks for it."""
+
+    node_id: int
+    restart: bool
+    # The version that every shard of the broker has acknowledged.
+    config_version: int
+    invalid: list[str]
+    unknown: list[str]
+
+
+class BrokerDisk(TypedDict):
+    """Whether a broker refuses Produce because the volume is full."""
+
+    broker: int
+    least_free_bytes: int
+    full: bool
+
+
+class BrokerOverrides(TypedDict):
+    """What single brokers have of their own."""
+
+    # By broker id.
+    overrides: dict[str, dict[str, list[str] | bool | float | str | None]]
+
+
+class BrokerQuotaRates(TypedDict):
+    """The present rates of a client on one broker."""
+
+    broker: int
+    # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+    rates: dict[str, float]
+
+
+class ChangedAdvertised(TypedDict):
+    """The addresses after a change, which is in force on every shard."""
+
+    # The version of the configuration that is in force on every shard.
+    config_version: int
+    advertised: list[AdvertisedAddress]
+
+
+class ChangedConfig(TypedDict):
+    """A change that is in force on every shard."""
+
+    # The version of the configuration that is in force on every shard.
+    config_version: int
+    # Sentences on what people should know of what was set.
+    notes: NotRequired[list[str]]
+
+
+class ChangedFaults(TypedDict):
+    """Faults after a change, which is in force on every shard."""
+
+    # The version of the configuration that is in force on every shard.
+    config_version: int
+    # Of those that were added, in their order.
+    names: list[str]
+
+
+class ClientInstance(TypedDict):
+    """A client that asked for subscriptions, or pushed, as one shard knows it."""
+
+    client_instance_id: str
+    client_id: NotRequired[str]
+    client_software_name: NotRequired[str]
+    client_software_version: NotRequired[str]
+    client_source_address: NotRequired[str]
+    client_source_port: NotRequired[str]
+    connected: bool
+    # Prefixes of the metrics that it was asked for; null: it has not asked.
+    metrics: list[str] | None
+    push_interval_ms: int | None
+    subscription_id: int | None
+    pushes: int
+    # How often a push was refused, by the error's name.
+    refused: dict[str, int]
+    # Unix milliseconds of the last push that was taken.
+    pushed_at_ms: int | None
+    # Of the last push, as it was sent.
+    bytes: int
+    broker: int
+    shard: int
+
+
+class ClientQuotas(TypedDict):
+    """The quotas that hold for a client by Kafka's precedence, and its present rates."""
+
+    # user and client-id. `<default>` is the default; null: it is not told apart.
+    matched: dict[str, str | None]
+    # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+    quotas: dict[str, float]
+    # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+    rates: dict[str, float]
+    brokers: list[BrokerQuotaRates]
+    # The level that each quota comes from, by the quota's key.
+    levels: dict[str, dict[str, str | None]]
+
+
+class ClusterAnswer(TypedDict):
+    """Where the cluster lives."""
+
+    cluster_id: NotRequired[str]
+    data_dir: NotRequired[str]
+    brokers: NotRequired[int]
+    # Of each broker.
+    shards: NotRequired[int]
+    listeners: NotRequired[list[ListenerRow]]
+    # Of the supervisor.
+    pid: int
+    coordinator_pid: int
+    # Sentences on what of the configuration could not be read.
+    lost: list[str]
+    # Partitions by topic.
+    topics: dict[str, int]
+    disk: VolumeAnswer | None
+    journal: JournalAnswer
+
+
+class DamagedAnswer(TypedDict):
+    """The files that were set aside."""
+
+    damaged: list[DamagedFile]
+
+
+class DamagedFile(TypedDict):
+    """A file that could not be read, and was set aside."""
+
+    # Below the data directory.
+    path: str
+    size_bytes: int
+
+
+class EndingAnswer(TypedDict):
+    """The cluster is about to end."""
+
+    ending: bool
+
+
+class EntityQuotas(TypedDict):
+    """An entity and its quotas."""
+
+    # What a quota is of, by its type: user, client-id or ip. null: the default of that type.
+    entity: dict[str, str | None]
+    # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+    values: dict[str, float]
+
+
+class Explanation(TypedDict):
+    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked."""
+
+    brokers: NotRequired[list[AddressLimits]]
+    client: NotRequired[ClientQuotas]
+
+
+class FaultRow(TypedDict):
+    """A fault that is set."""
+
+    # May have * and ?.
+    client_id: NotRequired[str]
+    ip: NotRequired[str]
+    # The client's IP:PORT.
+    connection: NotRequired[str]
+    # Of an error: the name of one of Kafka's.
+    error: NotRequired[str]
+    # Of a delay.
+    delay_ms: NotRequired[int]
+    # Of a throttle.
+    throttle_ms: NotRequired[int]
+    # Of a disconnect: with RST.
+    reset: NotRequired[bool]
+    # Of a throttle: the connection is muted, too.
+    mute: NotRequired[bool]
+    once: NotRequired[bool]
+    # At this call alone, from 1.
+    on_call: NotRequired[int]
+    # At so many calls, the first ones.
+    times: NotRequired[int]
+    # When it last fired so many milliseconds ago, or has not yet.
+    every_ms: NotRequired[int]
+    # From 0 to 1.
+    probability: NotRequired[float]
+    # Of the probability.
+    seed: NotRequired[int]
+    name: str
+    kind: Literal["error", "disconnect", "delay", "blackhole", "throttle"]
+    # Names of Kafka's APIs; none: all.
+    api: NotRequired[list[str]]
+    # How often; a shard that was killed has forgotten its part.
+    fired: int
+
+
+class FaultsAnswer(TypedDict):
+    """Every fault that is set."""
+
+    faults: list[FaultRow]
+
+
+class FaultsChange(TypedDict):
+    """Faults to add and, by name, to remove: all of them or none."""
+
+    add: NotRequired[list[NewFault]]
+    remove: NotRequired[list[str]]
+
+
+class HealthAnswer(TypedDict):
+    """Whether every shard is up."""
+
+    status: Literal["ok", "degraded"]
+    # The shards that are not up.
+    missing: NotRequired[list[str]]
+    # The state of each of them.
+    states: NotRequired[dict[str, Literal["up", "unresponsive", "starting", "down"]]]
+
+
+class HeldTokens(TypedDict):
+    """Tokens of a pool that one shard has."""
+
+    shard: int
+    in_use: int
+    cached: int
+
+
+class JournalAnswer(TypedDict):
+    """What the journal lacks."""
+
+    # Since the start.
+    events_dropped: int
+    # More are lost now.
+    is_losing: bool
+
+
+class LimitRow(TypedDict):
+    """A setting that limits clients."""
+
+    name: str
+    # The broker that has it of its own; null: the whole cluster.
+    broker: int | None
+    value: list[str] | bool | float | str | None
+    # The value as `turnstile config set` takes it.
+    text: str
+    set: bool
+    # Whose name it is: kafka, redpanda or turnstile.
+    vocabulary: str
+    doc: str
+
+
+class LimitUse(TypedDict):
+    """How much of a limit is used on one broker."""
+
+    broker: int
+    # Open ones, or new ones a second over the quota window.
+    what: Literal["connections", "new_connections"]
+    # broker, broker:all, listener:NAME or ip:ADDRESS.
+    of: str
+    used: float
+    limit: float
+    # The setting or quota that gives the limit.
+    by: str
+
+
+class ListenerRow(TypedDict):
+    """A listener of one broker."""
+
+    broker: int
+    name: str
+    # host:port that it is bound to.
+    address: str
+    options: list[str]
+
+
+class LiveAnswer(TypedDict):
+    """Everything that a display refreshes. All rates are over one window, the last second that was sampled."""
+
+    # Unix seconds.
+    at: float
+    uptime_s: float
+    window_s: float
+    version: int
+    brokers: int
+    listeners: list[str]
+    totals: LiveTotals
+    journal: JournalAnswer
+    shards: list[LiveShard]
+    series: list[SeriesPoint]
+    # The fullest first.
+    uses: list[LimitUse]
+    top_refused: list[RefusedAddress]
+    refused_addresses: RefusedAddresses
+    # Clients that their quota slows down, the slowest first.
+    throttled: list[QuotaClient]
+    # Others that use theirs, the fullest first.
+    within_quota: list[QuotaClient]
+    limits: list[LimitRow]
+    # null: no cap is observed.
+    observed: ObservedAnswer | None
+
+
+class LiveShard(TypedDict):
+    """The process of one shard, and what it does."""
+
+    broker: int
+    shard: int
+    pid: int
+    # The incarnation of the process; only ever rises.
+    epoch: int
+    state: Literal["up", "unresponsive", "starting", "down"]
+    connections: int
+    config_version: int
+    # How often something held up its loop.
+    stalls: int
+    longest_callback_ms: float
+    restarts: int
+    # How often it was killed for want of memory.
+    memory_kills: int
+    # Until one that keeps ending is started again, in seconds; null: it is not.
+    restart_in_s: float | None
+    admitted_per_s: float
+    refused_per_s: float
+    admitted: int
+    refused: int
+    tokens: TokenTotals
+    # Decisions, by how the token was had: home, cached, rpc.
+    decisions: dict[str, int]
+
+
+class LiveTotals(TypedDict):
+    """Gauges, and counts since the cluster started."""
+
+    connections: int
+    admitted: int
+    closed: int
+    lost: int
+    # Connections, by the reason of the refusal.
+    refused: dict[str, int]
+    # Decisions, by how the token was had: home, cached, rpc.
+    decisions: dict[str, int]
+    tokens: TokenTotals
+    waiting: int
+    held: int
+    muted: int
+    borrows: int
+    reclaims: int
+    malformed: int
+    requests: int
+    bytes_in: int
+    bytes_out: int
+    # By the quota's kind.
+    throttled: dict[str, Throttles]
+
+
+class MetricPoint(TypedDict):
+    """A point of a metric, without what is empty."""
+
+    name: NotRequired[str]
+    type: Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"]
+    unit: NotRequired[str]
+    temporality: NotRequired[Literal["delta", "cumulative"]]
+    resource: NotRequired[dict[str, str | bool | float | None]]
+    attributes: NotRequired[dict[str, str | bool | float | None]]
+    # Unix milliseconds.
+    at_ms: NotRequired[int]
+    value: NotRequired[float]
+    count: NotRequired[int]
+    sum: NotRequired[float]
+    bucket_counts: NotRequired[list[int]]
+    explicit_bounds: NotRequired[list[float | None]]
+    quantiles: NotRequired[list[list[Any]]]
+
+
+class NewFault(TypedDict):
+    """A fault to add."""
+
+    # May have * and ?.
+    client_id: NotRequired[str]
+    ip: NotRequired[str]
+    # The client's IP:PORT.
+    connection: NotRequired[str]
+    # Of an error: the name of one of Kafka's.
+    error: NotRequired[str]
+    # Of a delay.
+    delay_ms: NotRequired[int]
+    # Of a throttle.
+    throttle_ms: NotRequired[int]
+    # Of a disconnect: with RST.
+    reset: NotRequired[bool]
+    # Of a throttle: the connection is muted, too.
+    mute: NotRequired[bool]
+    once: NotRequired[bool]
+    # At this call alone, from 1.
+    on_call: NotRequired[int]
+    # At so many calls, the first ones.
+    times: NotRequired[int]
+    # When it last fired so many milliseconds ago, or has not yet.
+    every_ms: NotRequired[int]
+    # From 0 to 1.
+    probability: NotRequired[float]
+    # Of the probability.
+    seed: NotRequired[int]
+    # Without one it gets one.
+    name: NotRequired[str]
+    kind: Literal["error", "disconnect", "delay", "blackhole", "throttle"]
+    # Names of Kafka's APIs; none: all.
+    api: NotRequired[list[str] | str]
+
+
+class NotesAnswer(TypedDict):
+    """Of the limits in force: those that let no connection in, and how much of each rate passes at once."""
+
+    notes: list[str]
+
+
+class ObservedAnswer(TypedDict):
+    """What the observed caps would have done since they were last changed; a shard that was started again has forgotten its part."""
+
+    refused: int
+    waited: int
+    undecided: int
+    # Of how many addresses.
+    addresses: int
+    # Of at least as many.
+    more: bool
+    caps: list[ObservedCapRow]
+    # By name; null: it has no value.
+    set: dict[str, list[str] | bool | float | str | None]
+    # Those that single brokers have of their own, by broker id.
+    brokers: dict[str, dict[str, list[str] | bool | float | str | None]]
+
+
+class ObservedCapRow(TypedDict):
+    """A cap that is observed instead of enforced."""
+
+    # The setting.
+    limit: str
+    value: float
+    # Connections would have waited for a slot.
+    waits: bool
+    # Connections that it would have refused, or made wait.
+    count: int
+
+
+class ObservedUse(TypedDict):
+    """A cap that is observed instead of enforced, and its use."""
+
+    limit: str
+    value: int | None
+    waits: bool
+    in_use: int
+
+
+class Problem(TypedDict):
+    """Why a request was refused, or can't be answered now."""
+
+    # One sentence.
+    message: str
+    # HTTP's status.
+    code: int
+
+
+class ProxiesAnswer(TypedDict):
+    """By which proxies the open connections came, the most first."""
+
+    proxies: list[ProxyRow]
+
+
+class ProxyRow(TypedDict):
+    """A proxy that announced connections (PROXY protocol)."""
+
+    # Its address.
+    proxy: str
+    # The private endpoint of a cloud that the connections came by.
+    endpoint: str | None
+    open: int
+
+
+class QuotaChange(TypedDict):
+    """The quotas of one entity that change."""
+
+    # What a quota is of, by its type: user, client-id or ip. null: the default of that type.
+    entity: dict[str, str | None]
+    # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
+    set: NotRequired[dict[str, float]]
+    # Keys of quotas.
+    remove: NotRequired[list[str]]
+
+
+class QuotaClient(TypedDict):
+    """A client with a quota, on one broker."""
+
+    broker: int
+    # Empty: the quota does not tell users apart.
+    user: str
+    # Empty: the quota does not tell client ids apart.
+    client_id: str
+    # The quota's key.
+    quota: str
+    # The average throttle time within the quota window, in milliseconds.
+    throttle_ms: float
+    # Bytes a second, percent, or mutations a second.
+    value: float
+    # In the same unit; null: it is not set any more.
+    limit: float | None
+
+
+class QuotasAnswer(TypedDict):
+    """Every entity that has a quota."""
+
+    quotas: list[EntityQuotas]
+
+
+class QuotasChange(TypedDict):
+    """Quotas that change: all of them or none."""
+
+    alter: list[QuotaChange]
+
+
+class RecordedChange(TypedDict):
+    """A version of the configuration, and what it changed: of a setting the values that were in force."""
+
+    version: int
+    # Unix seconds.
+    at: float
+    # The caller as it names itself, and the address it called from.
+    who: str
+    # Kind, such as setting or quota; key; old and new value, null: none.
+    changes: list[list[Any]]
+
+
+class RefusalsAnswer(TypedDict):
+    """Counts since the cluster started; by ip of the most refused alone, since their shard started."""
+
+    by: Literal["ip", "listener", "reason", "shard", "limit"]
+    total: int
+    admitted: int
+    refusals: list[RefusedRow]
+    # True: of caps that are observed; they have refused nothing.
+    observed: NotRequired[bool]
+    summary: NotRequired[ObservedAnswer | None]
+
+
+class RefusedAddress(TypedDict):
+    """One of the addresses that were refused most."""
+
+    ip: str
+    count: int
+    # By how many `count` may be too high.
+    error: int
+    # Connections, by the reason of the refusal.
+    reasons: dict[str, int]
+    # Its open connections.
+    open: int
+    uses: list[LimitUse]
+
+
+class RefusedAddresses(TypedDict):
+    """How many addresses were refused."""
+
+    # Addresses that are counted apart.
+    known: int
+    # Refusals of those that `top_refused` does not show.
+    others_refused: int
+    # A shard has more of them than it counts apart.
+    more: bool
+
+
+class RefusedRow(TypedDict):
+    """What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
+
+    count: int
+    ip: NotRequired[str]
+    # By ip: by how many `count` may be too high.
+    error: NotRequired[int]
+    listener: NotRequired[str]
+    broker: NotRequired[int]
+    shard: NotRequired[int]
+    reason: NotRequired[str]
+    # Connections, by the reason of the refusal.
+    reasons: NotRequired[dict[str, int]]
+    limit: NotRequired[str]
+    # Of the limit.
+    value: NotRequired[float]
+    # At the limit connections would have waited for a slot.
+    waits: NotRequired[bool]
+
+
+class SeriesPoint(TypedDict):
+    """One second: gauges, and how much a second; reasons and quotas of which there were none are left out."""
+
+    # Unix seconds.
+    at: float
+    connections: int
+    admitted: float
+    closed: float
+    refused: dict[str, float]
+    in_use: int
+    cached: int
+    decisions: dict[str, float]
+    requests: float
+    throttled: dict[str, float]
+
+
+class SettingHistory(TypedDict):
+    """The last changes, the latest first."""
+
+    history: list[RecordedChange]
+
+
+class SettingItems(TypedDict):
+    """Of a setting that is a list."""
+
+    type: str
+
+
+class SettingProperty(TypedDict):
+    """A setting, as Redpanda's schema has it."""
+
+    # integer, number, boolean, string or array.
+    type: str
+    description: str
+    # False: it is stored and shown, and nothing acts on it.
+    emulated: bool
+    nullable: bool
+    # It can't change while the cluster runs.
+    needs_restart: bool
+    visibility: Literal["user", "tunable"]
+    is_secret: bool
+    # Whose name it is: kafka, redpanda or turnstile.
+    vocabulary: str
+    default: list[str] | bool | float | str | None
+    items: NotRequired[SettingItems]
+    enum_values: NotRequired[list[str]]
+    minimum: NotRequired[float]
+    maximum: NotRequired[float]
+
+
+class SettingsChange(TypedDict):
+    """Settings to set, and to take back: all of them or none."""
+
+    # A value, or its text as `turnstile config set` takes it, by name.
+    upsert: NotRequired[dict[str, list[str] | bool | float | str | None]]
+    remove: NotRequired[list[str]]
+
+
+class SettingsSchema(TypedDict):
+    """Every setting, by name."""
+
+    properties: dict[str, SettingProperty]
+
+
+class ShardRow(TypedDict):
+    """The process of one shard."""
+
+    broker: int
+    shard: int
+    pid: int
+    # The incarnation of the process; only ever rises.
+    epoch: int
+    state: Literal["up", "unresponsive", "starting", "down"]
+    connections: int
+    config_version: int
+    # How often something held up its loop.
+    stalls: int
+    longest_callback_ms: float
+    restarts: int
+    # How often it was killed for want of memory.
+    memory_kills: int
+    # Until one that keeps ending is started again, in seconds; null: it is not.
+    restart_in_s: float | None
+
+
+class ShardsAnswer(TypedDict):
+    """Every shard."""
+
+    shards: list[ShardRow]
+
+
+class SourcesAnswer(TypedDict):
+    """What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both."""
+
+    # How many shards have answered.
+    shards: int
+    # How often one had too many addresses, and began anew.
+    forgotten: int
+    # By address, by outcome: `admitted`, or the reason of the refusal.
+    sources: dict[str, dict[str, int]]
+
+
+class SubscriptionConfigs(TypedDict):
+    """The configs of a client metrics resource (KIP-714) that change."""
+
+    name: str
+    # null: back to the default.
+    configs: dict[str, str | None]
+
+
+class TelemetryAnswer(TypedDict):
+    """The client instances heard of last; one that is connected to several shards is told of by each."""
+
+    client_instances: list[ClientInstance]
+
+
+class TelemetryPush(TypedDict):
+    """What a client instance pushed last."""
+
+    client_instance_id: str
+    # Unix milliseconds.
+    pushed_at_ms: int
+    metrics: list[MetricPoint]
+    # Why it can't be read.
+    error: str | None
+
+
+class Throttles(TypedDict):
+    """What a kind of quota has slowed down, since the start."""
+
+    requests: int
+    # Milliseconds, added up.
+    throttle_ms: int
+
+
+class TokenPool(TypedDict):
+    """A pool of tokens, one for each connection: what its home says of it, and what every shard holds."""
+
+    broker: int
+    # broker, listener or ip.
+    kind: str
+    # The listener's name, or the address.
+    key: str
+    # The shard that decides; null: it did not answer.
+    home: int | None
+    # null: unlimited.
+    cap: int | None
+    # The setting that gives the cap.
+    limit: str
+    # open, reclaiming or tight.
+    mode: str
+    free: int | None
+    # Connections that wait for a token.
+    waiting: int
+    in_use: int
+    cached: int
+    holders: list[HeldTokens]
+
+
+class TokenTotals(TypedDict):
+    """Tokens of all pools."""
+
+    in_use: int
+    cached: int
+    pools: int
+
+
+class TokensAnswer(TypedDict):
+    """The pools most in use."""
+
+    pools: list[TokenPool]
+    # There are more.
+    truncated: bool
+    totals: TokenTotals
+
+
+class UserChange(TypedDict):
+    """A user that is added, gets another password, or is removed."""
+
+    name: str
+    # null: the user is removed.
+    password: NotRequired[str | None]
+
+
+class UserRow(TypedDict):
+    """A user of listeners that ask for SASL."""
+
+    name: str
+    # In which it can log in besides PLAIN.
+    mechanisms: list[str]
+
+
+class UsersAnswer(TypedDict):
+    """Every user."""
+
+    users: list[UserRow]
+
+
+class VolumeAnswer(TypedDict):
+    """The volume of the data; bytes are -1 where the system does not tell them."""
+
+    total_bytes: int
+    free_bytes: int
+    brokers: list[BrokerDisk]
