@@ -164,9 +164,11 @@ class Acceptors:
         forced = rule_of("broker").wait and is_protected
         direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
         forced_there = rule_of(f"{OBSERVED}broker").wait and is_protected
+        name = admission.listener
+        slot_pools = (f"listener:{name}", "broker", *self._more_pools)
 
         def rehearsing(open_connection: OpenT) -> OpenT:
-            return self.rehearsal.opener(admission.listener, open_connection, forced=forced_there)
+            return self.rehearsal.opener(name, slot_pools, open_connection, forced=forced_there)
 
         admission.follow(forced=forced, direct=direct, rehearsing=rehearsing)
 

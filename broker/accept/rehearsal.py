@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Protocol, TypeVar, cast
 
+from broker.journal.writer import K_OBSERVED
 from broker.metrics.observed_counts import ObservedCounts
 from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
@@ -73,28 +75,35 @@ class Rehearsal:
             else:
                 self._end()
 
-    def opener(self, listener: str, open_connection: OpenT, *, forced: bool) -> OpenT:
-        """What takes over the admitted descriptors of a listener: `open_connection` itself while no cap is observed. `forced`:
-        its connections are in the broker's pool in any case (KIP-402). `via`: what comes with an announced client."""
+    def opener(self, listener: str, slot_pools: tuple[str, ...], open_connection: OpenT, *, forced: bool) -> OpenT:
+        """What takes over the admitted descriptors of a listener: `open_connection` itself while no cap is observed.
+
+        `slot_pools`: the pools of its connections but that of the address, which is the last. `forced`: they are in the broker's
+        pool in any case (KIP-402). `via`: what comes with an announced client.
+        """
         if not self.is_on:
             return open_connection
         tokens, under_way = self._tokens, self._under_way
+        slots = tuple(OBSERVED + pool for pool in slot_pools)
+        asked_slots = tuple(pool for pool in slots if pool != _BROKER) if forced else slots
 
         def open_observed(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
-            observed = tuple([OBSERVED + pool for pool in pools])
-            asked = tuple([pool for pool in observed if pool != _BROKER]) if forced else observed
-            attempt = ObservedAttempt(self, listener, number, ip, port, observed, asked, self._poller.now_ns)
-            decision = tokens.observe(asked, attempt)
-            if decision is ADMITTED:
-                if forced:
-                    tokens.force(_BROKER)
-                open_connection(fd, number, ip, port, pools + observed, *via)
-                return
-            open_connection(fd, number, ip, port, pools, *via)
-            if isinstance(decision, Refused):
-                self._refused(attempt, decision)
-            else:
-                under_way.add(attempt)
+            of_ip = OBSERVED + pools[-1]
+            asked = (*asked_slots, of_ip)
+            taken = tokens.observe_at_hand(asked)
+            if taken < len(asked):
+                attempt = ObservedAttempt(self, listener, number, ip, port, (*slots, of_ip), asked, self._poller.now_ns)
+                decision = tokens.observe_rest(asked, taken, attempt)
+                if decision is not ADMITTED:
+                    open_connection(fd, number, ip, port, pools, *via)
+                    if isinstance(decision, Refused):
+                        self._refused(attempt, decision)
+                    else:
+                        under_way.add(attempt)
+                    return
+            if forced:
+                tokens.force(_BROKER)
+            open_connection(fd, number, ip, port, (*pools, *slots, of_ip), *via)
 
         return cast(OpenT, open_observed)
 
@@ -115,20 +124,18 @@ class Rehearsal:
             self._note(attempt)
 
     def _refused(self, attempt: ObservedAttempt, decision: Refused) -> None:
-        refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
-        reason = refusal.reason
-        if decision.rule.wait and not decision.unavailable:
-            reason = reason.replace("_cap", "_wait")
+        reason, limit, value, version = _observed_refusal(decision)
         self._counters.add(f"observed_{reason}", 1, attempt.listener)
-        self.counts.add(attempt.ip, reason, refusal.limit, refusal.value)
-        self._note(attempt, reason, refusal)
+        self.counts.add(attempt.ip, reason, limit, value)
+        self._journal.refused(
+            attempt.number, attempt.ip, attempt.port, attempt.listener, reason=reason, limit=limit, limit_value=value,
+            version=version, held_ms=attempt.took_ms(self._poller.now_ns), code=K_OBSERVED,
+        )  # fmt: skip
 
-    def _note(self, attempt: ObservedAttempt, reason: str | None = None, refusal: Refusal | None = None) -> None:
+    def _note(self, attempt: ObservedAttempt, reason: str | None = None) -> None:
         self._journal.add(
             "observed", conn=attempt.number, ip=attempt.ip, port=attempt.port, listener=attempt.listener, reason=reason,
-            limit=None if refusal is None else refusal.limit, limit_value=None if refusal is None else refusal.value,
-            version=self._tokens.version if refusal is None else refusal.version,
-            held_ms=attempt.took_ms(self._poller.now_ns),
+            version=self._tokens.version, held_ms=attempt.took_ms(self._poller.now_ns),
         )  # fmt: skip
 
     def _begin(self) -> None:
@@ -150,6 +157,14 @@ class Rehearsal:
             if observed:
                 connection.hold(connection.pools[: -len(observed)])
                 self._tokens.release(observed)
+
+
+@lru_cache(maxsize=256)
+def _observed_refusal(decision: Refused) -> Refusal:
+    """What would have refused it, with one of OBSERVED_REASONS. Cached, as refusal_by_pool is."""
+    refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
+    waits = decision.rule.wait and not decision.unavailable
+    return refusal._replace(reason=refusal.reason.replace("_cap", "_wait")) if waits else refusal
 
 
 class ObservedAttempt:

@@ -35,6 +35,7 @@ _MOVED = struct.Struct("<BB16xH4xq24x4xI").pack_into
 _K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED, _K_CHARGE = (
     CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed", "throttled", "charge")
 )
+K_OBSERVED = CODE_OF_KIND["observed"]
 _F_HELD = spool.FLAG_HELD
 _F_REFUSED = spool.FLAG_HELD | spool.FLAG_LIMIT_VALUE
 _F_CLOSED = spool.FLAG_HELD | spool.FLAG_BYTES
@@ -76,8 +77,11 @@ class JournalWriter(JournalBuffer):
         limit_value: float,
         version: int,
         held_ms: float = 0.0,
+        code: int = _K_REFUSED,
     ) -> None:
-        """A connection was refused: reason is one of REASONS, limit the setting's name. held_ms: accept to close."""
+        """A connection was refused: reason is one of REASONS, limit the setting's name. held_ms: accept to close.
+
+        `code`: K_OBSERVED for a cap that would have refused it, of OBSERVED_REASONS; held_ms: since its admission."""
         end = self._end
         if end >= self._capacity:
             self.flush()
@@ -85,13 +89,14 @@ class JournalWriter(JournalBuffer):
         ids = self._ids
         try:
             _REFUSED(
-                self._buffer, end, _K_REFUSED, _F_REFUSED, port, ids[ip], ids[listener], ids[reason], ids[limit],
+                self._buffer, end, code, _F_REFUSED, port, ids[ip], ids[listener], ids[reason], ids[limit],
                 _clock(), conn, limit_value, held_ms, version,
             )  # fmt: skip
         except KeyError:
             self._learn(ip, listener, reason, limit)
             return self.refused(
                 conn, ip, port, listener, reason=reason, limit=limit, limit_value=limit_value, version=version, held_ms=held_ms,
+                code=code,
             )  # fmt: skip
         self._end = end + ROW
         return None

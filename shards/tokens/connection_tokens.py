@@ -115,9 +115,17 @@ class ConnectionTokens:
         pools, held = self._waiting.resume(waiter)
         return self.take_rest(pools + more, len(pools) if held else 0, waiter)
 
-    def observe(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
-        """As take(), `at_once`, of observed pools and for a connection that is open: so it is not counted as a decision."""
-        index, refused = self._waiting.climb(pools, 0)
+    def observe_at_hand(self, pools: tuple[str, ...]) -> int:
+        """As take_at_hand(), of observed pools and for a connection that was admitted: so it is not counted as a decision. Fewer
+        than all, and observe_rest() follows at once."""
+        counted = self.decided_home, self.decided_cached
+        taken = self.take_at_hand(pools)
+        self.decided_home, self.decided_cached = counted
+        return taken
+
+    def observe_rest(self, pools: tuple[str, ...], taken: int, waiter: TokenWaiter) -> Admitted | Refused | None:
+        """As take_rest(), `at_once` and not counted."""
+        index, refused = self._waiting.climb(pools, taken)
         if refused is not None:
             self._waiting.give_back(pools[:index])
             return refused

@@ -46,7 +46,10 @@ class Desk:
             image=self.image,
             tokens=self.tokens,
             poller=SimpleNamespace(now_ns=0),
-            journal=SimpleNamespace(add=lambda kind, **row: self.journal.append({"kind": kind, **row})),
+            journal=SimpleNamespace(
+                add=lambda kind, **row: self.journal.append(row),
+                refused=lambda conn, ip, port, listener, **row: self.journal.append({"conn": conn, **row}),
+            ),
             counters=SimpleNamespace(add=lambda name, amount, listener: self.counted.append((name, listener))),
         )
         self.rehearsal = Rehearsal(cast(Any, context), self.open)
@@ -72,7 +75,7 @@ class Desk:
         def opened(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
             self.open[number] = OpenConnection(pools)
 
-        self.rehearsal.opener("A", opened, forced=forced)(9, number, ip, 4711, pools)
+        self.rehearsal.opener("A", pools[:2], opened, forced=forced)(9, number, ip, 4711, pools)
 
     def close(self, number: int) -> None:
         self.tokens.release(self.open.pop(number).pools)
@@ -97,7 +100,7 @@ class Desk:
 def test_while_nothing_is_observed_nobody_stands_between_admission_and_serving():
     def serve(*anything: Any) -> None: ...
 
-    assert Desk().rehearsal.opener("A", serve, forced=False) is serve
+    assert Desk().rehearsal.opener("A", ("listener:A", "broker"), serve, forced=False) is serve
 
 
 def test_who_would_be_refused_is_open_and_counted_and_holds_no_observed_token():
@@ -111,7 +114,8 @@ def test_who_would_be_refused_is_open_and_counted_and_holds_no_observed_token():
     ]
     assert desk.in_use("ip:10.0.0.1") == desk.in_use("broker") == 1
     assert desk.rehearsal.counts.describe()["caps"] == [[PER_IP, 1, False, 1]]
-    assert desk.tokens.refused == desk.tokens.decided_rpc == 0  # nobody was refused
+    assert (desk.tokens.refused, desk.tokens.decided_rpc) == (0, 0)  # nobody was refused
+    assert desk.tokens.decided_home + desk.tokens.decided_cached == 2  # and each was decided once
 
 
 def test_a_closed_connection_makes_room_in_the_observed_world_only_if_it_was_in_it():

@@ -30,6 +30,7 @@ from units import quotas_of
 from broker.accept.acceptors import Acceptors
 from broker.accept.rehearsal import CLOSED, ENDED, ObservedAttempt
 from broker.accept.steps import Step
+from broker.journal.writer import K_OBSERVED
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
@@ -111,8 +112,11 @@ class Journal(Ignore):
 
     def refused(
         self, number: int, ip: str, port: int, listener: str, *, reason: str, limit: str, limit_value: float,
-        version: int, held_ms: float,
+        version: int, held_ms: float, code: int | None = None,
     ) -> None:  # fmt: skip
+        if code == K_OBSERVED:
+            self._desk.world.observed(self._desk.node, port, reason)
+            return
         self._desk.counts["refused_" + reason, listener] += 1
         self._desk.world.refused(self._desk.node, port, reason, limit, limit_value, version)
 
@@ -201,6 +205,8 @@ class AcceptingShard:
         self.open[number] = OpenConnection(self, connection, number, listener, pools)
         self.numbers[port] = number
         self.world.admitted(self.node, connection, listener, ip)
+        if len(pools) > len(connection.pools):
+            self.world.admitted_there(connection, pools[len(connection.pools) :])
 
     def accept(self, budget: int) -> None:
         """The listeners that accept find so many connections ready."""
@@ -281,9 +287,9 @@ class LateTokens(Tokens):
         self._world = world
         self._shadows: dict[Any, Shadow] = {}  # by the attempt that is under way
 
-    def observe(self, pools: tuple[str, ...], waiter: Any) -> Admitted | Refused | None:
+    def observe_rest(self, pools: tuple[str, ...], taken: int, waiter: Any) -> Admitted | Refused | None:
         shadow = Shadow(self._world, waiter)
-        decision = super().observe(pools, cast(Any, shadow))
+        decision = super().observe_rest(pools, taken, cast(Any, shadow))
         if decision is None:
             self._shadows[waiter] = shadow
         else:
@@ -449,6 +455,12 @@ class AcceptWorld(World):
             self.forced.add(f"{OBSERVED}broker")
         self.tell("   ", "shadow", shadow.number, "of", of.number, pools)
         return shadow
+
+    def admitted_there(self, of: SimulatedConnection, pools: tuple[str, ...]) -> None:
+        """The connection holds its observed tokens; unless it had to ask for some, they were at hand."""
+        shadow = self.shadows.get(of.number)
+        if shadow is None:
+            self.settle(self.cast_shadow(of, pools), ADMITTED)
 
     def begin_shadow(self, of: SimulatedConnection, pools: tuple[str, ...]) -> None:
         """A connection holds observed tokens from now on: it was granted them, or was open when a first cap was observed."""

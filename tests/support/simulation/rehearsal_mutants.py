@@ -13,7 +13,7 @@ REHEARSAL_MUTANTS = [
     with_line(Rehearsal, "_begin", "self._tokens.force(pool, tokens)", "pass", "4"),
     with_line(Rehearsal, "_end", "self._tokens.release(observed)", "pass", "4"),
     with_line(Rehearsal, "_end", "self._tokens.cancel(attempt)", "pass", "4"),
-    with_line(ConnectionTokens, "observe", "self._waiting.give_back(pools[:index])", "pass", "4"),
+    with_line(ConnectionTokens, "observe_rest", "self._waiting.give_back(pools[:index])", "pass", "4"),
     with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
@@ -24,7 +24,7 @@ SEEN = {
     "Rehearsal._begin: pass for self._tokens.force(pool, tokens)": 15,
     "Rehearsal._end: pass for self._tokens.release(observed)": 8,
     "Rehearsal._end: pass for self._tokens.cancel(attempt)": 8,
-    "ConnectionTokens.observe: pass for self._waiting.give_back(pools[:index])": 6,
+    "ConnectionTokens.observe_rest: pass for self._waiting.give_back(pools[:index])": 6,
     "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,
 }
 """A schedule of accepting that sees it."""
