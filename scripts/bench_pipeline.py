@@ -130,6 +130,11 @@ def main() -> int:
     if given.sizes and given.write:
         parser.error("--write is for rows at their own sizes: not with --sizes")
     jobs = wanted(groups, [int(float(part)) for part in given.sizes.split(",")] if given.sizes else None)
+    if given.work is not None:
+        try:
+            given.work.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--work {given.work}: {error.strerror}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     found: Found = {}
     code = 0

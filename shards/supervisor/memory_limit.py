@@ -34,16 +34,20 @@ class MemoryLimit:
         self._unclaimed -= 1
         return True
 
-    def describe(self) -> str:
-        """The limit, in a few words."""
+    @property
+    def limit_bytes(self) -> int | None:
+        """The cgroup's own limit; None where it has none."""
         try:
             limit = int(self._limit.read_text()) if self._limit is not None else _MOST_BYTES
         except (OSError, ValueError):  # "max": there is none
-            limit = _MOST_BYTES
+            return None
+        return limit if limit < _MOST_BYTES else None
+
+    def describe(self) -> str:
+        """The limit, in a few words."""
+        limit = self.limit_bytes
         return (
-            f"its cgroup may have {limit / 2**20:,.0f} MiB"
-            if limit < _MOST_BYTES
-            else "its cgroup has no limit of its own"
+            "its cgroup has no limit of its own" if limit is None else f"its cgroup may have {limit / 2**20:,.0f} MiB"
         )
 
     def _find(self, cgroups: Path, mine: Path) -> None:

@@ -1,8 +1,8 @@
 """Rows that a check is made of, here or on Spark: the same function (a kernel) over either.
 
-A kernel takes and gives Arrow tables, needs numpy and pyarrow alone, and never asks where its rows are. A journal of up to
-HERE_EVENTS events is judged in this process, in one piece, without Spark (`RowsHere`); a larger one, or one that only Spark
-can read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are always in one task, so a kernel that groups by
+A kernel takes and gives Arrow tables, needs numpy and pyarrow alone, and never asks where its rows are. A small journal
+(border.py) is judged in this process, in one piece, without Spark (`RowsHere`); a larger one, or one that only Spark can
+read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are always in one task, so a kernel that groups by
 that key finds the same in one piece and in many.
 """
 
@@ -27,10 +27,6 @@ class Carry(NamedTuple):
     ends: Kernel
     schema: pyarrow.Schema
     carried: Callable[[Sequence[pyarrow.Table]], Iterable[pyarrow.Table]]
-
-
-HERE_EVENTS = 6_000_000
-"""About 3 GiB at most; Spark takes longer to start than to judge what is fewer."""
 
 
 class Rows(Protocol):

@@ -1,0 +1,44 @@
+"""Where a journal is judged, by the memory and the cores of the machine."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.turnstile.pipeline.storms import Storm
+from turnstile.pipeline.events import border, journal
+from turnstile.pipeline.events.border import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize("cores", [1, FEW_CORES])
+def test_few_cores_judge_in_one_process_what_half_of_the_memory_holds(cores: int) -> None:
+    assert events_here(64 * GIB, cores) == 32 * GIB // EVENT_BYTES > FEW_EVENTS
+
+
+def test_many_cores_leave_a_larger_journal_to_spark_however_much_memory_there_is() -> None:
+    assert events_here(64 * GIB, FEW_CORES + 1) == FEW_EVENTS
+
+
+@pytest.mark.parametrize("cores", [1, 64])
+def test_little_memory_does_not_lower_the_border(cores: int) -> None:
+    assert events_here(0, cores) == FEW_EVENTS
+
+
+def test_without_proc_the_border_is_that_of_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(border, "_MEMINFO", tmp_path / "meminfo")
+    assert border.events_on_this_machine() == FEW_EVENTS
+
+
+def test_this_machine_says_what_it_has() -> None:
+    assert border.events_on_this_machine() >= FEW_EVENTS
+
+
+def test_a_journal_at_the_border_is_read_here_and_one_beyond_is_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    storm = Storm(1).run(50).end()
+    folder = storm.write(tmp_path)
+    for few, is_here in ((len(storm.events), True), (len(storm.events) - 1, False)):
+        monkeypatch.setattr(journal, "events_on_this_machine", lambda few=few: few)
+        assert (journal.here([folder]) is not None) == is_here
