@@ -47,10 +47,10 @@ def show(both: Comparison, console: Console) -> None:
         console.print(f"{name}: {run.reconciliation.sentence}", highlight=False, markup=False)
 
 
-Rows = list[tuple[str, str, str]]
+Section = list[tuple[str, str, str]]
 
 
-def _sections(plain: LoadResult, limited: LoadResult) -> Iterator[Rows]:
+def _sections(plain: LoadResult, limited: LoadResult) -> Iterator[Section]:
     names = [group.name for group in plain.scenario.groups]
     for name, one, other in zip(names, plain.groups, limited.groups, strict=True):
         yield list(_group(name, one, other))

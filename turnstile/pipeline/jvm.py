@@ -1,7 +1,8 @@
 """The JVM under a session: launched before pyspark is imported, and gone when the session is.
 
-J1  no JVM of ours outlives its session: it is asked to end, then killed; it ends by itself when this process is killed
-J2  what it writes besides results goes to a folder of its own, which is removed with it
+no_jvm_outlives_its_session  no JVM of ours outlives its session: it is asked to end, then killed; it ends by itself when this
+    process is killed
+files_of_a_session_go_with_it  what it writes besides results goes to a folder of its own, which is removed with it
 
 pyspark would launch it too, but only after its own imports, without a handle to end it by, and with this process's stderr,
 on which the JVM writes warnings that no setting silences.

@@ -14,9 +14,10 @@ from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.refusal_names import misnamed
 from turnstile.pipeline.audit.verdict import AuditResult
 from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.rows import RowsHere
-from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
+from turnstile.pipeline.events.timeline import Timeline
 
 Events = list[dict[str, Any]]
 

@@ -10,8 +10,9 @@ import pytest
 from local_rdd import in_slices
 
 from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.rows import RowsHere
-from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
+from turnstile.pipeline.events.timeline import Timeline
 
 
 def steps(seed: int, connections: int) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
-from turnstile.pipeline.events.timeline import UNLIMITED, ConfigEvent, Timeline
+from turnstile.pipeline.events.config_states import ConfigEvent
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import UNLIMITED
 
 CAP = "kafka_connections_max_per_ip"
 

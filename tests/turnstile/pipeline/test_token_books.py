@@ -15,7 +15,8 @@ from turnstile.pipeline.audit.token_books import CARRY
 from turnstile.pipeline.audit.token_checks import BEYOND, beyond
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT
 from turnstile.pipeline.events import sweep
-from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
+from turnstile.pipeline.events.config_states import ConfigEvent
+from turnstile.pipeline.events.timeline import Timeline
 
 
 def steps(seed: int, count: int) -> list[dict[str, Any]]:

@@ -11,7 +11,9 @@ from shards.config.image import ClusterImage
 from shards.limits.connection_limits import READ
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.events.timeline import UNLIMITED, ConfigEvent, Timeline
+from turnstile.pipeline.events.config_states import ConfigEvent
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import UNLIMITED
 from turnstile.pipeline.plan.candidates import grid
 from turnstile.replay.scenario import ChangeRefused, ReplayScenario
 

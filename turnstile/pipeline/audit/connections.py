@@ -1,9 +1,10 @@
 """The connections of a journal, each paired from its own events; and what these show: let in under a version that was over,
 counted twice, or never.
 
-P1  A close that names another address, listener or port than the admission is a connection of its own: one never admitted.
-P2  A connection counts for no longer than is certain: to its close, else through the last event of a process that is gone, or
-    the last before events that are missing.
+close_of_another_address_is_its_own  A close that names another address, listener or port than the admission is a connection of
+    its own: one never admitted.
+counted_while_certain  A connection counts for no longer than is certain: to its close, else through the last event of a process
+    that is gone, or the last before events that are missing.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ import pyarrow
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
-from turnstile.pipeline.events.sequence import Gap, first_gaps
+from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.sweep import NEVER, SHOWN
 from turnstile.pipeline.events.timeline import Timeline
@@ -41,8 +42,8 @@ CONNECTIONS = pyarrow.schema(
         ),
     ]
 )
-"""admitted_ns, closed_ns: null where not seen; end_ns: until when it counts (P2), null for one that is open; admissions, closes:
-how many events of each there are, 1 and at most 1 in a sound journal."""
+"""admitted_ns, closed_ns: null where not seen; end_ns: until when it counts (counted_while_certain), null for one that is
+open; admissions, closes: how many events of each there are, 1 and at most 1 in a sound journal."""
 _FOUND = pyarrow.schema(
     [
         ("what", pyarrow.string()),
@@ -54,16 +55,16 @@ _FOUND = pyarrow.schema(
 
 
 class Ends(NamedTuple):
-    """When what has no close ended (P2): just after the last event of a process that is gone, and after that before each gap, in
-    order."""
+    """When what has no close ended (counted_while_certain): just after the last event of a process that is gone, and after that
+    before each gap, in order."""
 
-    last_ns: Mapping[tuple[int, int, int], int]
-    gaps_ns: Mapping[tuple[int, int, int], Sequence[int]]
+    last_ns: Mapping[Incarnation, int]
+    gaps_ns: Mapping[Incarnation, Sequence[int]]
 
     @classmethod
-    def of(cls, last_ns: Mapping[tuple[int, int, int], int], missing: Sequence[Gap]) -> "Ends":
+    def of(cls, last_ns: Mapping[Incarnation, int], missing: Sequence[Gap]) -> "Ends":
         """`last_ns`: as Survey.ends has it."""
-        gaps: dict[tuple[int, int, int], list[int]] = {}
+        gaps: dict[Incarnation, list[int]] = {}
         for gap in sorted(missing):
             gaps.setdefault(gap[:3], []).append(gap.before_ns + 1)
         return cls({place: at_ns + 1 for place, at_ns in last_ns.items()}, gaps)
@@ -183,7 +184,7 @@ class Admissions:
 
 def _judge(
     floor: Sequence[tuple[int, int]],
-    first_gap_ns: Mapping[tuple[int, int, int], int],
+    first_gap_ns: Mapping[Incarnation, int],
     ended: Collection[tuple[int, ...]],
     table: pyarrow.Table,
 ) -> pyarrow.Table:

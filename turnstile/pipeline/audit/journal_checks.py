@@ -2,13 +2,15 @@
 
 A journal that is not whole proves nothing: what is found here is `unknown`, never `exceeded`.
 
-J1  every process has all its numbers, each once, and its clock never goes back (`sequence`)
-J2  every event says what one of its kind must say (`events`)
-J3  every process that is named has events, begins with `shard_up`, and ends with `ended`, or was reported lost, or was killed
-    together with the coordinator; nothing follows its end, and its predecessor was gone before it began (`processes`)
-J4  every version that something was decided under is told, by all processes alike, and acknowledged after it was stored
-    (`configuration`)
-J5  nothing was admitted under a version before the coordinator stored it (`stored_before_use`)
+numbers_have_no_gap  every process has all its numbers, each once, and its clock never goes back (`sequence`)
+events_say_what_their_kind_must  every event says what one of its kind must say (`events`)
+processes_begin_and_end  every process that is named has events, begins with `shard_up`, and ends with `ended`, or was reported
+    lost, or was killed together with the coordinator; nothing follows its end, and its predecessor was gone before it began
+    (`processes`)
+versions_are_told_alike  every version that something was decided under is told, by all processes alike, and acknowledged after
+    it was stored (`configuration`)
+nothing_before_its_version_is_stored  nothing was admitted under a version before the coordinator stored it
+    (`stored_before_use`)
 """
 
 from collections import Counter
@@ -19,7 +21,8 @@ from typing import Any, NamedTuple
 from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit.verdict import HELD, UNKNOWN, Check
 from turnstile.pipeline.events.parts import Unreadable
-from turnstile.pipeline.events.survey import Incarnation, Process, Survey, Told, named
+from turnstile.pipeline.events.sequence import Incarnation
+from turnstile.pipeline.events.survey import Process, Survey, Told, named
 from turnstile.pipeline.events.sweep import SHOWN
 from turnstile.pipeline.events.timeline import Timeline
 
@@ -80,7 +83,7 @@ def _versions(timeline: Timeline) -> str:
     return f"versions {timeline.versions[0]} to {timeline.versions[-1]}, {acknowledged} acknowledged by every shard"
 
 
-# ---- J1
+# ---- numbers_have_no_gap
 
 
 def _sequence(seen: Survey, unreadable: Sequence[Unreadable]) -> list[Fault]:
@@ -98,7 +101,7 @@ def _sequence(seen: Survey, unreadable: Sequence[Unreadable]) -> list[Fault]:
     ]
 
 
-# ---- J3
+# ---- processes_begin_and_end
 
 
 class _Known(NamedTuple):
@@ -194,7 +197,7 @@ def _overlaps(processes: Sequence[Process]) -> list[Fault]:
     return faults
 
 
-# ---- J4
+# ---- versions_are_told_alike
 
 
 def _disagreements(seen: Survey, timeline: Timeline) -> list[str]:

@@ -26,7 +26,7 @@ from turnstile.pipeline.audit.quota_rows import BAD, CHARGE, INCARNATION, RESET,
 from turnstile.pipeline.audit.quota_tables import QuotaTables
 from turnstile.pipeline.audit.verdict import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.events import arrays
-from turnstile.pipeline.events.survey import Incarnation
+from turnstile.pipeline.events.sequence import Incarnation
 
 CHARGES, IN_FORCE, ONE_METER, CARRIED_ON = "quota_charges", "quota_in_force", "quota_one_meter", "quota_carried_on"
 SLICE = 100_000

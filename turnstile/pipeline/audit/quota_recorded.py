@@ -8,7 +8,7 @@ import pyarrow
 from shards.limits.client_quota_managers import FETCH, PERCENT_PER_NANO, REQUEST
 from turnstile.pipeline.audit.quota_rows import CHARGE
 from turnstile.pipeline.events import arrays
-from turnstile.pipeline.events.survey import Incarnation
+from turnstile.pipeline.events.sequence import Incarnation
 
 MS = 1_000_000
 

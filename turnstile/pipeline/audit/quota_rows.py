@@ -18,7 +18,7 @@ from shards.limits.short_names import short_name
 from turnstile.pipeline.audit.quota_tables import QuotaTables
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
-from turnstile.pipeline.events.survey import Incarnation
+from turnstile.pipeline.events.sequence import Incarnation
 
 CHARGE, STATE, TOLD, RESET, BAD = "charge", "state", "told", "reset", "bad"
 INCARNATION = ("broker", "shard", "epoch")

@@ -14,7 +14,8 @@ from shards.limits.precedence import CLIENT_ID, USER, QuotaTable
 from shards.limits.quota_entities import Entity
 from shards.limits.rate import Window
 from shards.ownership import home_of
-from turnstile.pipeline.events.survey import Incarnation, Survey
+from turnstile.pipeline.events.sequence import Incarnation
+from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
 
 _SHAPES = ((USER,), (CLIENT_ID,), (CLIENT_ID, USER))

@@ -3,10 +3,12 @@
 A `throttled` event is written by the shard with the connection, at the instant at which the meter recorded; a `charge` by the
 meter's shard. The two are matched by broker, client, quota, instant, amount and throttle time (`quota_throttles`).
 
-R1  A throttle that was decided and not told is `exceeded`, unless the client may not have been there to be told: its connection
-    closed, its shard ended, its quota changed, or its shard decided the charge itself, all within SPAN_NS of it.
-R2  Of mutations the answer tells what is left of the last throttle of its topics. So it is within a throttle that was decided.
-    One that was decided is looked for only where it is told for certain: a permissive charge that is long (LONG_MS).
+decided_throttle_is_told  A throttle that was decided and not told is `exceeded`, unless the client may not have been there to
+    be told: its connection closed, its shard ended, its quota changed, or its shard decided the charge itself, all within
+    SPAN_NS of it.
+told_throttle_was_decided  Of mutations the answer tells what is left of the last throttle of its topics. So it is within a
+    throttle that was decided. One that was decided is looked for only where it is told for certain: a permissive charge that is
+    long (LONG_MS).
 """
 
 from collections import defaultdict
@@ -162,7 +164,7 @@ class _Client:
         self._add(EXCEEDED, why, row)
 
     def _may_be_untold(self, row: Row, asker: int, closes: Sequence[int]) -> bool:
-        """Whether the client, its connection, its shard or its quota may have gone before it was told (R1)."""
+        """Whether its client, connection, shard or quota may have gone before it was told (decided_throttle_is_told)."""
         at_ns = row["mono_ns"]
         lives = self._context.lives.get((row["broker"], asker), ())
         last_ns = max((last_ns for first_ns, last_ns in lives if first_ns <= at_ns + MS), default=0)
@@ -185,7 +187,7 @@ def _key(row: Row, asker: int) -> tuple[Any, ...]:
 
 
 def _covers(charge: Row, told: Row) -> bool:
-    """Whether what an answer told of mutations is what was left of that charge's throttle (R2)."""
+    """Whether what an answer told of mutations is what was left of that charge's throttle (told_throttle_was_decided)."""
     if charge["limit"] != MUTATION or told["throttle_ms"] > charge["throttle_ms"]:
         return False
     passed_ns = (charge["throttle_ms"] - told["throttle_ms"]) * MS

@@ -34,9 +34,10 @@ from turnstile.pipeline.audit.moves import BAD, RATE, START
 from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
-from turnstile.pipeline.events.sequence import Gap, first_gaps
+from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
 from turnstile.pipeline.events.sweep import NEVER
-from turnstile.pipeline.events.timeline import Timeline, VersionLimits
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import VersionLimits
 
 SHOWN = 10
 SLICE = 100_000
@@ -69,7 +70,6 @@ UNITS = pyarrow.schema(
         *((name, pyarrow.int64()) for name in ("units", "beyond", "version")),
     ]
 )
-Incarnation = tuple[int, int, int]
 Start = tuple[int, int, dict[str, Any]]
 """(seq, version, detail) of an event with which windows begin."""
 

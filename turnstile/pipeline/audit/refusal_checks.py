@@ -1,13 +1,16 @@
 """Was every refusal right? The limit that it names was in force, and that limit was reached.
 
-R1  What a refusal names was in force (refusal_names.py).
-R2  At a refusal by a cap, at least as many tokens of its pool could be in use as the cap is, at one instant of the SLACK_NS
-    before. In use are connections that were open, that came to be open, or that another limit refused in that time.
-R3  At a refusal by the rate of an address, its home had found that rate violated since the connection arrived.
-R4  At a refusal by the rate of a core, that shard had let a whole second's worth of connections pass within a second.
+refused_by_what_was_in_force  What a refusal names was in force (refusal_names.py).
+tokens_were_in_use_at_a_refusal  At a refusal by a cap, at least as many tokens of its pool could be in use as the cap is, at
+    one instant of the SLACK_NS before. In use are connections that were open, that came to be open, or that another limit
+    refused in that time.
+rate_was_violated_at_a_refusal  At a refusal by the rate of an address, its home had found that rate violated since the
+    connection arrived.
+second_of_the_core_was_used_up  At a refusal by the rate of a core, that shard had let a whole second's worth of connections
+    pass within a second.
 
-R2 to R4 ask for what must have been so, and allow for everything that the journal may not show: SLACK_NS is longer than a
-connection waits for its tokens (a second), for a pass of a loop and for the way of a message. What a shard let in or had in
+The last three ask for what must have been so, and allow for everything that the journal may not show: SLACK_NS is longer than
+a connection waits for its tokens (a second), for a pass of a loop and for the way of a message. What a shard let in or had in
 flight when it died left no trace, so refusals of its broker are not judged from its last event until its death is known, nor
 are those of the journal's last SLACK_NS. A refusal without a cause in a broker of which events are missing is `unknown`.
 `shard_unavailable`, `fd_limit` and `proxy_header` are no configured limits, and are not judged; what was refused as `proxy_header`
@@ -157,7 +160,7 @@ def _asked(reason: str, table: pyarrow.Table, *, with_others: bool = False) -> p
     return arrays.table_of(ASKED, at_ns=at_ns, arrived_ns=at_ns - held_ns(mine), reason=said, **same)
 
 
-# ---- R2
+# ---- tokens_were_in_use_at_a_refusal
 
 
 def without_full_pool(
@@ -270,7 +273,7 @@ def unseen_in(found: Survey) -> Unseen:
     return Unseen(spans, max(each.last_ns for each in found.processes) - SLACK_NS)
 
 
-# ---- R3
+# ---- rate_was_violated_at_a_refusal
 
 
 def _violated(table: pyarrow.Table) -> pyarrow.Table:
@@ -302,7 +305,7 @@ def without_violation(unseen: Unseen, table: pyarrow.Table) -> pyarrow.Table:
     return _seen(unseen, "its home found no violation of that rate", (), table.take(pyarrow.array(wrong)))
 
 
-# ---- R4
+# ---- second_of_the_core_was_used_up
 
 
 def without_pace(unseen: Unseen, changed_ns: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:

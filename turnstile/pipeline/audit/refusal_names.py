@@ -9,7 +9,8 @@ import pyarrow
 from shards.limits.caps import UNLIMITED
 from shards.limits.quota_entities import CONNECTION_RATE
 from turnstile.pipeline.events import arrays, sweep
-from turnstile.pipeline.events.timeline import Timeline, VersionLimits
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import VersionLimits
 
 CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
 """Reason -> kind of pool. `max.connections` lets wait (KIP-402); it refuses, also as a listener's cap, who came late by

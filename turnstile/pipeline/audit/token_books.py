@@ -4,9 +4,9 @@ A prefix sum that begins anew where a home, or a shard, does. So it splits in ti
 shard (ENDS) is put after what was so before it, and the next slice begins with two rows of that (`carried`), of the pools and
 shards that occur in it.
 
-K1  a slice with what is carried into it has the books of the same steps in one piece
-K2  whether the first move in a slice begins anew depends on the move before it, so a slice says both; for every later move it
-    is known in the slice
+slices_have_the_books_of_one_piece  a slice with what is carried into it has the books of the same steps in one piece
+first_move_depends_on_the_slice_before  whether the first move in a slice begins anew depends on the move before it, so a slice
+    says both; for every later move it is known in the slice
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ import pyarrow
 from turnstile.pipeline.audit.moves import GRANT, LOST, REPORT
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.events.rows import Carry
 
-Array = arrays.Array
 KEY = ("broker", "span", "pool", "shard")
 ENDS = pyarrow.schema(
     [
@@ -135,7 +135,7 @@ class _Known(NamedTuple):
         return cls(what, epoch, booked, opened, version, numpy.full(count, -1), numpy.zeros(count, dtype=bool))
 
     def add(self, mine: Array, end: Mapping[str, Array]) -> None:
-        """One more slice, whose ENDS are those of the pools and shards `mine` (K2)."""
+        """One more slice, whose ENDS are those of the pools and shards `mine` (first_move_depends_on_the_slice_before)."""
         what, at_ns = self.what[mine], self.at_ns[mine]
         is_new = (what == 0) | (self.epoch[mine] != end["first_epoch"]) | (~end["is_own"] & (what == WHAT[LOST]))
         onto = end["tokens"] + numpy.where(end["begins"] & is_new, 0, self.booked[mine])

@@ -33,7 +33,8 @@ from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
-from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import UNLIMITED
 
 GRANTED, USED = "granted_within_cap", "used_within_grants"
 SENTENCE = {

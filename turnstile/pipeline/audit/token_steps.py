@@ -9,7 +9,8 @@ import pyarrow
 
 from turnstile.pipeline.audit.moves import BAD, GRANT, LOST, REPORT, RETURN, TOKENS
 from turnstile.pipeline.events import arrays, sweep
-from turnstile.pipeline.events.survey import Incarnation, Span
+from turnstile.pipeline.events.sequence import Incarnation
+from turnstile.pipeline.events.survey import Span
 
 STEPS = pyarrow.schema(
     [

@@ -2,8 +2,8 @@
 
 A run of events of one process whose numbers follow each other is one row, whatever it has.
 
-D1  an event without what places it (KEYS), of an unknown kind, or without what its kind must have (NEEDED) is set aside: it
-    counts as missing, and is told
+only_whole_events_are_judged  an event without what places it (KEYS), of an unknown kind, or without what its kind must have
+    (NEEDED) is set aside: it counts as missing, and is told
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ DIGEST = pyarrow.schema(
 
 
 def sound(table: pyarrow.Table) -> pyarrow.Table:
-    """The events that can be judged (D1)."""
+    """The events that can be judged (only_whole_events_are_judged)."""
     faults, _ = _faults(table)
     return table.filter(pyarrow.array(faults < 0)) if (faults >= 0).any() else table
 

@@ -12,8 +12,10 @@ from broker.journal.schema import COLUMNS
 from broker.journal.schema import TOLD_LATE as QUOTA_KINDS
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.border import events_on_this_machine
 from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
-from turnstile.pipeline.events.rows import HERE_EVENTS, Rows, RowsHere
+from turnstile.pipeline.events.rows import Rows, RowsHere
+from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.sweep import NEVER
 
 _TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string()}
@@ -29,7 +31,6 @@ EVENTS = pyarrow.schema(
 """What checks read of an event. `ts_us`: `ts` in epoch microseconds."""
 _KIND_OF = {name: EVENTS.field(name).type for name in OF_QUOTAS}
 _DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-Incarnation = tuple[int, int, int]
 IN_FILES = {"ts_us": "ts"}
 """Columns that have another name, and type, in a journal's files."""
 
@@ -46,15 +47,16 @@ def here(
     folders: Sequence[Path],
     *,
     until_ns: int | None = None,
-    at_most: int = HERE_EVENTS,
+    at_most: int | None = None,
     columns: pyarrow.Schema = EVENTS,
 ) -> Journal | None:
-    """A journal of at most so many events, read without Spark; None for a larger one. `columns`: what is read of an event.
+    """A journal of at most so many events (by default as border.py has it), read without Spark; None for a larger one.
+    `columns`: what is read of an event.
 
     Raises NoInput when there is no such folder, or nothing in it that can be read.
     """
     parts = parts_in(folders)
-    if parts.events > at_most:
+    if parts.events > (events_on_this_machine() if at_most is None else at_most):
         return None
     tables, unreadable = [], list(parts.unreadable)
     for path in parts.whole:

@@ -1,11 +1,13 @@
 """The timeline as the caps that were observed instead of enforced (docs/rehearsal.md): the same versions and periods, other caps.
 
-T4  a cap counts as observed while every version that may be in force observes it, as the widest of their caps counts
+observed_while_every_version_observes_it  a cap counts as observed while every version that may be in force observes it, as the
+    widest of their caps counts
 """
 
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.observed_limits import ObservedLimits
-from turnstile.pipeline.events.timeline import UNLIMITED, Timeline, VersionLimits
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
 
 
 class ObservedVersionLimits(VersionLimits):

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
-from turnstile.pipeline.events.sequence import Gap
-from turnstile.pipeline.events.timeline import ConfigEvent, Timeline
-
-Incarnation = tuple[int, int, int]
+from turnstile.pipeline.events.config_states import ConfigEvent
+from turnstile.pipeline.events.sequence import Gap, Incarnation
+from turnstile.pipeline.events.timeline import Timeline
 
 
 class Process(NamedTuple):

@@ -4,92 +4,40 @@ A change is pushed, applied by one shard after the other, and acknowledged. In b
 legitimate, so at an instant the versions in force are all from the last acknowledged one to the newest that any process
 can have known; the widest of their caps is the one that must hold.
 
-T1  version v can be in force from when the coordinator stored it; where the journal does not tell, from its first trace
-T2  no version below v is in force any more once the coordinator has journaled that every shard acknowledged v
-T3  a version that is not in the journal, or that follows on one which isn't, may allow anything
+in_force_once_it_is_stored  version v can be in force from when the coordinator stored it; where the journal does not tell, from
+    its first trace
+over_once_a_later_one_is_acknowledged  no version below v is in force any more once the coordinator has journaled that every
+    shard acknowledged v
+unknown_version_may_allow_anything  so may one that follows on a version which is not in the journal
 """
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from shards.limits.connection_limits import READ, ConnectionLimits
+from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import CLIENT_KEYS, Entity, entity_of_key
 from shards.limits.rate import DEFAULT_WINDOW
 from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
-
-UNLIMITED = 1 << 62
-STATIC, SETTING, QUOTA, OBSERVED = "static", "setting", "quota", "observed"
-
-
-class ConfigEvent(NamedTuple):
-    """One `config` event of the journal. `at_ns` is mono_ns; broker -1 is the coordinator."""
-
-    version: int
-    at_ns: int
-    broker: int
-    detail: str
-
-
-class VersionLimits:
-    """What one version says, for one broker; `limits` are its settings, read as the broker read them."""
-
-    def __init__(
-        self, limits: ConnectionLimits, ip_quotas: IpQuotaTable, inter_broker: str | None = None, listeners: int = 1
-    ) -> None:
-        """`listeners`: how many the broker has; the inter-broker one is special only beside another."""
-        self.limits = limits
-        self.ip_quotas = ip_quotas
-        self.inter_broker = inter_broker if listeners > 1 else None
-
-    def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
-        """The cap of a pool: kind broker, listener or ip; UNLIMITED when it has none.
-
-        The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
-        Without `slots` max.connections stops no connection, without `refusing` kafka_connections_max stops none.
-        """
-        limits = self.limits
-        if kind != "broker":
-            cap = limits.rule_of(f"{kind}:{key}").cap
-        else:
-            shared = limits.waiting.cap if slots and key != self.inter_broker else None
-            above = limits.refusing.cap if refusing else None
-            cap = min((each for each in (above, shared) if each is not None), default=None)
-        return UNLIMITED if cap is None else cap
-
-    def rate(self, kind: str, key: str) -> float:
-        """New connections a second that a pool may have; infinite when it has no limit."""
-        limits = self.limits
-        if kind == "ip":
-            rate = self.ip_quotas.quota(key)
-        elif kind == "listener":
-            rate = limits.rate_of(f"listener:{key}").rate
-        elif kind == "core":  # the bucket of every address without one of its own
-            rate = None if limits.core_overrides() else limits.core_rate.rate
-        elif kind == "core_ip":
-            rule = limits.core_rate_of(key)
-            rate = None if rule == limits.core_rate else rule.rate
-        else:
-            rate = limits.rate_of("broker").rate
-        return float("inf") if rate is None else rate
-
-    def rates(self, kind: str) -> list[float]:
-        """Every rate that this version sets for pools of a kind."""
-        limits = self.limits
-        if kind == "ip":
-            return self.ip_quotas.quotas()
-        if kind == "core_ip":
-            return limits.core_overrides()
-        if kind == "core":
-            return [self.rate(kind, "")] if limits.core_rate.rate is not None else []
-        rules = (
-            [limits.rate_of("broker"), *limits.listener_rates()] if kind == "listener" else [limits.rate_of("broker")]
-        )
-        return [rule.rate for rule in rules if rule.rate is not None]
+from turnstile.pipeline.events.config_states import (
+    OBSERVED,
+    QUOTA,
+    SETTING,
+    STATIC,
+    ConfigEvent,
+    State,
+    brokers_with_settings,
+    in_force,
+    is_limit,
+    limit_place,
+    named_place,
+    shown_value,
+    states_of,
+)
+from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
 
 
 class VersionPeriod(NamedTuple):
@@ -108,24 +56,24 @@ class Timeline:
         self.unknown: list[str] = []
         self._listeners = tuple(listeners)
         self._stopping = {"refusing": True, "slots": True}
-        self._states = _states(ordered, self.unknown)
+        self._states = states_of(ordered, self.unknown)
         self._limits: dict[tuple[int, int], VersionLimits] = {}
-        self._own = _own_settings(self._states)
+        self._own = brokers_with_settings(self._states)
         self.versions = sorted(self._states)
         if not self.versions:
             self.unknown.append("there is no configuration in the journal, so no cap is known")
         self.acknowledged = [
-            (event.at_ns, event.version) for event in ordered if event.broker < 0 and _is_acknowledged(event)
+            (event.at_ns, event.version) for event in ordered if event.broker < 0 and event.is_acknowledged
         ]
         self.stored: dict[int, int] = {}
         """Version -> the mono_ns at which the coordinator stored it, where it says so."""
         for event in ordered:
-            if event.broker < 0 and not _is_acknowledged(event) and not _is_full(event):
+            if event.broker < 0 and not event.is_acknowledged and not event.is_full:
                 self.stored.setdefault(event.version, event.at_ns)
         missing = sorted(version for version in first_seen if version > 0 and version not in self._states)
         if missing and self.versions:
             self.unknown.append(f"what version {missing[0]} says is not in the journal")
-            self._states.update((version, {}) for version in missing)  # T3
+            self._states.update((version, {}) for version in missing)  # unknown_version_may_allow_anything
             self.versions = sorted(self._states)
         self.periods = self._periods(_started(ordered, first_seen, self.versions, self.stored))
         self._starts = [period.start_ns for period in self.periods]
@@ -161,17 +109,21 @@ class Timeline:
         before, state = self._states.get(version - 1), self._states.get(version, {})
         if before is None:
             return []
-        values = [(place, _in_force(before, place), _in_force(state, place)) for place in sorted({*before, *state})]
-        return [f"{_named(*place)} {_shown(old)} -> {_shown(new)}" for place, old, new in values if old != new]
+        values = [(place, in_force(before, place), in_force(state, place)) for place in sorted({*before, *state})]
+        return [
+            f"{named_place(*place)} {shown_value(old)} -> {shown_value(new)}"
+            for place, old, new in values
+            if old != new
+        ]
 
     def limits_over_time(self) -> dict[str, list[str]]:
         """Each limit of connections that any version sets, and its values in order; `none` where it is not set."""
         states = [self._states[version] for version in self.versions]
-        places = sorted({_limit_place(place) for state in states for place in state if _is_limit(*place)})
+        places = sorted({limit_place(place) for state in states for place in state if is_limit(*place)})
         found = {}
         for place in places:
-            values = [_shown(_in_force(state, place)) for state in states]
-            found[_named(*place)] = [
+            values = [shown_value(in_force(state, place)) for state in states]
+            found[named_place(*place)] = [
                 value for value, before in zip(values, [None, *values], strict=False) if value != before
             ]
         return found
@@ -288,7 +240,7 @@ class Timeline:
 
     def read(self, version: int, broker: int, *, with_observed: bool = False) -> VersionLimits:
         """What a version says for a broker; `with_observed`: what it would say if the observed caps were set."""
-        state = self._states.get(version, {})  # T3
+        state = self._states.get(version, {})  # unknown_version_may_allow_anything
         layers = {
             kind: {key: text for (record, key), text in state.items() if record == kind} for kind in (STATIC, SETTING)
         }
@@ -305,102 +257,16 @@ class Timeline:
         )
 
 
-def _is_limit(kind: str, key: str) -> bool:
-    """Whether a record is a limit of connections, of all brokers, of one, or of a listener (`listener.name.x.max.connections`)."""
-    if kind == QUOTA:
-        return entity_of_key(key)[0][0] == "ip"
-    name = key.partition("/")[2]
-    return name in READ or (name.startswith("listener.name.") and any(name.endswith(f".{each}") for each in READ))
-
-
-def _limit_place(place: tuple[str, str]) -> tuple[str, str]:
-    """A setting's place stands for the command line's, too (`_in_force`)."""
-    kind, key = place
-    return (SETTING if kind == STATIC else kind, key)
-
-
-def _named(kind: str, key: str) -> str:
-    """A setting's name, or a quota's entity as `turnstile quota` takes it: `ip=<default>`."""
-    if kind != "quota":
-        return f"{'observed ' * (kind == OBSERVED)}{key.removeprefix('/')}"
-    return ", ".join(f"{type_}={'<default>' if name is None else name}" for type_, name in entity_of_key(key))
-
-
-def _shown(value: Any) -> str:
-    """A setting's text, or a quota's numbers; `none` where nothing is set."""
-    if isinstance(value, Mapping):
-        return " ".join(f"{name}={number:g}" for name, number in sorted(value.items()))
-    return "none" if value is None else str(value)
-
-
-def _listener_names(listeners: str) -> list[str]:
-    """`EXTERNAL://host:port,INTERNAL://...` -> the names."""
-    return [each.partition("://")[0].strip() for each in listeners.split(",") if "://" in each]
-
-
-def _states(ordered: list[ConfigEvent], unknown: list[str]) -> dict[int, dict[tuple[str, str], Any]]:
-    """Version -> every limit record at it, from whole states and deltas."""
-    whole: dict[int, dict[tuple[str, str], Any]] = {}
-    deltas: dict[int, list[Any]] = {}
-    for event in ordered:
-        detail = json.loads(event.detail or "{}")
-        if "changes" not in detail:
-            continue
-        if detail.get("full"):
-            whole[event.version] = {(kind, key): value for kind, key, value in detail["changes"]}
-        else:
-            deltas.setdefault(event.version, detail["changes"])
-    states: dict[int, dict[tuple[str, str], Any]] = {}
-    before: dict[tuple[str, str], Any] = {}
-    for version in sorted({*whole, *deltas}):
-        if version in whole:
-            before = whole[version]
-        elif version - 1 not in states:
-            unknown.append(f"what was set before version {version} is not in the journal")
-            continue  # T3
-        else:
-            before = dict(before)
-            for kind, key, value in deltas[version]:
-                if value is None:
-                    before.pop((kind, key), None)
-                else:
-                    before[kind, key] = value
-        states[version] = before
-    return states
-
-
-def _in_force(state: Mapping[tuple[str, str], Any], place: tuple[str, str]) -> Any:
-    """A value of a state, or what the command line says where nothing was set."""
-    kind, key = place
-    return state.get(place, state.get((STATIC, key)) if kind == SETTING else None)
-
-
-def _own_settings(states: Mapping[int, Mapping[tuple[str, str], Any]]) -> set[int]:
-    """Brokers with settings of their own."""
-    prefixes = {
-        key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING, OBSERVED)
-    }
-    return {int(prefix) for prefix in prefixes if prefix.isdigit()}
-
-
-def _is_acknowledged(event: ConfigEvent) -> bool:
-    return bool(json.loads(event.detail).get("acknowledged"))
-
-
-def _is_full(event: ConfigEvent) -> bool:
-    return bool(json.loads(event.detail).get("full"))
-
-
 def _started(
     ordered: list[ConfigEvent], first_seen: Mapping[int, int], versions: list[int], stored: Mapping[int, int]
 ) -> dict[int, int]:
-    """Version -> when it can have been in force first (T1).
+    """Version -> when it can have been in force first (in_force_once_it_is_stored).
 
     Without the coordinator's own event, shards may have known a version before one of them wrote an event: then it counts
     from when the version before it was acknowledged, for versions are pushed one after the other.
     """
     started: dict[int, int] = {}
-    acknowledged = {event.version: event.at_ns for event in ordered if event.broker < 0 and _is_acknowledged(event)}
+    acknowledged = {event.version: event.at_ns for event in ordered if event.broker < 0 and event.is_acknowledged}
     before: int | None = None
     for version in versions:
         events = [event for event in ordered if event.version == version]
@@ -413,9 +279,14 @@ def _started(
     return started
 
 
-def _ip_quotas(state: Mapping[tuple[str, str], Any]) -> IpQuotaTable:
+def _ip_quotas(state: State) -> IpQuotaTable:
     return IpQuotaTable(
         (entity_of_key(key), value)
         for (kind, key), value in state.items()
         if kind == QUOTA and isinstance(value, Mapping)
     )
+
+
+def _listener_names(listeners: str) -> list[str]:
+    """`EXTERNAL://host:port,INTERNAL://...` -> the names."""
+    return [each.partition("://")[0].strip() for each in listeners.split(",") if "://" in each]

@@ -10,15 +10,14 @@ import socket
 import struct
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
-from typing import Any
 
 import numpy
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.dotted import dotted
 
-Array = numpy.ndarray[Any, Any]
 MAPPED = 0xFFFF
 """Bits 32 to 47 of an IPv4 address as v4-mapped IPv6; above them are zeros."""
 NOT_AN_ADDRESS = "the client address is not an IP address"

@@ -1,15 +1,15 @@
 """Plain IPv4 addresses of many texts at once, by numpy: a log of ten million connections has some hundred thousand of them.
 
-D1  what is plain is read as `socket.inet_pton` reads it: four numbers of up to three digits, up to 255, without leading zeros
-D2  a text of any other form is not plain, be it an address or not
+plain_is_read_as_inet_pton_reads_it  what is plain is read as `socket.inet_pton` reads it: four numbers of up to three digits,
+    up to 255, without leading zeros
+other_forms_are_not_plain  a text of any other form is not plain, be it an address or not
 """
-
-from typing import Any
 
 import numpy
 import pyarrow
 
-Array = numpy.ndarray[Any, Any]
+from turnstile.pipeline.events.arrays import Array
+
 _DOT, _ZERO = ord("."), ord("0")
 
 
@@ -36,7 +36,7 @@ def dotted(texts: pyarrow.StringArray) -> tuple[Array, Array]:
 
 
 def _numbers(letters: Array, first: Array, after: Array) -> tuple[Array, Array]:
-    """The numbers from `first` until before `after` (digits alone), and whether each is of the form and size of D1."""
+    """The numbers from `first` until before `after` (digits alone), and whether each is plain."""
     size = after - first
     last = len(letters) - 1
     values = numpy.zeros(first.shape, "u8")

@@ -8,11 +8,10 @@ X3  levels above EXACT are told in steps (`stepped`), each connection at the nex
     so the excess at every step is exact; a log in which nothing closes has as many levels as connections, and few steps
 """
 
-from typing import Any
-
 import numpy
 
-Array = numpy.ndarray[Any, Any]
+from turnstile.pipeline.events.arrays import Array
+
 MOST = 20
 """How many overrides are recommended at most, and how many addresses are looked at for leaks."""
 KEPT = 2 * MOST

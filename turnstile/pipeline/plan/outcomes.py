@@ -2,18 +2,16 @@
 leave a task (task_sums.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.plan.candidates import Candidate
-from turnstile.pipeline.plan.pieces import PIECES, spread
+from turnstile.pipeline.plan.pieces import PIECES, Batches, spread
 from turnstile.pipeline.plan.replays import Replays
 from turnstile.pipeline.plan.task_sums import TELLS, Incident
-
-Batches = Iterator[pyarrow.RecordBatch]
 
 
 def outcomes(

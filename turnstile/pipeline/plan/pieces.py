@@ -4,9 +4,9 @@ A task that reads the log gives each address to one replay by a hash of its bits
 binary value: the shuffle moves some thousand values instead of a row for each connection. Rows that can't be used are
 counted on the way.
 
-P1  every usable connection is in exactly one piece for each replay that needs it
-P2  the order of a log decides between connections of one instant: by file, and by place in the file. A log that has no
-    such order (`rank` instead of a place) is ordered by rank, then by when a connection closed
+one_piece_for_each_replay  every usable connection is in exactly one piece for each replay that needs it
+log_order_decides_at_one_instant  the order of a log decides between connections of one instant: by file, and by place in the
+    file. A log that has no such order (`rank` instead of a place) is ordered by rank, then by when a connection closed
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, numbers
 from turnstile.pipeline.plan.what_if import NEVER
 
-Array = numpy.ndarray[Any, Any]
 Batches = Iterator[pyarrow.RecordBatch]
 PIECES = "slot int, source string, block long, nth long, rows binary, reason string, n long"
 ROWS_AT_ONCE = 1_000_000
@@ -45,7 +45,7 @@ class Slots(NamedTuple):
         return self.by_address + self.whole
 
 
-class Rows(NamedTuple):
+class LogRows(NamedTuple):
     """What a replay was given, in the log's order: distinct addresses, and columns with a number for each connection."""
 
     names: Addresses
@@ -70,7 +70,7 @@ def spread(slots: Slots) -> Callable[[Batches], Batches]:
     return cut
 
 
-def gather(batches: Batches) -> tuple[Rows | None, Counter[str]]:
+def gather(batches: Batches) -> tuple[LogRows | None, Counter[str]]:
     """What a replay was sent: its rows (None without any), and how many rows of the log can't be used, by reason."""
     table = pyarrow.Table.from_batches(list(batches), _SCHEMA)
     facts = table.filter(pyarrow.compute.is_valid(table["reason"]))
@@ -86,16 +86,16 @@ def gather(batches: Batches) -> tuple[Rows | None, Counter[str]]:
     names, ips = Addresses.of(whole["high"].to_numpy(), whole["low"].to_numpy())
     opened_us, closed_us = whole["opened_us"].to_numpy(), whole["closed_us"].to_numpy()
     listeners = whole["listener"].unify_dictionaries().combine_chunks() if "listener" in whole.column_names else None
-    rows = Rows(names, ips, opened_us, closed_us, listeners)
+    rows = LogRows(names, ips, opened_us, closed_us, listeners)
     if "rank" in whole.column_names:
         rows = in_order(rows, numpy.lexsort((closed_us, whole["rank"].to_numpy(), ips, opened_us)))
     return rows, bad
 
 
-def in_order(rows: Rows, order: Array) -> Rows:
+def in_order(rows: LogRows, order: Array) -> LogRows:
     """The same connections in another order."""
     listeners = None if rows.listeners is None else rows.listeners.take(pyarrow.array(order))
-    return Rows(rows.names, rows.ips[order], rows.opened_us[order], rows.closed_us[order], listeners)
+    return LogRows(rows.names, rows.ips[order], rows.opened_us[order], rows.closed_us[order], listeners)
 
 
 def _runs(batches: Batches) -> Iterator[pyarrow.Table]:

@@ -6,7 +6,7 @@ cap alone is one sequential pass for all its values; a combination with a broker
 side by side. The same replays run here, one after the other (`tells_here`), and on Spark (outcomes.py).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy
 import pyarrow
@@ -14,12 +14,11 @@ import pyarrow.compute
 
 from turnstile.pipeline.plan import what_if
 from turnstile.pipeline.plan.candidates import Candidate
-from turnstile.pipeline.plan.pieces import Rows, Slots, gather, in_order, spread
+from turnstile.pipeline.plan.pieces import Batches, LogRows, Slots, gather, in_order, spread
 from turnstile.pipeline.plan.task_sums import Incident, Part, TaskSums
 
-Batches = Iterator[pyarrow.RecordBatch]
 Numbered = Sequence[tuple[int, Candidate]]
-Replay = Callable[[Rows, Incident | None], TaskSums]
+Replay = Callable[[LogRows, Incident | None], TaskSums]
 
 
 class Replays:
@@ -69,8 +68,8 @@ def caps(candidate: Candidate, names: what_if.Names) -> what_if.Array | None:
     return numpy.fromiter((what_if.NEVER if cap is None else cap for cap in own), dtype="i8", count=len(names))
 
 
-def _by_address(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSums]:
-    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+def _by_address(candidates: Numbered) -> Callable[[LogRows, Incident | None], TaskSums]:
+    def decide(rows: LogRows, incident: Incident | None) -> TaskSums:
         part = _part(in_order(rows, numpy.lexsort((rows.opened_us, rows.ips))))
         tally = TaskSums(part, incident)
         levels, refused = what_if.by_address(
@@ -85,8 +84,8 @@ def _by_address(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskS
     return decide
 
 
-def _by_broker(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSums]:
-    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+def _by_broker(candidates: Numbered) -> Callable[[LogRows, Incident | None], TaskSums]:
+    def decide(rows: LogRows, incident: Incident | None) -> TaskSums:
         part = _part(in_order(rows, numpy.argsort(rows.opened_us, kind="stable")))
         tally = TaskSums(part, incident)
         levels = what_if.levels(part.opened_us, part.closed_us)
@@ -100,8 +99,8 @@ def _by_broker(candidates: Numbered) -> Callable[[Rows, Incident | None], TaskSu
     return decide
 
 
-def _by_gate(number: int, candidate: Candidate) -> Callable[[Rows, Incident | None], TaskSums]:
-    def decide(rows: Rows, incident: Incident | None) -> TaskSums:
+def _by_gate(number: int, candidate: Candidate) -> Callable[[LogRows, Incident | None], TaskSums]:
+    def decide(rows: LogRows, incident: Incident | None) -> TaskSums:
         ordered = in_order(rows, numpy.argsort(rows.opened_us, kind="stable"))
         part, listeners = _part(ordered), ordered.listeners
         assert listeners is not None  # asked for whenever there is such a candidate
@@ -121,5 +120,5 @@ def _by_gate(number: int, candidate: Candidate) -> Callable[[Rows, Incident | No
     return decide
 
 
-def _part(rows: Rows) -> Part:
+def _part(rows: LogRows) -> Part:
     return Part(rows.names, rows.ips, rows.opened_us, rows.closed_us, int(what_if.NEVER))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy
 import pyarrow
 
+from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.addresses import Addresses
 from turnstile.pipeline.plan.excess import Excess, stepped
 
-Array = numpy.ndarray[Any, Any]
 NETWORKS = ("network_v4", "network_v6")
 """What the networks hit are told as: a /24 or a /64, as a number; one that several tasks tell of is one."""
 TELLS = "what string, candidate int, name string, number long, n long"

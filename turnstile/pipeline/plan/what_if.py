@@ -13,15 +13,14 @@ says what every cap does.
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy
 
 from shards.limits.connection_quotas import ADMITTED, REFUSED, ConnectionQuotas, IncomingConnection
 from shards.limits.rate import DEFAULT_WINDOW, Rate
+from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.plan.candidates import Candidate
-
-Array = numpy.ndarray[Any, Any]
 
 
 class Names(Protocol):

@@ -3,10 +3,10 @@
 A byte rate, or request time, throttles a charge when the window's rate with it is above the quota. As long as nothing is
 throttled that rate does not depend on the quota, so one pass tells what every quota would have left alone:
 
-D1  a level is the least quota, in STEPS of its kind, that the rate with a charge is not above. One just below it may delay by
-    what rounds to 0 ms
-D2  of mutations, whose bucket depends on the quota, all charges of a client have one level: the least quota under which none of
-    them is throttled
+level_is_the_least_quota  a level is the least quota, in STEPS of its kind, that the rate with a charge is not above. One just
+    below it may delay by what rounds to 0 ms
+mutations_of_a_client_have_one_level  of mutations, whose bucket depends on the quota, all charges of a client have one level:
+    the least quota under which none of them is throttled
 """
 
 import math
@@ -89,7 +89,7 @@ def _units(use: Use) -> float:
 
 
 def _least(uses: Sequence[Use], window: Window) -> int:
-    """The least quota, in steps of MUTATION, under which no charge of one meter is throttled; found by bisection (D2)."""
+    """The least quota, in steps of MUTATION, under which no charge of one meter is throttled; found by bisection."""
     step = float(STEPS[MUTATION])
     low, high = 0, 1
     while not _passes(uses, high * step, window):

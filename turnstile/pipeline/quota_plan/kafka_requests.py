@@ -5,14 +5,17 @@
 
 A line of JSON with that text in it as its `message`, and a time (@timestamp, timestamp, time, timeMillis), is read as well.
 
-K1  A charge is placed at the time of its line, less `sendTimeMs` and `responseQueueTimeMs`: the log is written after the answer.
-K2  The log has no size of a request, only that of its records (`recordsSizeInBytes`). A broker charges some hundred bytes a
-    request more; these are left out.
-K3  Handler time is `localTimeMs`. The time of the network thread, which Kafka counts as well, is not in the log.
-K4  What brokers send to each other is not charged; nor is Produce without acknowledgement, by request time.
-K5  A Fetch that was throttled was answered without records, and counts when it is asked again.
-K6  Of CreateTopics the partitions that were created count; of DeleteTopics those that an earlier line tells. Brokers forward both
-    to the controller, which logs them again: where any is forwarded, only those are taken.
+charged_before_the_answer  A charge is placed at the time of its line, less `sendTimeMs` and `responseQueueTimeMs`: the log is
+    written after the answer.
+size_is_that_of_the_records  The log has no size of a request, only that of its records (`recordsSizeInBytes`). A broker charges
+    some hundred bytes a request more; these are left out.
+request_time_is_that_of_the_handler  Handler time is `localTimeMs`. The time of the network thread, which Kafka counts as well,
+    is not in the log.
+brokers_are_not_charged  What brokers send to each other is not charged; nor is Produce without acknowledgement, by request
+    time.
+throttled_fetch_counts_once  A Fetch that was throttled was answered without records, and counts when it is asked again.
+mutations_are_partitions  Of CreateTopics the partitions that were created count; of DeleteTopics those that an earlier line
+    tells. Brokers forward both to the controller, which logs them again: where any is forwarded, only those are taken.
 
 Source: RequestChannel.updateRequestMetrics, RequestConvertToJson (Apache Kafka).
 """

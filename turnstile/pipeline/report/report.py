@@ -14,7 +14,8 @@ from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.set_clock import clock_set_s
 from turnstile.pipeline.events.survey import Survey, survey
-from turnstile.pipeline.events.timeline import UNLIMITED, Timeline
+from turnstile.pipeline.events.timeline import Timeline
+from turnstile.pipeline.events.version_limits import UNLIMITED
 from turnstile.pipeline.report.report_tables import TABLES, Source
 from turnstile.pipeline.report.time_steps import TimeSteps
 

@@ -11,7 +11,7 @@ from turnstile.pipeline.pictures import bars, histogram, lines
 from turnstile.pipeline.report.report import Built
 from turnstile.quantities import duration
 
-Rows = Sequence[dict[str, Any]]
+TableRows = Sequence[dict[str, Any]]
 MARKS = 12
 LEAST_BINS = 8
 
@@ -164,7 +164,7 @@ def _open(built: Built) -> str:
     )
 
 
-def _levels(rows: Rows, bucket_s: float) -> dict[str, list[tuple[float, float | None]]]:
+def _levels(rows: TableRows, bucket_s: float) -> dict[str, list[tuple[float, float | None]]]:
     """The most open in each step of time, and after it as many as it left, until something happens again."""
     found: dict[str, list[tuple[float, float | None]]] = {}
     for row, after in zip(rows, [*rows, None][1:], strict=True):
@@ -190,7 +190,7 @@ OBSERVED = {
 }
 
 
-def _observed(rows: Rows, addresses: Rows) -> str:
+def _observed(rows: TableRows, addresses: TableRows) -> str:
     """Caps that were observed instead of enforced."""
     heading = ["limit", "value", "connections", "they"]
     cells = [
@@ -207,7 +207,7 @@ def _observed(rows: Rows, addresses: Rows) -> str:
     )
 
 
-def _throttled(rows: Rows) -> str:
+def _throttled(rows: TableRows) -> str:
     heading = ["user", "client id", "quota", "throttles", "throttled s", "longest ms"]
     cells = [
         [
@@ -229,7 +229,7 @@ def _throttled(rows: Rows) -> str:
     )
 
 
-def _reconnects(rows: Rows) -> str:
+def _reconnects(rows: TableRows) -> str:
     heading = ["address", "refused", "median gap ms", "gaps grow"]
     cells = [
         [
@@ -247,7 +247,7 @@ def _reconnects(rows: Rows) -> str:
     return section("What refused clients do next", words, table([heading, *cells], caption="Between refusals"))
 
 
-def _distribution(rows: Rows, x: str) -> str:
+def _distribution(rows: TableRows, x: str) -> str:
     """A bin for every doubling between the first and the last, also where there is nothing."""
     if not rows:
         return NOTHING
@@ -262,7 +262,9 @@ def _distribution(rows: Rows, x: str) -> str:
     return histogram(filled, x=x)
 
 
-def _series(rows: Rows, name: str, value: str, *, fill: float | None = None) -> dict[str, list[tuple[float, float]]]:
+def _series(
+    rows: TableRows, name: str, value: str, *, fill: float | None = None
+) -> dict[str, list[tuple[float, float]]]:
     """Rows with `at` as curves by name; with `fill`, steps of time without a row are zero."""
     found: dict[str, dict[float, float]] = {}
     for row in rows:
