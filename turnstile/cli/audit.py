@@ -49,6 +49,7 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
         from turnstile.pipeline.audit import audit_page
         from turnstile.pipeline.audit.audit import audit as run
         from turnstile.pipeline.audit.verdict import EXIT_CODE
+        from turnstile.pipeline.border import events_on_this_machine
         from turnstile.pipeline.events.journal import here
 
         def finish(read: Journal, spark: SparkSession | None = None) -> AuditResult:
@@ -57,7 +58,11 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
                 write_page(audit_page.page(result, name=journal), html, spark)
             return result
 
-        small = None if is_for_spark else here(prepared.folders, until_ns=prepared.until_ns)
+        small = (
+            None
+            if is_for_spark
+            else here(prepared.folders, at_most=events_on_this_machine(), until_ns=prepared.until_ns)
+        )
         if small is not None:
             result = finish(small)
         else:

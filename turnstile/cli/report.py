@@ -62,6 +62,7 @@ def report(
     check_writable(html)
     is_for_spark = on.is_asked_for or any(is_uri(place) for place in (journal, html, out or ""))
     with failing_in_one_sentence(), shown("report"), prepared_journal(journal) as prepared:
+        from turnstile.pipeline.border import events_on_this_machine
         from turnstile.pipeline.events.journal import here
         from turnstile.pipeline.report.report import REPORTED, build, in_files
         from turnstile.pipeline.report.report_page import page
@@ -74,7 +75,11 @@ def report(
             write_page(page(built, name=journal), html, spark)
             return built
 
-        small = None if is_for_spark else here(prepared.folders, until_ns=prepared.until_ns, columns=REPORTED)
+        small = (
+            None
+            if is_for_spark
+            else here(prepared.folders, at_most=events_on_this_machine(), until_ns=prepared.until_ns, columns=REPORTED)
+        )
         if small is not None:
             built = finish(small)
         else:

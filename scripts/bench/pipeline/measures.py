@@ -23,7 +23,6 @@ from scripts.bench.pipeline.inputs import JOURNAL, LOG, REQUESTS, TOKENS
 ROOT = Path(__file__).resolve().parents[3]
 CAPS = (5, 10, 20, 50, 100, 200)
 ON_SPARK = ("--master", "local[2]")
-ANY_SIZE = 1 << 62
 QUOTA = "client-id=<default> producer_byte_rate=100000"
 
 
@@ -124,7 +123,7 @@ def audit_here(journal: Path) -> str:
     from turnstile.pipeline.audit.audit import audit as run
     from turnstile.pipeline.events.journal import here
 
-    read = here([journal], at_most=ANY_SIZE)
+    read = here([journal])
     assert read is not None  # as its size does not matter
     answer = run(read, lambda _: None).as_json()
     return _held(answer["verdict"], answer["events"])
@@ -148,7 +147,7 @@ def report_here(journal: Path) -> str:
     from turnstile.pipeline.report.report import REPORTED, build
     from turnstile.pipeline.report.report_page import page
 
-    read = here([journal], at_most=ANY_SIZE, columns=REPORTED)
+    read = here([journal], columns=REPORTED)
     assert read is not None  # as its size does not matter
     built = build(read, lambda _: None)
     (journal.parent / "report.html").write_text(page(built, name=str(journal)))

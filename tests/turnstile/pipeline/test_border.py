@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.turnstile.pipeline.storms import Storm
-from turnstile.pipeline.events import border, journal
-from turnstile.pipeline.events.border import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
+from turnstile.pipeline import border
+from turnstile.pipeline.border import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
+from turnstile.pipeline.events.journal import here
 
 GIB = 1 << 30
 
@@ -34,11 +35,8 @@ def test_this_machine_says_what_it_has() -> None:
     assert border.events_on_this_machine() >= FEW_EVENTS
 
 
-def test_a_journal_at_the_border_is_read_here_and_one_beyond_is_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_journal_at_the_border_is_read_here_and_one_beyond_is_not(tmp_path: Path) -> None:
     storm = Storm(1).run(50).end()
-    folder = storm.write(tmp_path)
-    for few, is_here in ((len(storm.events), True), (len(storm.events) - 1, False)):
-        monkeypatch.setattr(journal, "events_on_this_machine", lambda few=few: few)
-        assert (journal.here([folder]) is not None) == is_here
+    folder, events = storm.write(tmp_path), len(storm.events)
+    assert here([folder], at_most=events) is not None
+    assert here([folder], at_most=events - 1) is None

@@ -12,7 +12,6 @@ from broker.journal.schema import COLUMNS
 from broker.journal.schema import TOLD_LATE as QUOTA_KINDS
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
-from turnstile.pipeline.events.border import events_on_this_machine
 from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
 from turnstile.pipeline.events.rows import Rows, RowsHere
 from turnstile.pipeline.events.sequence import Incarnation
@@ -50,13 +49,12 @@ def here(
     at_most: int | None = None,
     columns: pyarrow.Schema = EVENTS,
 ) -> Journal | None:
-    """A journal of at most so many events (by default as border.py has it), read without Spark; None for a larger one.
-    `columns`: what is read of an event.
+    """A journal of at most so many events, or of any size, read without Spark; None for a larger one. `columns`: what is read of an event.
 
     Raises NoInput when there is no such folder, or nothing in it that can be read.
     """
     parts = parts_in(folders)
-    if parts.events > (events_on_this_machine() if at_most is None else at_most):
+    if at_most is not None and parts.events > at_most:
         return None
     tables, unreadable = [], list(parts.unreadable)
     for path in parts.whole:

@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 
 from broker.journal.schema import COLUMNS
 from turnstile.pipeline.errors import NoInput
-from turnstile.pipeline.events.journal import EVENTS, Incarnation, Journal, late_in, nothing_in, read_part
+from turnstile.pipeline.events.journal import EVENTS, Journal, late_in, nothing_in, read_part
 from turnstile.pipeline.events.parts import Parts, Unreadable, parts_in
 from turnstile.pipeline.events.parts_at import parts_at
 from turnstile.pipeline.events.rows import RowsHere
+from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.spark_journal import Sources, cut, rows_of
 from turnstile.pipeline.hadoop_files import HadoopFiles
 from turnstile.pipeline.places import as_read, is_uri, local_path

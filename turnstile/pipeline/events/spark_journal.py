@@ -13,8 +13,9 @@ import pyarrow
 
 from turnstile.pipeline.errors import WORKERS_SEE_NO, PipelineError
 from turnstile.pipeline.events.blobs import packed, parted
-from turnstile.pipeline.events.journal import Incarnation, before_late, read_part
+from turnstile.pipeline.events.journal import before_late, read_part
 from turnstile.pipeline.events.parts import Span, name_of
+from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.spark_rows import Piece, RowsOnSpark, Slices
 from turnstile.pipeline.places import as_read
 

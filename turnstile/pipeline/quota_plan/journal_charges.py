@@ -34,7 +34,7 @@ OWN_LIMITS = (
 
 def read(folders: Sequence[Path], places: Sequence[str], *, until_ns: int | None = None) -> Usage:
     """The charges of journals. Raises NoInput, or PipelineError when there is none in them."""
-    journal = here(folders, until_ns=until_ns, at_most=1 << 40)
+    journal = here(folders, until_ns=until_ns)
     assert journal is not None
     events = journal.rows.table()
     charges = events.filter(pyarrow.array(arrays.is_one_of(events, "kind", ("charge",))))
