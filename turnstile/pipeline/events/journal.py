@@ -49,7 +49,9 @@ def here(
     at_most: int | None = None,
     columns: pyarrow.Schema = EVENTS,
 ) -> Journal | None:
-    """A journal of at most so many events, or of any size, read without Spark; None for a larger one. `columns`: what is read of an event.
+    """A journal of at most so many events, or of any size, read without Spark; None for a larger one.
+
+    `columns`: what is read of an event.
 
     Raises NoInput when there is no such folder, or nothing in it that can be read.
     """
