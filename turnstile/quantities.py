@@ -1,6 +1,6 @@
 """The one spelling of numbers for people: counts, rates, bytes, percent, times, and how much of a limit is used.
 
-Every display uses it: tables of the command, `turnstile top`, the pytest plugin. broker/admin/page/quantities.js is the
+Every display uses it, and commands read it: tables, `turnstile top`, the pytest plugin. broker/admin/page/quantities.js is the
 same for the live page, and one table of cases holds both to it (tests/support/quantities.json).
 
 three_significant_digits  Three significant digits, no trailing zeros; counts below 100,000 are exact.
@@ -11,11 +11,15 @@ percent_rounded_down  Percent of a limit are rounded down, so that 100 % is said
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from enum import Enum
 
 _EXACT_BELOW = 100_000
 _PREFIXES = ("", "k", "M", "G", "T")
+_WRITTEN = re.compile(
+    r"(?P<number>[-+.\d_]+(?:[eE][-+]?\d+)?) ?(?:(?P<prefix>[kKMGT]?)(?P<binary>(?<=[KMGT])i)?B?(?:/s)?|%)"
+)
 
 
 def count(value: float) -> str:
@@ -89,6 +93,19 @@ def use(used: float, limit: float | None, spell: Callable[[float], str] = count)
     share = utilisation(used, limit)
     told = "over" if math.isinf(share) else f"{math.floor(share * 100 + 1e-9):,} %"
     return f"{spell(used)} of {spell(limit)} ({told})"
+
+
+def written(text: str) -> float:
+    """The number that a person wrote in these spellings: `1000000`, `1MB/s`, `512KiB`, `1.5M`, `50%`.
+
+    Prefixes are decimal (decimal_prefixes) but for Ki, Mi, Gi and Ti, which are powers of 1,024. Raises ValueError for any
+    other text.
+    """
+    found = _WRITTEN.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    power = _PREFIXES.index((found["prefix"] or "").replace("K", "k"))
+    return float(found["number"]) * (1024 if found["binary"] else 1000) ** power
 
 
 def _scaled(value: float, space: str) -> str:

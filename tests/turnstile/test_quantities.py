@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies
 
 from turnstile import quantities
 
@@ -49,3 +50,26 @@ def test_every_quota_that_can_be_set_has_a_spelling():
     from shards.limits.quota_entities import CLIENT_KEYS
 
     assert {*CLIENT_KEYS} < quantities.QUOTAS.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1000000", 1e6), ("1e6", 1e6), ("0.5", 0.5), ("-3", -3), ("1MB/s", 1e6), ("1 MB/s", 1e6), ("1.5M", 1.5e6), ("500kB", 5e5),
+        ("500KB", 5e5), ("1KiB", 1024), ("2MiB/s", 2 << 20), ("1Gi", 1 << 30), ("100/s", 100), ("50%", 50), ("12.5 %", 12.5),
+    ],
+)  # fmt: skip
+def test_a_written_number_is_read_with_its_unit(text: str, number: float) -> None:
+    assert quantities.written(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "MB", "1 Mb", "1kiB", "1MB/h", "nan", "inf", "1,000", "..", "1 2"])
+def test_what_is_no_number_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        quantities.written(text)
+
+
+@given(strategies.floats(min_value=0, max_value=1e15, allow_nan=False))
+def test_what_is_displayed_is_read_back_to_three_digits(value: float) -> None:
+    shown = quantities.byte_rate(value)
+    assert quantities.byte_rate(quantities.written(shown)) == shown

@@ -14,6 +14,7 @@ from turnstile.cli.param_type import ParamType
 from turnstile.cli.spark_job import check_writable, failing_in_one_sentence, prepared_journal, write_page
 from turnstile.pipeline.places import is_uri
 from turnstile.pipeline.progress import shown, step
+from turnstile.quantities import written
 
 if TYPE_CHECKING:
     from turnstile.pipeline.quota_plan.usage import Usage
@@ -70,9 +71,12 @@ class QuotaSpec(ParamType[Parsed]):
                 )
             try:
                 entity = entity_of(names)
-                found.setdefault(entity, {}).update({key: quota_of(entity, key, text) for key, text in values.items()})
+                quotas = {key: quota_of(entity, key, written(text)) for key, text in values.items()}
+                found.setdefault(entity, {}).update(quotas)
             except ConfigInvalid as fault:
                 self.fail(str(fault), param, ctx)
+            except ValueError as text:
+                self.fail(f"a quota cannot be {str(text)!r}: it is a number, such as 1000000 or 1MB/s", param, ctx)
         if not found:
             self.fail("it is empty", param, ctx)
         return found

@@ -19,6 +19,7 @@ from turnstile.cli.output import (
 )
 from turnstile.cli.suggest import Commands, did_you_mean
 from turnstile.cli.use_rows import client_rows
+from turnstile.quantities import written
 
 KEYS = (
     "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
@@ -40,7 +41,7 @@ def quota() -> None:
     \b
     turnstile quota set ip=10.0.0.1 connection_creation_rate=20
     turnstile quota set 'ip=<default>' connection_creation_rate=100
-    turnstile quota set user=alice 'client-id=<default>' producer_byte_rate=1048576
+    turnstile quota set user=alice 'client-id=<default>' producer_byte_rate=1MB/s
     turnstile quota explain user=alice client-id=app
     """
 
@@ -52,7 +53,7 @@ def quota() -> None:
 @click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
 @with_cluster
 def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Set quotas of an entity; its other quotas stay.
+    """Set quotas of an entity; its other quotas stay. 1MB/s is 1000000, 1MiB/s is 1048576.
 
     \b
     turnstile quota set ip=10.0.0.1 connection_creation_rate=20
@@ -65,9 +66,9 @@ def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: b
         if not equals:
             raise click.UsageError(f"{word!r} is not KEY=VALUE; keys are {KEYS}")
         try:
-            values[key] = float(text)
+            values[key] = written(text)
         except ValueError:
-            raise click.UsageError(f"{key} cannot be {text!r}: a quota is a number") from None
+            raise click.UsageError(f"{key} cannot be {text!r}: a quota is a number, such as 1000000 or 1MB/s") from None
     if not values:
         raise click.UsageError(f"give at least one KEY=VALUE; keys are {KEYS}")
     body = {"alter": [{"entity": entity, "set": values}]}
