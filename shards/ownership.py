@@ -1,6 +1,7 @@
 """Which shard is home to what: the only module that knows the hashes. Every process computes the same, after every restart.
 
-A *home* decides about a key, the other shards ask it. The keys:
+A *home* decides about a key, and the other shards ask it; of a partition it decides only about markers, cleaning and deletion,
+and every shard of the leader reads and appends. The keys:
 
     pools, rates, client quotas         by crc32 of the key, among the shards of a broker        home_of
     partitions                          the broker is their leader; its shards by topic in turn  home_of_partition
@@ -31,13 +32,14 @@ _AT_ONCE = 256
 _POWERS = [pow(31, n, _INT) for n in range(_AT_ONCE)]
 
 
-def home_of(key: str, shards: int) -> int:
-    """The home, 0 to shards - 1, of a key: a pool ("ip:10.0.0.1"), a group, ...
+def hash_of(key: str) -> int:
+    """32 bits; the same in every process and after every restart, which Python's own hash() is not."""
+    return crc32(key.encode())
 
-    The same in every process and after every restart, which Python's own hash() is not. Raises ZeroDivisionError for
-    shards 0.
-    """
-    return crc32(key.encode()) % shards
+
+def home_of(key: str, shards: int) -> int:
+    """The home, 0 to shards - 1, of a key, such as a pool's ("ip:10.0.0.1"). Raises ZeroDivisionError for shards 0."""
+    return hash_of(key) % shards
 
 
 def home_of_partition(topic: str, partition: int, shards: int) -> int:

@@ -1,6 +1,6 @@
 """The HTTP server of the admin API: accepts connections, bounds them, and outlives every shortage.
 
-listeners_share_the_bound  At most MOST_CONNECTIONS are open, and no more than a quarter of the descriptors that this
+connections_are_bounded  At most MOST_CONNECTIONS are open, and no more than a quarter of the descriptors that this
     process may have. One more takes the place of another (http_places.py), so that the API answers beside any number of
     idle and slow clients.
 shortage_ends_no_process  A shortage of descriptors or memory ends neither the server nor its process: connections are

@@ -73,7 +73,7 @@ def _split(rows: Array, data: bytes) -> tuple[Array, list[str | None]]:
         further = -(-max(0, length - spool.INLINE) // ROW)
         after = index + 1 + further
         if after > len(rows):
-            whole = index  # cut while it was being written (S2)
+            whole = index  # cut while it was being written
             break
         tail = data[start + ROW : start + ROW + max(0, length - spool.INLINE)]
         is_event[index:after] = False

@@ -270,7 +270,8 @@ class JournalWriter(JournalBuffer):
     def config(
         self, version: int, changes: Iterable[Sequence[Any]], *, full: bool = False, acknowledged: bool = False
     ) -> None:
-        """Version `version` is in force here. The coordinator writes it before it pushes, and acknowledged after.
+        """A shard writes it when the version is in force there; the coordinator before it pushes the version, and again,
+        `acknowledged`, when it is in force in every shard.
 
         `changes` is the delta as pushed: [kind, key, value or None] each; `full`: it is the whole state, as a process
         writes when it starts. Kept are limits, that is settings and quotas; credentials never get into a journal.

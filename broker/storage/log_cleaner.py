@@ -1,6 +1,6 @@
 """The cleaner of one shard: it compacts the logs whose home the shard is, one at a time, the one with most to remove first.
 
-A cleaning (broker/storage/cleaning.py) runs in pieces of PIECE_S, each a turn among the large requests of the shard (shards/mesh/
+A cleaning (broker/storage/cleaning.py) runs in pieces of PIECE_S, each a turn among the large requests of the shard (shards/loop/
 turns.py), and rests RESTS times as long behind each. What takes long by itself, an fsync or the compression of a large batch, is
 done in a thread. The offset map is bounded by log.cleaner.dedupe.buffer.size, divided among the shards, while a log is cleaned.
 

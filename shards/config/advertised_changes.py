@@ -1,6 +1,6 @@
 """What is asked to be told to clients as brokers' addresses -> the delta to store: whole, or refused whole. Pure.
 
-As in changes.py (G1 to G4), and:
+As in changes.py, and:
 
 no_two_brokers_at_one_address  After a change, no two brokers have the same address on a listener: a client would take them
     for one broker.

@@ -45,7 +45,7 @@ class Mesh:
 
     `on_up(key, peer)`, `on_down(key, peer)` and `on_dead(key, peer)` tell of incarnations: linked, not linked any more,
     ended. `on_message(key, message)` gets one-way messages.
-    `mistaken(fault)` is told of mistakes in what this process serves (M6).
+    `mistaken(fault)` is called for each mistake in what this process serves.
     `channels` is how many links make a peer complete: two between shards, one to the coordinator.
     """
 

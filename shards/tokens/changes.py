@@ -104,7 +104,9 @@ class Changes:
         if isinstance(pool, HomePool):
             self._ledger.enforce(pool)
         elif isinstance(pool, HolderPool) and self._peers.is_dead(pool.home):
-            self._waiting.discard(pool)  # it can't revoke what was taken under the earlier rule until now (T3)
+            self._waiting.discard(
+                pool
+            )  # it can't revoke what was taken under the earlier rule until now (cuts_revoke_in_flight)
 
     def _sweep(self) -> None:
         """A look at every pool begins; it serves all versions that have come."""

@@ -106,7 +106,7 @@ class PoolTable:
 
     def __init__(self, rule_of: Callable[[str], CapRule]) -> None:
         self.rule_of = rule_of
-        self.changing: Callable[[Pool], None] | None = None  # brings a pool's rule up to date, during a change (V1)
+        self.changing: Callable[[Pool], None] | None = None  # brings a pool's rule up to date: newest_rule_decides
         self.pools: dict[str, Pool] = {}
         self.few: dict[str, Pool] = {}  # all but the pools of addresses, of which there may be a million
         self.in_use = 0  # tokens in use, all pools
@@ -116,7 +116,7 @@ class PoolTable:
         self._next_turn_s: float | None = None
 
     def begin_change(self, refresh: Callable[[Pool], None]) -> None:
-        """Until `end_change`, whoever asks for a pool by its key calls `refresh` first (V1 of changes.py)."""
+        """Until `end_change`, whoever asks for a pool by its key calls `refresh` first (newest_rule_decides)."""
         self.changing = refresh
 
     def end_change(self) -> None:

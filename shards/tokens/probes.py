@@ -11,7 +11,7 @@ from shards.tokens.peers import Peers
 
 
 class Probes:
-    """The probes of one home. R1 of refusals.py says which pools need one, and what it proves."""
+    """The probes of one home. refused_after_a_probe_only says which pools need one, and what it proves."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers

@@ -98,7 +98,7 @@ class Refusals:
         return not self._grants.is_unsure(pool.key)
 
     def _refuse(self, pool: HomePool, contention: Contention, covered: int) -> None:
-        """Refuses the waiting connections that arrived no later than `covered`: no token is free (L3)."""
+        """Refuses the waiting connections that arrived no later than `covered`: no token is free."""
         last: dict[int, int] = {}
         kept: list[PendingBorrow] = []
         borrows, rule = contention.borrows, pool.rule

@@ -12,7 +12,7 @@ from oracle_scenarios import record_scenario
 from quota_journal import MeteredShard
 
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.verdict import HELD
+from turnstile.pipeline.audit.audit_result import HELD
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.quota_plan.what_if import decisions, scenario

@@ -25,7 +25,7 @@ from turnstile.pipeline.progress import shown, step
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from turnstile.pipeline.audit.verdict import AuditResult
+    from turnstile.pipeline.audit.audit_result import AuditResult
     from turnstile.pipeline.events.journal import Journal
 
 
@@ -48,9 +48,9 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
     with failing_in_one_sentence(VerdictUnknown), shown("audit"), prepared_journal(journal) as prepared:
         from turnstile.pipeline.audit import audit_page
         from turnstile.pipeline.audit.audit import audit as run
-        from turnstile.pipeline.audit.verdict import EXIT_CODE
-        from turnstile.pipeline.border import events_on_this_machine
+        from turnstile.pipeline.audit.audit_result import EXIT_CODE
         from turnstile.pipeline.events.journal import here
+        from turnstile.pipeline.in_process_limit import events_on_this_machine
 
         def finish(read: Journal, spark: SparkSession | None = None) -> AuditResult:
             result = run(read, step)

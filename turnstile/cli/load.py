@@ -98,7 +98,11 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @click.option("--probe", type=click.Choice(["apiversions", "none"]), default="apiversions", show_default=True,
               help="What tells that a connection was admitted.")  # fmt: skip
 @click.option(
-    "--grace", type=_POSITIVE, default=1.0, show_default=True, help="With --probe none: open so long is admitted."
+    "--grace",
+    type=_POSITIVE,
+    default=1.0,
+    show_default=True,
+    help="With --probe none: seconds open after which a connection counts as admitted.",
 )
 @click.option("--timeout", type=_POSITIVE, default=30.0, show_default=True, help="Seconds to wait for an answer.")
 @click.option("--expect", "expected", multiple=True, metavar="TEXT",

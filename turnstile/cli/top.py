@@ -19,7 +19,7 @@ _ANSWER_WITHIN_S = 2.0
 @click.option(
     "--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between views."
 )
-@click.option("--once", is_flag=True, help="Show one view and end; what happens anyway when the output is no terminal.")
+@click.option("--once", is_flag=True, help="Show one view and end; the default when the output is no terminal.")
 @click.option("--internals", is_flag=True, help="Begin with how the shards share the limits: their tokens.")
 @with_cluster
 def top(cluster: AdminClient, interval: float, once: bool, internals: bool, as_json: bool) -> None:

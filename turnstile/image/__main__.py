@@ -4,7 +4,7 @@
     docker run turnstile up --brokers 3
     docker run turnstile load --list
 
-As process 1 it has the duties of an init, which the supervisor takes over (Supervisor, S7).
+As process 1 it has the duties of an init, which the supervisor takes over (supervisor.py, zombies_are_reaped).
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
     OUT/batches=0-63/     the sum of the first 64 batches
     OUT/batches=64-64/    what batch 64 adds
 
-C1  rows add up: what there is of a key is the sum of its rows, over the folders that stand
-C2  a folder stands when it is whole (`_SUCCESS`) and no other whole one covers its batches; what is covered is deleted when
-    the next batch comes, so that a reader that has just looked still finds it
-C3  a row is written anew log(batches) / log(MERGED) times, and fewer than MERGED folders of each size stand
+rows_add_up  rows add up: what there is of a key is the sum of its rows, over the folders that stand
+whole_uncovered_folders_stand  a folder stands when it is whole (`_SUCCESS`) and no other whole one covers its batches; what is
+    covered is deleted when the next batch comes, so that a reader that has just looked still finds it
+few_folders_stand  a row is written anew log(batches) / log(MERGED) times, and fewer than MERGED folders of each size stand
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Batches(NamedTuple):
 
 
 def standing(whole: Sequence[Batches]) -> list[Batches]:
-    """Those that no other covers (C2)."""
+    """Those that no other covers (whole_uncovered_folders_stand)."""
     return [each for each in whole if not any(other != each and other.covers(each) for other in whole)]
 
 

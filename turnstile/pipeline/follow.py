@@ -1,10 +1,11 @@
 """Refusals and throttling per minute and IP while the journal grows (Structured Streaming).
 
-F1  each part is taken in once: the checkpoint remembers which, and parts appear whole and never change
-F2  a batch writes what it adds to a folder of its own (counts.py); one that was cut off is run again with the same parts, and
-    writes nothing where its folder is whole already. So a crash doubles nothing and loses nothing
-F3  `counts.MERGED` folders become one, and as many of these one again; one that holds what others held counts from when it
-    is whole, and they no more (C2)
+parts_are_taken_in_once  each part is taken in once: the checkpoint remembers which, and parts appear whole and never change
+cut_off_batches_double_nothing  a batch writes what it adds to a folder of its own (counts.py); one that was cut off is run
+    again with the same parts, and writes nothing where its folder is whole already. So a crash doubles nothing and loses
+    nothing
+merged_folders_replace_theirs  `counts.MERGED` folders become one, and as many of these one again; one that holds what others
+    held counts from when it is whole, and they no more (whole_uncovered_folders_stand)
 """
 
 from pyspark.sql import DataFrame, SparkSession

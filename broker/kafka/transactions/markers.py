@@ -1,4 +1,4 @@
-"""Writes the markers of transactions that were decided, to every partition and every group's offsets they have.
+"""Has the markers of decided transactions written, by the home of each of their partitions and groups' offsets.
 
 markers_asked_until_written  A marker is asked for until its home has answered that it is written, or there is nothing any
     more that it could end: the partition is gone, or its producer has a later epoch there. So no decided transaction stays

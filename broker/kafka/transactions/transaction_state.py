@@ -83,9 +83,11 @@ class TransactionMetadata:
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
-        assert not self.partitions or self.state is S.ONGOING or self.state in PREPARED, "S1"
-        assert 0 <= self.producer_epoch <= EPOCH_LIMIT, "S2"
-        assert self.producer_epoch < EPOCH_LIMIT or self.state in (*PREPARED, S.COMPLETE_ABORT), "S2"
+        assert not self.partitions or self.state is S.ONGOING or self.state in PREPARED, "decided_stays_decided"
+        assert 0 <= self.producer_epoch <= EPOCH_LIMIT, "producer_epochs_only_rise"
+        assert self.producer_epoch < EPOCH_LIMIT or self.state in (*PREPARED, S.COMPLETE_ABORT), (
+            "producer_epochs_only_rise"
+        )
 
     @property
     def exhausted(self) -> bool:

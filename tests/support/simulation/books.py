@@ -1,6 +1,6 @@
 """What `turnstile audit` concludes from journaled moves of tokens, asked of a World: nothing that is honest may look wrong.
 
-The same statements as in turnstile/pipeline/audit/token_checks.py, one event after the other; a
+The same statements as in turnstile/pipeline/audit/grant_checks.py, one event after the other; a
 World calls the verbs as shards would journal.
 """
 

@@ -11,8 +11,8 @@ from local_rdd import in_slices
 from storms import COORDINATOR, Storm, write
 
 from turnstile.pipeline.audit.audit import audit
+from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.audit.refusal_names import misnamed
-from turnstile.pipeline.audit.verdict import AuditResult
 from turnstile.pipeline.events import sweep
 from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.journal import here

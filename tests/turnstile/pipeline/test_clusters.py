@@ -18,7 +18,7 @@ from harness import TURNSTILE, Cluster, admitted, connect, running, until
 from broker.journal.converter import finish
 from broker.journal.reader import events
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.verdict import AuditResult
+from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.events.journal import here
 
 TWO_LISTENERS = (

@@ -12,7 +12,7 @@ from storms import write
 
 from turnstile.pipeline.audit import rate_unit_checks
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.verdict import AuditResult
+from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.events import spark_journal, spark_rows
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read

@@ -9,7 +9,7 @@ import pytest
 from storms import COORDINATOR, Storm, write
 
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.verdict import AuditResult
+from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.report.report import build
 from turnstile.pipeline.report.report_page import page

@@ -8,7 +8,7 @@ import pyarrow
 import pytest
 
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.verdict import HELD, AuditResult
+from turnstile.pipeline.audit.audit_result import HELD, AuditResult
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import RowsHere
 

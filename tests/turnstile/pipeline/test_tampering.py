@@ -13,7 +13,7 @@ from tampering import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Tampering
 from tampering_table import TABLE, rows
 
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.verdict import AuditResult
+from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.events.journal import EVENTS, Journal, here
 from turnstile.pipeline.events.rows import RowsHere
 

@@ -11,8 +11,8 @@ import pyarrow.compute
 import pytest
 from local_rdd import in_slices
 
+from turnstile.pipeline.audit.grant_checks import BEYOND, beyond
 from turnstile.pipeline.audit.token_books import CARRY
-from turnstile.pipeline.audit.token_checks import BEYOND, beyond
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT
 from turnstile.pipeline.events import sweep
 from turnstile.pipeline.events.config_states import ConfigEvent

@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit import (
-    cap_checks,
+    grant_checks,
     journal_checks,
     observed_checks,
+    open_connection_checks,
     quota_checks,
     rate_checks,
     rate_unit_checks,
     refusal_checks,
-    token_checks,
 )
+from turnstile.pipeline.audit.audit_result import FINDINGS, UNKNOWN, AuditResult, Check
 from turnstile.pipeline.audit.connections import Admissions, Ends, paired
 from turnstile.pipeline.audit.moves import moves
-from turnstile.pipeline.audit.verdict import FINDINGS, UNKNOWN, AuditResult, Check
 from turnstile.pipeline.events.digest import DIGEST, digest, once, sound
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import Rows
@@ -42,7 +42,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     held = paired(events, ends).kept()
     admissions = Admissions(held, timeline, seen)
     say("caps")
-    caps = cap_checks.checks(held, timeline, admissions.connections)
+    caps = open_connection_checks.checks(held, timeline, admissions.connections)
     moved = moves(events).kept()
     starts = rate_unit_checks.started(moved)
     say("rates")
@@ -51,7 +51,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
         *rate_unit_checks.checks(moved, timeline, seen.gaps, starts, back=bool(seen.back)),
     ]
     say("tokens")
-    tokens = token_checks.checks(moved, held, timeline, seen, incomplete)
+    tokens = grant_checks.checks(moved, held, timeline, seen, incomplete)
     say("refusals")
     refusals = refusal_checks.checks(events, held, moved, timeline, seen, incomplete)
     moved.forget()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from turnstile.pipeline.audit.verdict import (
+from turnstile.pipeline.audit.audit_result import (
     EXCEEDED,
     FINDINGS,
     HELD,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy
 import pyarrow
 
-from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps

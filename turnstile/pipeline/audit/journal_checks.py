@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from broker.journal.schema import COORDINATOR
-from turnstile.pipeline.audit.verdict import HELD, UNKNOWN, Check
+from turnstile.pipeline.audit.audit_result import HELD, UNKNOWN, Check
 from turnstile.pipeline.events.parts import Unreadable
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.survey import Process, Survey, Told, named

@@ -4,10 +4,10 @@ from collections.abc import Collection
 from functools import partial
 
 from turnstile.pipeline.audit import quota_meters, quota_throttles
+from turnstile.pipeline.audit.audit_result import Check
 from turnstile.pipeline.audit.quota_findings import FOUND, check_of
 from turnstile.pipeline.audit.quota_rows import noted, resets
 from turnstile.pipeline.audit.quota_tables import QuotaTables, resets_of
-from turnstile.pipeline.audit.verdict import Check
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import first_gaps
 from turnstile.pipeline.events.survey import Survey

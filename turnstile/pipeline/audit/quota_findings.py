@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow
 
-from turnstile.pipeline.audit.verdict import HELD, WORST_FIRST, Check
+from turnstile.pipeline.audit.audit_result import HELD, WORST_FIRST, Check
 
 SHOWN = 10
 FOUND = pyarrow.schema(

@@ -20,11 +20,11 @@ import pyarrow
 
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_replay import LEAST_SHARE, UNTOLD_SHARE, MeterReplay
+from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.audit.quota_findings import Findings, client
 from turnstile.pipeline.audit.quota_recorded import Recorded, recorded
 from turnstile.pipeline.audit.quota_rows import BAD, CHARGE, INCARNATION, RESET, STATE, TOLD
 from turnstile.pipeline.audit.quota_tables import QuotaTables
-from turnstile.pipeline.audit.verdict import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.sequence import Incarnation
 

@@ -22,9 +22,9 @@ from broker.journal.schema import STAND_IN
 from shards.limits.client_quota_managers import MUTATION, REQUEST
 from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
+from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.audit.quota_findings import Findings, client
 from turnstile.pipeline.audit.quota_rows import READ, placed_detail
-from turnstile.pipeline.audit.verdict import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
 

@@ -5,12 +5,12 @@ through the very states that it went through, under the quotas of the version th
 homes share nothing: a home that starts anew journals what it begins with. Addresses share nothing either, so each is
 judged by itself; the listeners of a broker meet in its own rate, and are judged together.
 
-U1  What a window of N samples of a size counts at an instant was recorded within N + 1 sizes before, and it divides by N - 1
-    sizes at least. So an address that had no more than quota * (N - 1) sizes in any N + 1 of them is never over its quota,
-    and isn't replayed.
+below_this_no_replay_is_needed  What a window of N samples of a size counts at an instant was recorded within N + 1 sizes
+    before, and it divides by N - 1 sizes at least. So an address that had no more than quota * (N - 1) sizes in any N + 1 of
+    them is never over its quota, and isn't replayed.
 
-Where a sample of a window begins depends on every record before it (R1 of rate.py), so the windows of one address, or of one
-broker's listeners, are replayed one event after the other. Events of listeners come slice of time after slice of time, and
+Where a sample of a window begins depends on every record before it (samples_start_at_records), so the windows of one address, or
+of one broker's listeners, are replayed one event after the other. Events of listeners come slice of time after slice of time, and
 windows are carried from one into the next (`_Replay`); those of addresses are few beside them.
 
 After a gap a home's windows are not known any more, and what it recorded later is not judged.
@@ -30,8 +30,8 @@ import pyarrow.compute
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
 from shards.settings.ranges import INT_MAX
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import BAD, RATE, START
-from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
@@ -191,7 +191,7 @@ def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarna
 
 
 def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arrays.Array:
-    """Of each group whether it is an address that can't have come over its quota (U1)."""
+    """Of each group whether it is an address that can't have come over its quota (below_this_no_replay_is_needed)."""
     lowest = timeline.lowest_rate("ip")
     samples = min(samples for samples, _ in timeline.windows)
     size_ms = min(size_ms for _, size_ms in timeline.windows)

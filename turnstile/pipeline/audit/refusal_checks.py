@@ -28,9 +28,9 @@ import pyarrow
 import pyarrow.compute
 
 from broker.journal.schema import BEFORE_ARRIVAL, REASONS
+from turnstile.pipeline.audit.audit_result import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import RATE
 from turnstile.pipeline.audit.refusal_names import BY_LIMITS, CAPS, FOUND, INCARNATION, held_ns, misnamed
-from turnstile.pipeline.audit.verdict import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Process, Survey

@@ -1,12 +1,12 @@
-"""Moves of tokens and connections as steps of each pool, at its home and at each other shard: what token_checks.py judges."""
+"""Moves of tokens and connections as steps of each pool, at its home and at each other shard: what grant_checks.py judges."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from zlib import crc32
 
 import numpy
 import pyarrow
 
+from shards.ownership import hash_of
 from turnstile.pipeline.audit.moves import BAD, GRANT, LOST, REPORT, RETURN, TOKENS
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.sequence import Incarnation
@@ -49,7 +49,7 @@ def moved(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarrow
     what = numpy.array([WHAT.get(name or "", 0) for name in names])[what_of[mine]]
     home, peer = arrays.numbers(table, "shard")[mine], arrays.numbers(table, "peer")[mine]
     tokens = arrays.numbers(table, "tokens")[mine]
-    is_home = home == numpy.array([crc32((name or "").encode()) for name in pools])[pool[mine]] % shards[mine]
+    is_home = home == numpy.array([hash_of(name or "") for name in pools])[pool[mine]] % shards[mine]
     what = numpy.where(is_home, what, WHAT[BAD])  # only a home moves a pool's tokens
     is_out = (what == WHAT[GRANT]) | (what == WHAT[REPORT])
     places = numpy.concatenate([mine, mine[peer != home]])
@@ -88,7 +88,7 @@ def opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarro
     for kind in kinds:
         key, keys = (numpy.zeros(len(places), dtype="i8"), [""]) if kind == "broker" else arrays.codes(taken, kind)
         names = [kind if kind == "broker" else f"{kind}:{name}" for name in keys]
-        home = numpy.array([crc32(name.encode()) for name in names])[key] % arrays.numbers(taken, "shards")
+        home = numpy.array([hash_of(name) for name in names])[key] % arrays.numbers(taken, "shards")
         tables.append(
             arrays.table_of(
                 STEPS,

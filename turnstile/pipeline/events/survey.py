@@ -3,7 +3,7 @@
 Any part of the rows is summed up by `digest` (digest.py). `survey` puts these together, so that each missing number and each
 that is there twice is known exactly.
 
-V1  every number of a process is in exactly one run, or in a gap, or in `twice`
+each_number_is_accounted_for  every number of a process is in exactly one run, or in a gap, or in `twice`
 """
 
 import json
@@ -65,7 +65,7 @@ class Survey(NamedTuple):
     gaps        what is missing between the events of each, and before its first
     twice       (incarnation, first seq, last seq): numbers that several events have
     back        incarnation -> the first seq whose mono_ns is before that of the event before it
-    bad         why events were set aside (D1) -> how many
+    bad         why events were set aside (only_whole_events_are_judged) -> how many
     told        every event of TOLD in order of time
     first_seen  version -> the first mono_ns of any event that carries it
     decided     version -> the first mono_ns of an admission under it
@@ -199,7 +199,7 @@ def survey(digests: pyarrow.Table) -> Survey:
 def _joined(
     runs: Iterable[dict[str, Any]], back: dict[Incarnation, int]
 ) -> tuple[list[Process], list[Gap], list[tuple[Incarnation, int, int]]]:
-    """Processes, gaps and numbers that are there twice (V1); adds to `back` what only shows between two runs."""
+    """Processes, gaps and numbers that are there twice; adds to `back` what only shows between two runs."""
     processes: list[Process] = []
     gaps: list[Gap] = []
     twice: list[tuple[Incarnation, int, int]] = []

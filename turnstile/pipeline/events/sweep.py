@@ -4,8 +4,8 @@ Counting is a prefix sum, so it is cut in slices of time: what a pool carries in
 before (`nets`, `carried`), a number. In a slice every pool is counted with numpy in one pass. One address may have every event
 of the journal and still be counted by all cores.
 
-W1  at one instant closes count before opens, as a plan does
-W2  the count at an admission includes itself
+closes_count_before_opens  at one instant closes count before opens, as a plan does
+admission_counts_itself  the count at an admission includes itself
 """
 
 from collections.abc import Callable, Iterator, Sequence

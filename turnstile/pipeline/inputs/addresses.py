@@ -1,7 +1,8 @@
 """Client addresses as numbers: parsed once for each distinct spelling, by the C library's own rules.
 
-A1  an address is 128 bits, in two numbers; an IPv4 address is its v4-mapped IPv6 address, so both spellings are one client
-A2  a text that is no address is none: no guess, no pattern that nearly fits ("10.0.0.256", "10.0.0", ":")
+one_client_in_both_families  an address is 128 bits, in two numbers; an IPv4 address is its v4-mapped IPv6 address, so both
+    spellings are one client
+no_address_is_guessed  a text that is no address is none: no guess, no pattern that nearly fits ("10.0.0.256", "10.0.0", ":")
 """
 
 from __future__ import annotations

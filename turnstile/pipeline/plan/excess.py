@@ -1,11 +1,12 @@
 """How many connections of each address are above each cap (its *excess*), and which addresses a task must tell all about.
 
-X1  under a cap of C exactly the connections of levels above C are refused (what_if.py), so an override that is at least an
-    address's peak spares the excess of that address, and of no other
-X2  `kept` has, for every cap, the KEPT addresses of highest excess of its part, and the MOST of highest peak; among equals those
-    of lowest number. So what the tasks keep has as many for the whole log
-X3  levels above EXACT are told in steps (`stepped`), each connection at the next step. Above a step are as many as before,
-    so the excess at every step is exact; a log in which nothing closes has as many levels as connections, and few steps
+levels_above_the_cap_are_refused  under a cap of C exactly the connections of levels above C are refused (what_if.py), so an
+    override that is at least an address's peak spares the excess of that address, and of no other
+greatest_of_each_part_are_kept  `kept` has, for every cap, the KEPT addresses of highest excess of its part, and the MOST of
+    highest peak; among equals those of lowest number. So what the tasks keep has as many for the whole log
+high_levels_are_told_in_steps  levels above EXACT are told in steps (`stepped`), each connection at the next step. Above a step
+    are as many as before, so the excess at every step is exact; a log in which nothing closes has as many levels as
+    connections, and few steps
 """
 
 import numpy
@@ -59,7 +60,7 @@ class Excess:
         return numpy.argsort(-self._peaks, kind="stable")[:MOST]
 
     def kept(self) -> Array:
-        """The addresses of X2."""
+        """The addresses of greatest_of_each_part_are_kept."""
         kept = [self.highest()]
         cap = 1
         active = numpy.flatnonzero(self._peaks > cap)

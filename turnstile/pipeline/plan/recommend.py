@@ -3,10 +3,12 @@
 Pure: histograms of levels in, caps and overrides out. Under a cap of C the connections of levels above C are refused
 (what_if.py); those of one address are its excess (excess.py). With k overrides:
 
-N1  under a cap they go to the k addresses of greatest excess: it adds up over addresses, so no other k leave fewer refused
-N2  the cap is the smallest under which at most `allowed` are refused with them. Fewer are refused under a greater cap, so it
-    is found by bisection; it is a level, or 1, as nothing changes between levels
-N3  the fewest are taken that are worth it: they at least halve the cap without any, and each lot more lowers it by a tenth
+greatest_excess_gets_an_override  under a cap they go to the k addresses of greatest excess: it adds up over addresses, so no
+    other k leave fewer refused
+cap_is_the_smallest  the cap is the smallest under which at most `allowed` are refused with them. Fewer are refused under a
+    greater cap, so it is found by bisection; it is a level, or 1, as nothing changes between levels
+overrides_are_worth_it  the fewest are taken that are worth it: they at least halve the cap without any, and each lot more
+    lowers it by a tenth
 
 So nothing is better than what is recommended, for that many overrides: test_recommend.py compares with every set of
 addresses and every cap. Addresses that are left out count neither as connections nor as refused, and get no override.
@@ -84,7 +86,7 @@ def recommend(log: LogLevels, *, at_most: float) -> tuple[Recommendation, Recomm
 
 
 def _worth(caps: Sequence[int]) -> int:
-    """How many overrides are worth it (N3). `caps`: the smallest cap with each number of them."""
+    """How many overrides are worth it (overrides_are_worth_it). `caps`: the smallest cap with each number of them."""
     best = 0
     for count, cap in enumerate(caps):
         if 2 * cap <= caps[0] and 10 * cap <= 9 * caps[best]:

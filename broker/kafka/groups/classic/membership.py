@@ -76,6 +76,6 @@ class Membership:
         return max((member.rebalance_ms for member in self.members.values()), default=0)
 
     def check(self) -> None:
-        assert (self.leader in self.members) if self.members else self.leader is None, "R1"
+        assert (self.leader in self.members) if self.members else self.leader is None, "leader_is_a_member"
         static = {m.instance_id: m.id for m in self.members.values() if m.instance_id is not None}
-        assert static == self.instances, "R2"
+        assert static == self.instances, "static_members_one_to_one"

@@ -78,11 +78,11 @@ class Rebalance:
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         self.membership.check()
-        assert (self.state is GroupState.EMPTY) <= (not self.members), "G4"
-        assert self.members or self.state in (GroupState.EMPTY, GroupState.PREPARING), "G4"
+        assert (self.state is GroupState.EMPTY) <= (not self.members), "empty_means_no_members"
+        assert self.members or self.state in (GroupState.EMPTY, GroupState.PREPARING), "empty_means_no_members"
         for member in self.members.values():
-            assert member.joining is None or self.state is GroupState.PREPARING, "G2"
-            assert member.syncing is None or self.state is GroupState.COMPLETING, "G2"
+            assert member.joining is None or self.state is GroupState.PREPARING, "joins_and_syncs_in_their_states"
+            assert member.syncing is None or self.state is GroupState.COMPLETING, "joins_and_syncs_in_their_states"
 
     # --- time -------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ static_ids_map_one_to_one  The instance ids of static members and the members th
 member_epochs_never_fall  No epoch falls while its member stays, but for LEAVE_STATIC and the return from it; member epoch
     <= assignment epoch <= group epoch.
 no_partition_targeted_twice  No partition is in the targets of two members.
-group_changes_are_taken_once  What differs from what was last taken by `take_changes` is in the next one.
+group_changes_are_taken_once  Each change is in the answer of exactly one `take_changes`.
 
 Source: KIP-848; ModernGroup, TargetAssignmentBuilder of Kafka 4.1.
 """
@@ -87,14 +87,18 @@ class ModernGroup:
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         held = Counter(place for member in self.members.values() for place in member.holds)
-        assert all(count == 1 for count in held.values()), "G1"
-        assert self.holders == {place: m.id for m in self.members.values() for place in m.holds}, "G1"
+        assert all(count == 1 for count in held.values()), "no_partition_held_twice"
+        assert self.holders == {place: m.id for m in self.members.values() for place in m.holds}, (
+            "no_partition_held_twice"
+        )
         static = {m.instance_id: m.id for m in self.members.values() if m.instance_id is not None}
-        assert static == self.instances, "G2"
-        assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), "G3"
-        assert self.assignment_epoch <= self.epoch, "G3"
+        assert static == self.instances, "static_ids_map_one_to_one"
+        assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), (
+            "member_epochs_never_fall"
+        )
+        assert self.assignment_epoch <= self.epoch, "member_epochs_never_fall"
         aimed = Counter(place for member in self.members.values() for place in member.target)
-        assert all(count == 1 for count in aimed.values()), "G4"
+        assert all(count == 1 for count in aimed.values()), "no_partition_targeted_twice"
 
     # --- time ------------------------------------------------------------------------------------------------------
 

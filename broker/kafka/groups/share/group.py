@@ -9,7 +9,7 @@ share_epochs_never_fall  No epoch falls while its member stays; member epoch <= 
 targets_are_initialized_partitions  A target consists of initialized partitions of topics that its member asked for when the
     target was made.
 told_members_have_their_target  What a member of the assignment epoch was told is its target.
-share_group_changes_taken_once  What differs from what was last taken by `take_changes` is in the next one.
+share_group_changes_taken_once  Each change is in the answer of exactly one `take_changes`.
 
 Source: GroupMetadataManager.shareGroupHeartbeat, ShareGroup of Kafka 4.2.
 """
@@ -64,10 +64,12 @@ class ShareGroup:
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
-        assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), "G1"
-        assert self.assignment_epoch <= self.epoch, "G1"
+        assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), "share_epochs_never_fall"
+        assert self.assignment_epoch <= self.epoch, "share_epochs_never_fall"
         for member in self.members.values():
-            assert member.epoch != self.assignment_epoch or member.assigned == member.target, "G3"
+            assert member.epoch != self.assignment_epoch or member.assigned == member.target, (
+                "told_members_have_their_target"
+            )
 
     # --- requests --------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.turnstile.pipeline.storms import Storm
-from turnstile.pipeline import border
-from turnstile.pipeline.border import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
 from turnstile.pipeline.events.journal import here
+from turnstile.pipeline.in_process_limit import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
 
 GIB = 1 << 30
 
@@ -27,12 +26,12 @@ def test_little_memory_does_not_lower_the_border(cores: int) -> None:
 
 
 def test_without_proc_the_border_is_that_of_little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(border, "_MEMINFO", tmp_path / "meminfo")
-    assert border.events_on_this_machine() == FEW_EVENTS
+    monkeypatch.setattr(in_process_limit, "_MEMINFO", tmp_path / "meminfo")
+    assert in_process_limit.events_on_this_machine() == FEW_EVENTS
 
 
 def test_this_machine_says_what_it_has() -> None:
-    assert border.events_on_this_machine() >= FEW_EVENTS
+    assert in_process_limit.events_on_this_machine() >= FEW_EVENTS
 
 
 def test_a_journal_at_the_border_is_read_here_and_one_beyond_is_not(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Did every home keep its books, and every shard to what it was granted? Done again from each move of tokens.
 
-B1  A grant leaves a home within the cap of its version: what is out to other shards, plus its own open connections.
-B2  A shard that is not the home has no more open than it was granted and has not given back, at each admission, and whenever
-    something has come back: a home notes grants before, and returns after they have been there.
+granted_within_the_cap  A grant leaves a home within the cap of its version: what is out to other shards, plus its own open
+    connections.
+open_within_what_was_granted  A shard that is not the home has no more open than it was granted and has not given back, at each
+    admission, and whenever something has come back: a home notes grants before, and returns after they have been there.
 
-What a shard reports is in use before its home knows. So B2 is only asked of an admission when the pool has had a cap in each
-version since the last that all shards acknowledged: no report of a cap that appeared is on its way then. A home that starts
+What a shard reports is in use before its home knows. So open_within_what_was_granted is only asked of an admission when the
+pool has had a cap in each version since the last that all shards acknowledged: no report of a cap that appeared is on its way then. A home that starts
 anew is reported to before it grants: until its first grant or report, what the home before it granted counts. The pool that
 a connection may be forced into (KIP-402, max.connections beside an inter-broker listener) is left out, and so are brokers of
 which any event is missing.
@@ -26,10 +27,10 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import BAD, GRANT, RETURN
 from turnstile.pipeline.audit.token_books import CARRY, Books, books
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT, moved, opened
-from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN, Check
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
@@ -95,7 +96,7 @@ def _check(name: str, rows: list[dict[str, Any]], unread: Counter[int], left_out
 
 
 def beyond(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
-    """BEYOND: what B1 and B2 don't allow among STEPS, the first of each broker; and BAD of brokers whose moves can't be judged."""
+    """BEYOND: the first of each broker's STEPS that an invariant does not allow; and BAD of brokers whose moves can't be judged."""
     found = books(table)
     columns, booked, opened = found.columns, found.booked, found.open
     bad = {

@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from turnstile.pipeline.audit.verdict import EXCEEDED, HELD, Check
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.timeline import Timeline
