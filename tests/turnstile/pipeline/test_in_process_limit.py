@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from storms import Storm
 
-from tests.turnstile.pipeline.storms import Storm
+from turnstile.pipeline import in_process_limit
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.in_process_limit import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
 

@@ -6,10 +6,10 @@ open_within_what_was_granted  A shard that is not the home has no more open than
     admission, and whenever something has come back: a home notes grants before, and returns after they have been there.
 
 What a shard reports is in use before its home knows. So open_within_what_was_granted is only asked of an admission when the
-pool has had a cap in each version since the last that all shards acknowledged: no report of a cap that appeared is on its way then. A home that starts
-anew is reported to before it grants: until its first grant or report, what the home before it granted counts. The pool that
-a connection may be forced into (KIP-402, max.connections beside an inter-broker listener) is left out, and so are brokers of
-which any event is missing.
+pool has had a cap in each version since the last that all shards acknowledged: no report of a cap that appeared is on its way
+then. A home that starts anew is reported to before it grants: until its first grant or report, what the home before it
+granted counts. The pool that a connection may be forced into (KIP-402, max.connections beside an inter-broker listener) is
+left out, and so are brokers of which any event is missing.
 
 A broker that was started again with another number of shards has other homes from then on, and no token of before: each such
 span (Survey.spans) is judged by itself. A span whose number of shards no process tells is not judged.

@@ -2,8 +2,8 @@
 
 A kernel takes and gives Arrow tables, needs numpy and pyarrow alone, and never asks where its rows are. A small journal
 (pipeline/in_process_limit.py) is judged in this process, in one piece, without Spark (`RowsHere`); a larger one, or one that
-only Spark can read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are always in one task, so a kernel that groups by
-that key finds the same in one piece and in many.
+only Spark can read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are always in one task, so a kernel that
+groups by that key finds the same in one piece and in many.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
