@@ -23,7 +23,7 @@ class WouldRefuse:
 
 
 class ClusterChanges:
-    """What Cluster and a cluster that somebody else started have in common. A change is in force when its method returns."""
+    """Changes of a running cluster, this process's or not. A change is in force when its method returns."""
 
     @property
     def admin(self) -> AdminClient:
@@ -33,7 +33,7 @@ class ClusterChanges:
     def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Settings in force when this returns: set({"max.connections": 10}) or set(per_ip=5). None: the default again.
 
-        Raises AdminError, with one sentence for each setting that can't be.
+        Raises AdminError, with one sentence for each setting that can't be set so.
         """
         wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
         upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}

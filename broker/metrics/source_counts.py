@@ -1,7 +1,7 @@
 """How many connections of each address one shard has admitted and refused.
 
-A client that knows its own connections, such as `turnstile load`, tells by it what is its own of the cluster's counters and
-what is other clients'. The top talkers (top_talkers.py) would not do: their counts are estimates.
+A client that knows its own connections, such as `turnstile load`, tells its share of the cluster's counters from that of other
+clients by it. The top talkers (top_talkers.py) would not do: their counts are estimates.
 
 Invariants
   counts_are_exact   since the last time that all were forgotten, each decision is counted once, under its address and outcome

@@ -28,8 +28,8 @@ _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
 def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable[[int], int]:
-    """`main`, ending with one sentence instead of a traceback where the system gives no more: reported while the cluster
-    starts, on stderr from then on."""
+    """`main`; a want of disk, descriptors or memory ends it with one sentence: reported while the cluster starts, on stderr
+    from then on."""
 
     def run(epoch: int) -> int:
         report = os.dup(report_to)  # the process closes the other once it is up
@@ -50,7 +50,7 @@ def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable
 
 
 def is_starting(report_to: int) -> bool:
-    """Whether the reports are still read: not when all processes are up, as `end_reports` has closed the other end."""
+    """Whether reports are still read: until all processes are up, when `end_reports` closes the other end."""
     if not stat.S_ISFIFO(os.fstat(report_to).st_mode):
         return False
     ended = select.poll()
@@ -89,7 +89,7 @@ def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]]
             stuck_at = now + _STUCK_S
         if now >= stuck_at:
             raise CannotStart(
-                f"{processes - ready} of {processes} processes are not up, and nothing has moved for {_STUCK_S:.0f} s"
+                f"{processes - ready} of {processes} processes are not up, and there was no progress for {_STUCK_S:.0f} s"
             )
         ending = signal.sigtimedwait(ENDING, 0)
         if ending is not None and ending.si_signo == signal.SIGINT:

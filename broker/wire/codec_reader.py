@@ -94,14 +94,14 @@ class ReaderSource:
                 values = f"unpack_from(f'>{{n}}{FIXED[field.kind]}', b, i)"
             return [
                 f"{indent}if n > (end - i) // {size}: malformed('{field.name} has more items than bytes')",
-                f"{indent}if end > COUNTED_BYTES: ITEMS.claim(n)",
+                f"{indent}if end > COUNT_ITEMS_ABOVE_BYTES: ITEMS.claim(n)",
                 f"{indent}self.{field.name} = {f'tuple(map({convert}, {values}))' if convert else values}",
                 f"{indent}i += n * {size}",
             ]
         least = self.names[f"T_{field.name}"].least_size_bytes if field.kind == "entity" else 1
         return [
             f"{indent}if n > (end - i) // {max(least, 1)}: malformed('{field.name} has more items than bytes')",
-            f"{indent}if end > COUNTED_BYTES: ITEMS.claim(n)",
+            f"{indent}if end > COUNT_ITEMS_ABOVE_BYTES: ITEMS.claim(n)",
             f"{indent}items = []",
             f"{indent}for _ in range(n):",
             *self._read_one(field._replace(nullable=False), "item", indent + "    "),

@@ -23,7 +23,7 @@ ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 MAX_STRING_BYTES = 0x7FFF
 MAX_TAGS = 100
 """Most tagged fields of one structure; no client sends more than a few."""
-COUNTED_BYTES = 4096
+COUNT_ITEMS_ABOVE_BYTES = 4096
 """Items are counted in messages longer than this: a shorter one has no room for many."""
 
 
@@ -107,14 +107,13 @@ def compact_array(items: Sequence[bytes]) -> bytes:
 
 
 def cut_text(encoded: bytes) -> bytes:
-    """The beginning of a text that is too long for a string, and a sign that it was cut: an error message that quotes a
-    long name, or the value of a setting that may be longer."""
+    """The beginning of a UTF-8 text that is too long for a string of the protocol, and `...`."""
     sign = b"..."
     return encoded[: MAX_STRING_BYTES - len(sign)].decode(errors="ignore").encode() + sign
 
 
 def to_timedelta(ms: int) -> timedelta:
-    """Of more than some million years: timedelta.max, or .min."""
+    """Clamped to what a timedelta can be."""
     try:
         return timedelta(milliseconds=ms)
     except OverflowError:

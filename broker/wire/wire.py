@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from broker.wire.answer_parts import Encoded, joined
 from broker.wire.apis import ALTER_USER_SCRAM_CREDENTIALS, API_VERSIONS, APIS, METADATA
 from broker.wire.codec import Compiler, Message
-from broker.wire.primitives import ANY, COUNTED_BYTES, ITEMS, Buffer, Malformed, TooMany, skip_tags
+from broker.wire.primitives import ANY, COUNT_ITEMS_ABOVE_BYTES, ITEMS, Buffer, Malformed, TooMany, skip_tags
 from broker.wire.shapes import Field, fields_of
 
 
@@ -239,13 +239,13 @@ def compile_api(api_key: int, version: int) -> None:
 def parse_body(frame: Buffer, offset: int, api_key: int, version: int, most_items: int = LARGE_ITEMS) -> Any:
     """The request that starts at `offset` and fills the frame to its end; raises BadFrame.
 
-    TooManyItems if its arrays have more than `most_items` in all, and the frame more than COUNTED_BYTES.
+    TooManyItems if its arrays have more than `most_items` in all, and the frame more than COUNT_ITEMS_ABOVE_BYTES.
 
     Only what librdkafka 2.x writes too long may have bytes behind it, which Kafka ignores: Metadata for all topics in a flexible
     version, where it writes the array's length in four bytes instead of one, and AlterUserScramCredentials.
     """
     message, more_allowed = request_types(api_key, version).top, api_key in MORE_ALLOWED
-    if len(frame) <= COUNTED_BYTES:
+    if len(frame) <= COUNT_ITEMS_ABOVE_BYTES:
         return _parse(message, frame, offset, more_allowed=more_allowed)
     ITEMS.begin(most_items)
     try:

@@ -1,8 +1,8 @@
 """The driver's own processes: each runs a Storm over its share of the clients and reports ten times a second.
 
 Parent to worker: one message of any kind, or the end of the pipe, means "end now". Worker to parent: WorkerProgress while it
-runs, then Done or Failed. No connection is held "until the end" in one worker while another still opens: a worker only
-says that it is settled, and the parent ends them all together.
+runs, then Done or Failed. A worker says that it is settled and goes on; the parent ends all
+together when all are, so connections that are held until the end are held while any worker still opens.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ _WIDTH = 110
 
 
 def lines(verdict: Verdict) -> list[tuple[str, str, str]]:
-    """(verdict, first line, what stands below it) of each check."""
+    """(verdict, first line, details) of each check."""
     found = []
     for name, finding in verdict.findings.items():
         below = fill(finding.evidence, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
@@ -26,6 +26,6 @@ def lines(verdict: Verdict) -> list[tuple[str, str, str]]:
 
 
 def summary(verdict: Verdict) -> str:
-    """How many checks came out how."""
+    """The number of checks of each verdict."""
     verdicts = [finding.verdict for finding in verdict.findings.values()]
     return ", ".join(f"{verdicts.count(each)} {each}" for each in VERDICTS if each in verdicts)

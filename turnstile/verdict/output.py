@@ -12,7 +12,7 @@ _CHUNK = 65_536
 
 
 class Output:
-    """A pipe for the program and its copies, emptied by a thread. Nothing is stored but the end, however much is written."""
+    """A pipe for the program and its child processes, emptied by a thread. Only the end of the output is stored."""
 
     def __init__(self) -> None:
         self._reading, self.fd = os.pipe()

@@ -130,8 +130,8 @@ class Stage:
     def await_recovery(self, detail: dict[str, Any], *, whole: bool = False) -> None:
         """Until the client works again, and a little longer; `whole`: all that it does, as it had lost all its connections."""
         detail["lifted_ns"] = lifted_ns = time.monotonic_ns()
-        self.wait_for(lambda: self.watch.works_after(lifted_ns) is not None, self.times.recover_s)
-        detail["recovered_ns"] = recovered_ns = self.watch.works_after(lifted_ns)
+        self.wait_for(lambda: self.watch.first_work_after(lifted_ns) is not None, self.times.recover_s)
+        detail["recovered_ns"] = recovered_ns = self.watch.first_work_after(lifted_ns)
         detail["has_ended"] = self.has_ended()
         self._is_lost = recovered_ns is None
         if whole:

@@ -88,7 +88,7 @@ class _Segment:
         self._texts: dict[int, str] = {0: ""}
 
     def skip(self) -> None:
-        """What it holds now happened before: only its texts are kept."""
+        """Leaves out the events that are there already; their texts are needed for later ones."""
         self.read()
 
     def read(self) -> list[Event]:

@@ -8,7 +8,7 @@ from turnstile.verdict.tail import Tail
 from turnstile.verdict.timeline import SECOND, Event, is_work
 
 _LATE_NS = 5 * SECOND
-"""By so much an event may stand behind later ones: shards write on their own."""
+"""Events may be out of order by so much: each shard writes its own."""
 
 
 class Watch:
@@ -31,7 +31,7 @@ class Watch:
         return sorted(events, key=lambda event: event.at_ns)
 
     def since(self, at_ns: int) -> Iterator[Event]:
-        """Events after an instant, the last first; of a client id, those that tell it."""
+        """Events after an instant, the last first; with a client id, only events that carry it."""
         self._tail.catch_up()
         for event in reversed(self._tail.events):
             if event.at_ns < at_ns - _LATE_NS:
@@ -39,6 +39,6 @@ class Watch:
             if event.at_ns > at_ns and self._client_id in (None, event.client_id) and self._ip in (None, event.ip):
                 yield event
 
-    def works_after(self, at_ns: int) -> int | None:
+    def first_work_after(self, at_ns: int) -> int | None:
         """When the client's first piece of work after an instant was taken up."""
         return min((event.at_ns for event in self.since(at_ns) if is_work(event)), default=None)

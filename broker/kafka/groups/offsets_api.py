@@ -3,7 +3,7 @@
 A commit is checked here against the topics that exist and written at the group's home in one piece. A group that is not
 known has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
 ignored, as since KIP-211. A stable fetch (KIP-447) is answered UNSTABLE_OFFSET_COMMIT for offsets of a transaction that is
-not over. A member of a group of the consumer protocol says its epoch (KIP-848); another one than its own is
+not over. A member of a group of the consumer protocol says its epoch (KIP-848); any other epoch is answered
 STALE_MEMBER_EPOCH.
 """
 
@@ -45,7 +45,7 @@ Held = Sequence[tuple[str, int, int, int, str, int]]
 """[topic, partition, offset, leader epoch, metadata, code] each, as GroupCoordinator.fetch answers."""
 Fetched = tuple[int, Held]
 """(code of the group, its offsets)."""
-NOWHERE: Fetched = (codes.NOT_COORDINATOR, ())
+NOT_COORDINATOR_ANSWER: Fetched = (codes.NOT_COORDINATOR, ())
 OffsetTopics: TypeAlias = "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None"
 """The topics that an OffsetFetch names; None: all."""
 
@@ -116,11 +116,11 @@ class _Offsets:
     ) -> MaybeDeferred[Fetched]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it."""
         if not self._cluster.coordinates(group):
-            return NOWHERE
+            return NOT_COORDINATOR_ANSWER
         places = None
         if topics is not None:
             places = [(topic.name, partition) for topic in topics for partition in topic.partition_indexes]
-        return or_lost(self._groups.ask(FetchOffsets(group, places, stable, *member)), lambda: NOWHERE)
+        return or_lost(self._groups.ask(FetchOffsets(group, places, stable, *member)), lambda: NOT_COORDINATOR_ANSWER)
 
     # --- delete ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from broker.serve.dispatch import Dispatcher
 from broker.serve.prepared_answers import PreparedAnswers
 from broker.wire import wire
 from broker.wire.codec import Message
-from broker.wire.primitives import COUNTED_BYTES, MAX_TAGS, uvarint
+from broker.wire.primitives import COUNT_ITEMS_ABOVE_BYTES, MAX_TAGS, uvarint
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, Spawn
 from shards.loop.turns import Turns
@@ -119,7 +119,7 @@ def test_items_are_counted_at_all_depths():
     group = types.OffsetFetchRequestGroup(group_id="g", topics=(topic,) * 10)
     request = types.OffsetFetchRequest(groups=(group,) * 4, require_stable=False)
     frame = wire.encode_request(Call(9, 8), request)[4:]
-    assert len(frame) > COUNTED_BYTES
+    assert len(frame) > COUNT_ITEMS_ABOVE_BYTES
     *_, at = wire.parse_header(frame)
     items = 4 + 4 * 10 + 4 * 10 * 30
     assert wire.parse_body(frame, at, 9, 8, items) == request

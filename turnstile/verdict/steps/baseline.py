@@ -24,7 +24,7 @@ def baseline(stage: Stage) -> None:
 
 
 def _await_work(stage: Stage, began_ns: int) -> None:
-    if stage.wait_for(lambda: stage.watch.works_after(began_ns) is not None, stage.times.connect_s):
+    if stage.wait_for(lambda: stage.watch.first_work_after(began_ns) is not None, stage.times.connect_s):
         return
     if stage.client is not None and (code := stage.client.exit_code()) is not None:
         raise CannotJudge(f"the program ended before it had asked the cluster for anything, with exit code {code}")

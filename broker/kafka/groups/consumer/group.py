@@ -23,7 +23,7 @@ class ConsumerGroup(ModernGroup):
 
     def unknown_expressions(self, topics: Topics) -> set[str]:
         """The expressions that have to be matched with the topics once more before the next heartbeat can be answered."""
-        if topics.version == self._seen and self.epoch == self.assignment_epoch:
+        if topics.version == self._topics_version and self.epoch == self.assignment_epoch:
             return set()
         return {regex for regex in self.resolved if regex and not topics.knows(regex)}
 
@@ -34,7 +34,7 @@ class ConsumerGroup(ModernGroup):
     def resolve(self, regex: str) -> None:
         """It is known what an expression matches: the next heartbeat looks at it."""
         self.resolved.add(regex)
-        self._seen = -1
+        self._topics_version = -1
 
     def heartbeat(
         self, request: Heartbeat, config: ConsumerGroupConfig, topics: Topics, now_ms: int
@@ -55,7 +55,7 @@ class ConsumerGroup(ModernGroup):
         member = self._join(request, now_ms) if request.epoch == 0 else self.members[request.member_id]
         before = member.facts()
         changed = _update(member, request)
-        self._aim(config, topics, changed=changed)
+        self._update_target_assignment(config, topics, changed=changed)
         assigned = member.progress.assigned
         self._advance(member, request.owned, now_ms)
         member.session_deadline_ms = now_ms + config.session_ms
@@ -120,7 +120,7 @@ class ConsumerGroup(ModernGroup):
     # --- identity ------------------------------------------------------------------------------------------------
 
     def _refuses(self, request: Heartbeat) -> HeartbeatResult | None:
-        """Of a member that joins: only one that is still there, under another epoch or in the place of its instance."""
+        """A member that joins is refused only where its id is in use under another epoch, or its instance id by another member."""
         if request.epoch == 0:
             holder = self.instances.get(request.instance_id) if request.instance_id is not None else None
             if holder is not None:
@@ -186,7 +186,7 @@ def _update(member: ConsumerMember, request: Heartbeat) -> bool:
 
 
 def _fenced(member: ConsumerMember, request: Heartbeat) -> HeartbeatResult | None:
-    """Epoch of before is right if the answer with the present one may have been lost: the member has no more than it was given."""
+    """The previous epoch is accepted where the last answer may have been lost: the member owns no more than it was assigned."""
     if request.epoch == member.epoch:
         return None
     repeated = request.epoch == member.previous_epoch and request.epoch < member.epoch

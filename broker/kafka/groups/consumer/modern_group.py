@@ -38,7 +38,7 @@ AT_ONCE = 1000
 
 
 class Topics(Protocol):
-    """The topics of the cluster, as groups see them. `version` is another one whenever one of the answers may be."""
+    """The topics of the cluster, as groups see them. `version` changes whenever an answer may have changed."""
 
     @property
     def version(self) -> int: ...
@@ -47,10 +47,10 @@ class Topics(Protocol):
         """(id in hex, number of partitions)."""
 
     def fault(self, regex: str) -> str | None:
-        """Why it is no expression; None: it is one."""
+        """Why it is no regular expression; None where it is one."""
 
     def knows(self, regex: str) -> bool:
-        """Whether `matching` can tell."""
+        """Whether `matching` has an answer for it yet."""
 
     def matching(self, regex: str, reader: tuple[str, str]) -> Collection[str]:
         """The names that an expression matches and that the client may see."""
@@ -69,8 +69,8 @@ class ModernGroup:
     holders: dict[TopicIdPartition, str] = field(default_factory=dict)
     changed_ms: int = 0
     resolved: set[str] = field(default_factory=set)
-    """The expressions that count: a new one does from when it was matched with the topics (`resolve`)."""
-    _seen: int = -1
+    """Expressions that were matched with the topics (`resolve`); others match nothing yet."""
+    _topics_version: int = -1
     _changed: set[str] = field(default_factory=set)
     _group_changed: bool = False
 
@@ -106,7 +106,7 @@ class ModernGroup:
         return min((member.deadline_ms() for member in self.members.values()), default=None)
 
     def tick(self, now_ms: int) -> None:
-        """Fences members whose sessions are over, and those that did not revoke in time: AT_ONCE; the others are due, still."""
+        """Fences members whose sessions are over, and those that did not revoke in time: AT_ONCE of them; the rest stay due."""
         due = [each for each in self.members.values() if each.deadline_ms() <= now_ms]
         for member in due[:AT_ONCE]:
             self._remove(member, now_ms)
@@ -129,7 +129,7 @@ class ModernGroup:
         return [self.epoch, self.assignment_epoch, self.fingerprint], changes
 
     def restore(self, member: ConsumerMember, config: ConsumerGroupConfig, now_ms: int) -> None:
-        """A member of before this process: its session begins anew."""
+        """A member that was read from disk: its session begins anew."""
         member.session_deadline_ms = now_ms + config.session_ms
         if member.progress.state is MemberState.UNREVOKED_PARTITIONS and member.epoch >= 0:
             member.revoke_deadline_ms = now_ms + member.rebalance_ms
@@ -177,14 +177,14 @@ class ModernGroup:
         self.epoch += 1
         self._group_changed = True
 
-    def _aim(self, config: ConsumerGroupConfig, topics: Topics, *, changed: bool) -> None:
+    def _update_target_assignment(self, config: ConsumerGroupConfig, topics: Topics, *, changed: bool) -> None:
         """Raises the epoch if members ask for something else than before, and makes the target of a new epoch."""
         changed = changed or not self.epoch
-        if not changed and topics.version == self._seen and self.epoch == self.assignment_epoch:
+        if not changed and topics.version == self._topics_version and self.epoch == self.assignment_epoch:
             return
         asked = self._asked(topics)
         fingerprint = _fingerprint(asked)
-        self._seen = topics.version
+        self._topics_version = topics.version
         self.resolved &= {each.regex or "" for each in asked}
         changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
         self.fingerprint = fingerprint

@@ -52,7 +52,7 @@ class ShareGroup:
     members: dict[str, ShareMember] = field(default_factory=dict)
     initialized: dict[str, frozenset[int]] = field(default_factory=dict)
     changed_ms: int = 0
-    _seen: int = -1
+    _topics_version: int = -1
     _pending: bool = True  # whether partitions may be initialized that are in no target
     _changed: set[str] = field(default_factory=set)
     _group_changed: bool = False
@@ -82,7 +82,7 @@ class ShareGroup:
             return refused
         member = self.members.setdefault(request.member_id, ShareMember(request.member_id))
         before, assigned = member.facts(), member.assigned
-        asked = self._aim(topics, changed=_update(member, request))
+        asked = self._update_target(topics, changed=_update(member, request))
         if member.epoch != self.assignment_epoch:
             member.previous_epoch, member.epoch, member.assigned = member.epoch, self.assignment_epoch, member.target
         member.session_deadline_ms = now_ms + config.session_ms
@@ -147,7 +147,7 @@ class ShareGroup:
     def is_costly(self, request: ShareHeartbeat, topics: ShareTopics) -> bool:
         """Whether the request may make the targets of all members anew, and members and partitions are many."""
         member = self.members.get(request.member_id)
-        same = member is not None and request.names in (None, member.names) and not self._may_aim(topics)
+        same = member is not None and request.names in (None, member.names) and not self._may_update_target(topics)
         return not same and len(self.members) + sum(map(len, self.initialized.values())) > COSTLY
 
     # --- what is kept ------------------------------------------------------------------------------------------------
@@ -181,14 +181,14 @@ class ShareGroup:
         self.epoch += 1
         self._group_changed = True
 
-    def _aim(self, topics: ShareTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
+    def _update_target(self, topics: ShareTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
         """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch. Returns the
         topics that members ask for; none, if nothing can have changed."""
-        if not changed and not self._may_aim(topics):
+        if not changed and not self._may_update_target(topics):
             return {}
         asked = self._asked(topics)
         fingerprint = _fingerprint(asked.values())
-        self._seen = topics.version
+        self._topics_version = topics.version
         changed = changed or not self.epoch or (self._pending and self._is_unassigned(asked))
         changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
         self.fingerprint = fingerprint
@@ -199,9 +199,9 @@ class ShareGroup:
             self._assign(asked)
         return asked
 
-    def _may_aim(self, topics: ShareTopics) -> bool:
+    def _may_update_target(self, topics: ShareTopics) -> bool:
         """Whether targets may have to be made anew though no member asks for something else."""
-        return self._pending or topics.version != self._seen or self.epoch != self.assignment_epoch
+        return self._pending or topics.version != self._topics_version or self.epoch != self.assignment_epoch
 
     def _assign(self, asked: dict[str, tuple[str, int]]) -> None:
         numbers = {
