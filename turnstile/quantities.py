@@ -105,7 +105,8 @@ def written(text: str) -> float:
     if found is None:
         raise ValueError(text)
     power = _PREFIXES.index((found["prefix"] or "").replace("K", "k"))
-    return float(found["number"]) * (1024 if found["binary"] else 1000) ** power
+    unit: int = (1024 if found["binary"] else 1000) ** power
+    return float(found["number"]) * unit
 
 
 def _scaled(value: float, space: str) -> str:

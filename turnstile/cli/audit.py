@@ -46,11 +46,11 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
     check_writable(html, VerdictUnknown)
     is_for_spark = on.is_asked_for or is_uri(journal) or is_uri(html or "")
     with failing_in_one_sentence(VerdictUnknown), shown("audit"), prepared_journal(journal) as prepared:
+        from turnstile.cli.in_process_limit import events_on_this_machine
         from turnstile.pipeline.audit import audit_page
         from turnstile.pipeline.audit.audit import audit as run
         from turnstile.pipeline.audit.audit_result import EXIT_CODE
         from turnstile.pipeline.events.journal import here
-        from turnstile.pipeline.in_process_limit import events_on_this_machine
 
         def finish(read: Journal, spark: SparkSession | None = None) -> AuditResult:
             result = run(read, step)

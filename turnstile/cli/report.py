@@ -62,8 +62,8 @@ def report(
     check_writable(html)
     is_for_spark = on.is_asked_for or any(is_uri(place) for place in (journal, html, out or ""))
     with failing_in_one_sentence(), shown("report"), prepared_journal(journal) as prepared:
+        from turnstile.cli.in_process_limit import events_on_this_machine
         from turnstile.pipeline.events.journal import here
-        from turnstile.pipeline.in_process_limit import events_on_this_machine
         from turnstile.pipeline.report.report import REPORTED, build, in_files
         from turnstile.pipeline.report.report_page import page
 

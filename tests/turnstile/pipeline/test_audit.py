@@ -159,3 +159,10 @@ def test_a_wall_clock_that_was_set_is_told_and_changes_no_verdict(tmp_path: Path
     result = audited(tmp_path, events)
     assert (result.verdict, result.as_json()["clock_set_s"]) == ("held", abs(set_s))
     assert ("The wall clock was set meanwhile" in result.facts) == told
+
+
+def test_a_journal_of_at_most_so_many_events_is_read_here_and_one_beyond_is_not(tmp_path: Path) -> None:
+    storm = Storm(1).run(50).end()
+    folder, events = storm.write(tmp_path), len(storm.events)
+    assert here([folder], at_most=events) is not None
+    assert here([folder], at_most=events - 1) is None

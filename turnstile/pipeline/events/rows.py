@@ -1,7 +1,7 @@
 """Rows that a check is made of, here or on Spark: the same function (a kernel) over either.
 
 A kernel takes and gives Arrow tables, needs numpy and pyarrow alone, and never asks where its rows are. A small journal
-(pipeline/in_process_limit.py) is judged in this process, in one piece, without Spark (`RowsHere`); a larger one, or one that
+(cli/in_process_limit.py) is judged in this process, in one piece, without Spark (`RowsHere`); a larger one, or one that
 only Spark can read, in tasks of Spark (`spark_rows.RowsOnSpark`). Rows of one key are always in one task, so a kernel that
 groups by that key finds the same in one piece and in many.
 """

@@ -12,6 +12,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.plan import what_if
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.pieces import Batches, LogRows, Slots, gather, in_order, spread
@@ -58,7 +59,7 @@ def tells_here(arrived: pyarrow.Table, candidates: Sequence[Candidate], incident
     return pyarrow.Table.from_batches(told)
 
 
-def caps(candidate: Candidate, names: what_if.Names) -> what_if.Array | None:
+def caps(candidate: Candidate, names: what_if.Names) -> Array | None:
     """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
     limits = candidate.connection_limits()
     if limits.same_for_all_ips:

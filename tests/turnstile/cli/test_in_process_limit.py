@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-from storms import Storm
 
-from turnstile.pipeline import in_process_limit
-from turnstile.pipeline.events.journal import here
-from turnstile.pipeline.in_process_limit import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
+from turnstile.cli import in_process_limit
+from turnstile.cli.in_process_limit import EVENT_BYTES, FEW_CORES, FEW_EVENTS, events_here
 
 GIB = 1 << 30
 
@@ -33,10 +31,3 @@ def test_without_proc_the_border_is_that_of_little_memory(monkeypatch: pytest.Mo
 
 def test_this_machine_says_what_it_has() -> None:
     assert in_process_limit.events_on_this_machine() >= FEW_EVENTS
-
-
-def test_a_journal_at_the_border_is_read_here_and_one_beyond_is_not(tmp_path: Path) -> None:
-    storm = Storm(1).run(50).end()
-    folder, events = storm.write(tmp_path), len(storm.events)
-    assert here([folder], at_most=events) is not None
-    assert here([folder], at_most=events - 1) is None
