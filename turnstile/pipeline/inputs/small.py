@@ -21,7 +21,7 @@ from turnstile.pipeline.inputs.plain_text import csv, haproxy, zeek
 from turnstile.pipeline.places import is_uri, local_path
 
 HERE_CONNECTIONS = 10_000_000
-"""2.6 GiB, and half a minute of one core with six caps; Spark takes 3.5 times as much CPU time, which two cores do not make up for."""
+"""2.6 GiB, and half a core minute with six caps; Spark takes 3.5 times as much CPU time, which two cores do not make up for."""
 TEXT_BYTES = 400 << 20
 """About four million lines, which take about as much memory."""
 _PATTERN = set("*?[]{}\\")
