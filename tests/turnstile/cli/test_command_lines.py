@@ -56,7 +56,7 @@ def test_it_can_be_typed_as_it_stands(line: str) -> None:
     while isinstance(command, click.Group) and words:
         _, found, words = command.resolve_command(context, words)
         assert found is not None
-        command, context = found, click.Context(found)
+        command, context = found, click.Context(found, **found.context_settings)
     command.make_parser(context).parse_args(args=words)
 
 
