@@ -19,11 +19,11 @@ from typing import Any
 import numpy
 import pyarrow
 
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, READ, Ends, pair
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_checks import unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_names import FOUND, INCARNATION
-from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits

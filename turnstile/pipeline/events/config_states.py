@@ -74,7 +74,9 @@ def in_force(state: State, place: Place) -> Any:
 
 def brokers_with_settings(states: Mapping[int, State]) -> set[int]:
     """Brokers with settings of their own."""
-    prefixes = {key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING, OBSERVED)}
+    prefixes = {
+        key.partition("/")[0] for state in states.values() for kind, key in state if kind in (STATIC, SETTING, OBSERVED)
+    }
     return {int(prefix) for prefix in prefixes if prefix.isdigit()}
 
 
