@@ -39,7 +39,7 @@ def commands_page() -> str:
     """The page: each command, and each of its subcommands."""
     context = click.Context(turnstile, info_name="turnstile")
     commands = _subcommands(turnstile, context)
-    rows = [_row(f"turnstile {command.name}", command) for command in commands]
+    rows = [_row(command) for command in commands]
     about = "Every command that asks a running cluster takes these.\n"
     parts = [_HEAD, table(["command", ""], rows), f"## {_CLUSTER}\n", about, _options_of_a_cluster(context)]
     for command in commands:
@@ -47,8 +47,10 @@ def commands_page() -> str:
     return "\n".join(parts)
 
 
-def _row(path: str, command: click.Command) -> tuple[str, str]:
-    return f"[{code(path)}](#{slug(path)})", plain(command.get_short_help_str(limit=200))
+def _row(command: click.Command) -> tuple[str, str]:
+    return f"[{code(command.name or '')}](#{slug(f'turnstile {command.name}')})", plain(
+        command.get_short_help_str(limit=200)
+    )
 
 
 def _subcommands(group: click.Group, context: click.Context) -> list[click.Command]:
