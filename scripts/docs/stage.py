@@ -20,7 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.docs import commands_page, limits_page, settings_page  # noqa: E402 - importable only from here on
+from broker.admin.openapi import document  # noqa: E402 - importable only from here on
+from scripts.docs import admin_api_page, commands_page, limits_page, settings_page  # noqa: E402
 from scripts.docs.navigation import INDEX, NavigationEntry, navigation, place, resolve  # noqa: E402
 
 HOME = "README.md"
@@ -31,6 +32,7 @@ MADE = (
     NavigationEntry("Every setting", settings_page.PLACE),
     NavigationEntry("Every limit", limits_page.PLACE),
     NavigationEntry("Every command", commands_page.PLACE),
+    NavigationEntry("Every call of the admin API", admin_api_page.PLACE),
 )
 """The pages that are made from the code, first among those of their kind."""
 _NOT_NAMED_BY = ("CHANGELOG.md", "CONTRIBUTING.md", HOME, INDEX)
@@ -61,6 +63,7 @@ def main() -> None:
     write(out, settings_page.PLACE, settings_page.settings_page(mentions))
     write(out, limits_page.PLACE, limits_page.limits_page())
     write(out, commands_page.PLACE, commands_page.commands_page())
+    write(out, admin_api_page.PLACE, admin_api_page.admin_api_page(document()))
 
 
 def write(out: Path, where: str, text: str) -> None:

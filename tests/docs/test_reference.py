@@ -9,6 +9,7 @@ import click
 import pytest
 from pages import ROOT
 
+from broker.admin.openapi import document
 from broker.journal.schema import REASONS
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 from shards.settings.broker_settings import LIMITING
@@ -19,9 +20,10 @@ from turnstile.cli.main import COMMANDS, turnstile
 
 sys.path.insert(0, str(ROOT))
 
+from scripts.docs.admin_api_page import admin_api_page, kind_of, title_of
 from scripts.docs.commands_page import OF_A_CLUSTER, commands_page  # importable only from here on
 from scripts.docs.limits_page import limits_page
-from scripts.docs.markdown import plain
+from scripts.docs.markdown import plain, slug
 from scripts.docs.settings_page import default_of, range_of, settings_page, targets, unit_of
 
 SETTINGS, LIMITS, COMMAND_LINE = settings_page({}), limits_page(), commands_page()
@@ -93,3 +95,32 @@ def test_every_command_is_there_with_its_options_and_their_variables(context: cl
         if isinstance(option, click.Option) and not option.hidden and option.name not in OF_A_CLUSTER:
             assert f"| `{option.opts[0]}" in entry and f"`{option.envvar}` |" in entry
     assert "\b" not in entry
+
+
+DOCUMENT = document()
+ADMIN_API = admin_api_page(DOCUMENT)
+CALLS = [(path, method) for path, item in DOCUMENT["paths"].items() for method in item]
+
+
+@pytest.mark.parametrize(("path", "method"), CALLS)
+def test_every_call_is_there_with_what_it_takes_and_answers(path: str, method: str) -> None:
+    title, operation = title_of(path, method), DOCUMENT["paths"][path][method]
+    entry = ADMIN_API.partition(f"\n### {title}\n")[2].partition("\n##")[0]
+    assert plain(operation["summary"]) in entry
+    assert f"[`{title}`](#{slug(title)})" in ADMIN_API
+    for parameter in operation.get("parameters", ()):
+        assert f"| `{parameter['name']}` | {parameter['in']} |" in entry
+    assert ("Body: " in entry) == ("requestBody" in operation)
+    assert "Answers: 200, " in entry
+
+
+def test_every_object_of_the_admin_api_is_there() -> None:
+    assert [name for name in DOCUMENT["components"]["schemas"] if f"\n### {name}\n" not in ADMIN_API] == []
+
+
+def test_a_schema_in_words() -> None:
+    assert kind_of({"type": "array", "items": {"$ref": "#/components/schemas/Pool"}}) == "list of [Pool](#pool)"
+    assert kind_of({"type": ["integer", "null"]}) == "integer or null"
+    either = {"anyOf": [{"type": "string"}, {"enum": ["a", "b"]}]}
+    assert kind_of({"type": "object", "additionalProperties": either}) == "map of name to (text or `a`, `b`)"
+    assert kind_of({"type": "boolean", "default": False}) == "boolean, `false` by default"
