@@ -21,6 +21,7 @@ from shards.config.store import LastChange
 from shards.limits.quota_entities import entity_of, key_of_entity
 from shards.settings.config_def import broker_setting, listener_of, not_emulated
 from shards.settings.config_types import HIDDEN
+from shards.settings.errors import ConfigInvalid
 
 _WHO = "turnstile up"
 
@@ -39,6 +40,7 @@ class FirstStart:
     def __init__(self, coordinator: Coordinator, plan: ClusterPlan) -> None:
         self._coordinator = coordinator
         self._plan = plan
+        self._not_observed: list[str] = []
 
     async def apply(self) -> StartReport:
         """Creates the topics, quotas and users; returns when they are in force. Raises ConfigInvalid, CannotStore."""
@@ -57,6 +59,7 @@ class FirstStart:
         notes = [
             *coordinator.lost,
             *replaced,
+            *self._not_observed,
             *self._unused(),
             *self._moved(),
             *ignored,
@@ -76,7 +79,13 @@ class FirstStart:
         if changes:
             await self._coordinator.alter_users(_WHO, changes)
         if self._plan.observed:
-            await self._coordinator.alter_observed(_WHO, [["", name, text] for name, text in self._plan.observed])
+            await self._observe([["", name, text] for name, text in self._plan.observed])
+
+    async def _observe(self, changes: list[list[str]]) -> None:
+        try:
+            await self._coordinator.alter_observed(_WHO, changes)
+        except ConfigInvalid as fault:  # beside what an earlier run has stored
+            self._not_observed = [f"nothing is observed as asked for: {fault}"]
 
     async def _grown(self, missed: list[MissedTopic]) -> list[MissedTopic]:
         """With --override-stored, topics get the partitions that they lack. Returns which are still not as asked."""

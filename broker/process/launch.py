@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,8 @@ from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secre
 from broker.process.start_reports import await_ready, end_reports, reporting, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of
-from shards.config.changes import static_settings
-from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerSpec
+from shards.config.changes import ConfigState, observed_delta, static_settings
+from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerEndpoint, ListenerSpec
 from shards.config.proxy_option import proxy_notes, proxy_option
 from shards.errors import CannotStart
 from shards.settings.config_def import BROKER
@@ -228,7 +228,7 @@ class _Launch:
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,
-            static=static_settings(asked.settings, endpoints),
+            static=self._static(endpoints),
             topics=asked.topics,
             quotas=asked.quotas,
             users=asked.users,
@@ -245,6 +245,14 @@ class _Launch:
         run_dir = RunDir(plan.run_dir)
         plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
         return plan, run_dir
+
+    def _static(self, endpoints: Sequence[ListenerEndpoint]) -> dict[str, str]:
+        """The command line's settings. Raises ConfigInvalid, also for a cap that can't be observed beside them."""
+        static = static_settings(self._asked.settings, endpoints)
+        observed_delta(
+            ConfigState(self._asked.brokers, static), [("", name, text) for name, text in self._asked.observed]
+        )
+        return static
 
     def _say(self, out: TextIO, plan: ClusterPlan, report: Mapping[str, Any]) -> None:
         """What was started, for a person or as one JSON line."""

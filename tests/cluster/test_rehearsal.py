@@ -162,6 +162,21 @@ def test_observed_caps_outlive_a_restart_and_are_in_the_history(tmp_path: Path, 
         assert cluster.get("/v1/cluster_config?observe=true") == {}
 
 
+@pytest.mark.parametrize(
+    ("observed", "sentence"),
+    [
+        ("listener.name.nosuch.max.connections=5", "names no listener of this cluster, which has PLAINTEXT"),
+        ("kafka_connection_rate_limit=5", "only caps can be observed so far"),
+        (f"{PER_IP}=many", "it must be a whole number"),
+    ],
+)
+def test_what_cannot_be_observed_is_said_before_the_cluster_starts(observed: str, sentence: str) -> None:
+    command = [TURNSTILE, "up", "--port", "0", "--admin-port", "0", "--observe", observed]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert said.returncode in (1, 2) and sentence in said.stderr
+    assert "Traceback" not in said.stderr
+
+
 def test_a_killed_shard_frees_the_observed_tokens_of_its_connections(tmp_path: Path, sockets: Sockets) -> None:
     with running(tmp_path / "data", "--observe", f"{PER_IP}=8", shards=2) as cluster:
         sockets.open(cluster.address, count=8)
