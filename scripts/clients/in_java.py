@@ -121,9 +121,10 @@ def written(api: ApiModel) -> dict[str, str]:
 
 
 def _method(operation: Operation) -> list[str]:
+    """One method, and, where there is a query, one more without it: that stays when the query grows."""
     given = [f"String {camel(each.name)}" for each in operation.in_path]
     given += [f"{_type(operation.body)} body"] if operation.body else []
-    given += [f"{_boxed(each.kind)} {camel(each.name)}" for each in operation.in_query]
+    asked = [f"{_boxed(each.kind)} {camel(each.name)}" for each in operation.in_query]
     path = f'"{operation.path}"'
     for each in operation.in_path:
         path = path.replace(f'{{{each.name}}}"', f'" + encoded({camel(each.name)})')
@@ -134,12 +135,16 @@ def _method(operation: Operation) -> list[str]:
         answer, call = "String", f"text({words})"
     else:
         answer, call = _boxed(operation.answer), f"json({words}, new TypeReference<>() {{}})"
-    return [
-        *_said(operation.says, "    "),
-        f"    public {answer} {camel(operation.name)}({', '.join(given)}) {{",
-        f"        return {call};",
-        "    }",
-    ]
+    name, said = camel(operation.name), _said(operation.says, "    ")
+    lines = _public(said, f"{answer} {name}({', '.join([*given, *asked])})", call)
+    if asked:
+        passed = [each.partition(" ")[2] for each in given] + ["null"] * len(asked)
+        lines += ["", *_public(said, f"{answer} {name}({', '.join(given)})", f"{name}({', '.join(passed)})")]
+    return lines
+
+
+def _public(said: list[str], signature: str, call: str) -> list[str]:
+    return [*said, f"    public {signature} {{", f"        return {call};", "    }"]
 
 
 def _record(record: Record) -> list[str]:

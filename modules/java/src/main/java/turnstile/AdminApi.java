@@ -103,9 +103,19 @@ public final class AdminApi {
         return json("GET", target("/v1/cluster_config", "key", key, "include_defaults", includeDefaults, "broker", broker, "observe", observe), null, new TypeReference<>() {});
     }
 
+    /** The settings and their values: Redpanda's, Kafka's and Turnstile's own. */
+    public Map<String, Object> getConfig() {
+        return getConfig(null, null, null, null);
+    }
+
     /** Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them. */
     public ChangedConfig putConfig(SettingsChange body, Boolean dryRun, Long broker, Boolean observe) {
         return json("PUT", target("/v1/cluster_config", "dry_run", dryRun, "broker", broker, "observe", observe), body, new TypeReference<>() {});
+    }
+
+    /** Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them. */
+    public ChangedConfig putConfig(SettingsChange body) {
+        return putConfig(body, null, null, null);
     }
 
     /** Every setting: its type, range and default, and what it does. */
@@ -123,9 +133,19 @@ public final class AdminApi {
         return json("GET", target("/v1/cluster_config/broker_overrides", "observe", observe), null, new TypeReference<>() {});
     }
 
+    /** The settings that single brokers have of their own. */
+    public BrokerOverrides getBrokerOverrides() {
+        return getBrokerOverrides(null);
+    }
+
     /** Who changed what, and when: settings, quotas, topics and all else that is versioned. */
     public SettingHistory getConfigHistory(Long limit, Long before) {
         return json("GET", target("/v1/config/history", "limit", limit, "before", before), null, new TypeReference<>() {});
+    }
+
+    /** Who changed what, and when: settings, quotas, topics and all else that is versioned. */
+    public SettingHistory getConfigHistory() {
+        return getConfigHistory(null, null);
     }
 
     /** What people should know of the limits in force. */
@@ -148,6 +168,11 @@ public final class AdminApi {
         return json("DELETE", target("/v1/advertise", "listener", listener, "broker", broker), null, new TypeReference<>() {});
     }
 
+    /** Forgets what was said live: clients are told what the cluster was started with. */
+    public ChangedAdvertised deleteAdvertised() {
+        return deleteAdvertised(null, null);
+    }
+
     /** Every quota that is set. */
     public QuotasAnswer getQuotas() {
         return json("GET", "/v1/quotas", null, new TypeReference<>() {});
@@ -158,14 +183,29 @@ public final class AdminApi {
         return json("PUT", target("/v1/quotas", "dry_run", dryRun), body, new TypeReference<>() {});
     }
 
+    /** Changes quotas; answers when every shard enforces them. */
+    public ChangedConfig putQuotas(QuotasChange body) {
+        return putQuotas(body, null);
+    }
+
     /** The quotas that hold for a client. */
     public ClientQuotas explainQuotas(String user, String clientId) {
         return json("GET", target("/v1/quotas/explain", "user", user, "client-id", clientId), null, new TypeReference<>() {});
     }
 
+    /** The quotas that hold for a client. */
+    public ClientQuotas explainQuotas() {
+        return explainQuotas(null, null);
+    }
+
     /** The limits that hold for an address, the quotas of a client, or both. */
     public Explanation explain(String ip, String user, String clientId) {
         return json("GET", target("/v1/explain", "ip", ip, "user", user, "client-id", clientId), null, new TypeReference<>() {});
+    }
+
+    /** The limits that hold for an address, the quotas of a client, or both. */
+    public Explanation explain() {
+        return explain(null, null, null);
     }
 
     /** The users of listeners that ask for SASL. */
@@ -208,6 +248,11 @@ public final class AdminApi {
         return json("GET", target("/v1/refusals", "by", by, "observed", observed), null, new TypeReference<>() {});
     }
 
+    /** The connections that were refused, counted by what they have in common. */
+    public RefusalsAnswer getRefusals() {
+        return getRefusals(null, null);
+    }
+
     /** What became of the connections of each address. */
     public SourcesAnswer getSources() {
         return json("GET", "/v1/sources", null, new TypeReference<>() {});
@@ -231,6 +276,11 @@ public final class AdminApi {
     /** Everything that the live page and `turnstile top` refresh. */
     public LiveAnswer getLive(Double since) {
         return json("GET", target("/v1/live", "since", since), null, new TypeReference<>() {});
+    }
+
+    /** Everything that the live page and `turnstile top` refresh. */
+    public LiveAnswer getLive() {
+        return getLive(null);
     }
 
     /** Where the cluster lives: its processes, listeners, topics and disk. */

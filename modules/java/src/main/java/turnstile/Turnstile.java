@@ -92,13 +92,13 @@ public final class Turnstile implements AutoCloseable {
 
     /** Changes a setting; when this returns, every process of the cluster enforces it. */
     public void set(String name, Object value) {
-        api.putConfig(new AdminApi.SettingsChange(Map.of(name, value), null), null, null);
+        api.putConfig(new AdminApi.SettingsChange(Map.of(name, value), null));
     }
 
     /** Sets a quota of a client-id, likewise. */
     public void quota(String clientId, String name, double value) {
         var change = new AdminApi.QuotaChange(Map.of("client-id", clientId), Map.of(name, value), null);
-        api.putQuotas(new AdminApi.QuotasChange(List.of(change)), null);
+        api.putQuotas(new AdminApi.QuotasChange(List.of(change)));
     }
 
     /** Makes it what it was when it started: no record, no group, no limit that a test has set, no connection. */
@@ -109,7 +109,7 @@ public final class Turnstile implements AutoCloseable {
     /** Connections refused since the reset, by the limit that refused them. */
     public Map<String, Long> refusals() {
         Map<String, Long> found = new TreeMap<>();
-        for (var row : api.getRefusals("ip").refusals()) {
+        for (var row : api.getRefusals("ip", null).refusals()) {
             row.reasons().forEach((reason, count) -> found.merge(reason, count, Long::sum));
         }
         return found;
