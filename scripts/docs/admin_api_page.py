@@ -43,9 +43,14 @@ def _row(path: str, method: str, operation: Schema) -> tuple[str, str]:
     return f"[{code(title)}](#{slug(title)})", plain(operation["summary"])
 
 
+def _told(operation: Schema) -> str:
+    """What a route does: its summary, and what is said beyond it."""
+    return " ".join(filter(None, (f"{operation['summary'].removesuffix('.')}.", operation.get("description"))))
+
+
 def _operation(path: str, method: str, operation: Schema) -> Iterator[str]:
     yield f"### {title_of(path, method)}\n"
-    yield plain(operation["summary"]) + "\n"
+    yield plain(_told(operation)) + "\n"
     parameters = [(code(each["name"]), each["in"], _parameter(each)) for each in operation.get("parameters", ())]
     if parameters:
         yield table(["parameter", "in the", ""], parameters)
