@@ -15,7 +15,8 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: setup ## launch a cluster, drive a load, show who was refused and why
-	@$(BIN)/python scripts/demo.py
+	@rm -rf out/demo
+	@$(BIN)/turnstile demo --data-dir out/demo
 
 # Costly fixtures are shared in groups and timed tests run alone: tests/conftest.py.
 test: setup ## every test, in random order on two cores (JOBS=n for others); ARGS="..." go to pytest
@@ -54,8 +55,11 @@ $(STAMP): requirements.lock pyproject.toml
 	  || echo "No JDK 17 or later: audit, report and plan, and their tests, are left out (apt-get install openjdk-17-jdk-headless)"
 	@echo "Setting up .venv (once; a minute or two)"
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@set -o pipefail; $(BIN)/pip install --disable-pip-version-check --require-hashes -r requirements.lock \
+	  | awk -v "all=$$(grep -c == requirements.lock)" '/^Collecting/ && ++n % 10 == 0 {print "  " n " of " all " libraries found"; fflush()} \
+	      /^Installing/ {print "  installing them"; fflush()}'
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "  making the class archive, by which Spark jobs start sooner"
 	@$(BIN)/python -m turnstile.pipeline.class_archive
 	@touch $@
 

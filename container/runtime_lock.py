@@ -16,22 +16,23 @@ from typing import Any
 def runtime(lock: str, project: dict[str, Any], extras: list[str]) -> list[str]:
     """The rows for the dependencies of `project`, with those of its `extras`, and for what they need."""
     asked = [*project["dependencies"], *(each for extra in extras for each in project["optional-dependencies"][extra])]
-    needed = {_name(re.split(r"[<>=!~;\[ ]", each)[0]) for each in asked}
+    needed = {normalised(re.split(r"[<>=!~;\[ ]", each)[0]) for each in asked}
     rows = [row for row in re.split(r"^(?=\S)", lock, flags=re.MULTILINE) if "==" in row.partition("\n")[0]]
-    reasons = {_name(row.partition("==")[0]): _reasons(row) for row in rows}
+    reasons = {normalised(row.partition("==")[0]): needed_by(row) for row in rows}
     while more := {name for name, why in reasons.items() if why & needed} - needed:
         needed |= more
-    return [row for row in rows if _name(row.partition("==")[0]) in needed]
+    return [row for row in rows if normalised(row.partition("==")[0]) in needed]
 
 
-def _name(text: str) -> str:
+def normalised(text: str) -> str:
+    """A distribution's name as PEP 503 compares it."""
     return re.sub(r"[-_.]+", "-", text.strip()).lower()
 
 
-def _reasons(row: str) -> set[str]:
-    """The names behind its "# via"."""
+def needed_by(row: str) -> set[str]:
+    """The distributions that a row's "# via" names."""
     comments = re.findall(r"^\s+#(?:\s+via)?\s+(\S+)$", row, re.MULTILINE)
-    return {_name(comment) for comment in comments}
+    return {normalised(comment) for comment in comments}
 
 
 if __name__ == "__main__":

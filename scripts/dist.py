@@ -1,4 +1,7 @@
-"""`make dist`: the sdist, a wheel made from it, and the wheel tried in environments that have nothing of this checkout.
+"""`make dist`: the sdist, a wheel made from it, their SBOM, and the wheel tried in environments that have nothing of this checkout.
+
+same_commit_same_files  The files of one commit are the same to the byte, wherever and whenever they are made with the same
+    setuptools (setup.py; here for the sdist, which setuptools writes with the times of the files).
 
 One environment has pytest and nothing else, and no JDK is on its PATH. The other has flask-limiter, too, whose library
 `limits` has the name of a folder of ours: neither may notice the other.
@@ -6,23 +9,34 @@ One environment has pytest and nothing else, and no JDK is on its PATH. The othe
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import os
+import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import urllib.request
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from scripts.sbom import write_sbom  # noqa: E402 - importable once the line above has run
+
 PACKAGES = ("turnstile", "broker", "shards")
+EARLIEST_S = 315532800
+"""1980, before which no zip can say when."""
 BESIDE_OTHERS = """
 import limits, limits.strategies, limits.storage, flask_limiter
-import broker, shards, turnstile
+import turnstile
+from importlib.util import find_spec
+assert not find_spec("broker") and not find_spec("shards"), "site-packages have only `turnstile` of us"
 assert limits.strategies.FixedWindowRateLimiter(limits.storage.MemoryStorage()).hit(limits.parse("1/minute"))
 """
 SPARED = """
@@ -57,14 +71,18 @@ def main() -> int:
     dist = ROOT / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     sdist, wheel = build(dist)
-    print(f"{sdist.relative_to(ROOT)}, {wheel.relative_to(ROOT)}")
+    made = (sdist, wheel, write_sbom(wheel))
+    print("\n".join(str(path.relative_to(ROOT)) for path in made))
     for others, program in ((("pytest",), SPARED), (("flask-limiter", "pytest"), BESIDE_OTHERS)):
         with tempfile.TemporaryDirectory(prefix="turnstile-dist-") as folder:
             venv.create(folder, with_pip=True)
             python = Path(folder) / "bin" / "python"
-            quiet = ("--quiet", "--disable-pip-version-check")
-            subprocess.run([python, "-m", "pip", "install", *quiet, wheel, *others], check=True, cwd=folder)
             environment = {"PATH": str(python.parent), "HOME": folder}
+            began_s = time.monotonic()
+            pip(python, folder, str(wheel))
+            seen_s = try_demo([str(python.parent / "turnstile-kafka")], Path(folder), environment) - began_s
+            print(f"first refusal seen {seen_s:.0f} s after an empty environment: pip install, turnstile demo")
+            pip(python, folder, *others)
             subprocess.run([python, "-c", program], check=True, cwd=folder, env=environment)
             subprocess.run([python.parent / "turnstile", "--version"], check=True, cwd=folder, env=environment)
             try_cluster([str(python.parent / "turnstile")], Path(folder), environment)
@@ -82,22 +100,67 @@ def build(dist: Path) -> tuple[Path, Path]:
         source = Path(folder) / "source"
         for package in PACKAGES:
             shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md"):
+        for name in ("pyproject.toml", "README.md", "setup.py"):
             shutil.copy(ROOT / name, source / name)
-        sdist = dist / _backend("build_sdist", source, dist)
+        commit = runpy.run_path(str(ROOT / "setup.py"))["commit"]()
+        environment = {
+            **os.environ,
+            "TURNSTILE_COMMIT": commit.name,
+            "SOURCE_DATE_EPOCH": str(commit.time_s or EARLIEST_S),
+        }
+        sdist = dist / _backend("build_sdist", source, dist, environment)
+        _date(sdist, commit.time_s)
         with tarfile.open(sdist) as archive:
             archive.extractall(folder, filter="data")
         unpacked = Path(folder) / sdist.name.removesuffix(".tar.gz")
-        return sdist, dist / _backend("build_wheel", unpacked, dist)
+        return sdist, dist / _backend("build_wheel", unpacked, dist, environment)
 
 
-def _backend(hook: str, source: Path, dist: Path) -> str:
+def _date(sdist: Path, time_s: int) -> None:
+    """Writes the archive again with this time, its files in order, and nothing of who made it."""
+    packed = io.BytesIO()
+    with tarfile.open(sdist) as old, tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new:
+        for member in sorted(old.getmembers(), key=lambda each: each.name):
+            plain = tarfile.TarInfo(member.name)
+            plain.type, plain.size, plain.mtime = member.type, member.size, time_s
+            plain.mode = 0o755 if member.isdir() else 0o644
+            new.addfile(plain, old.extractfile(member) if member.isreg() else None)
+    sdist.write_bytes(gzip.compress(packed.getvalue(), mtime=time_s))
+
+
+def _backend(hook: str, source: Path, dist: Path, environment: dict[str, str]) -> str:
     """Calls a hook of PEP 517 in `source`, without build isolation; returns the name of the file it made."""
     call = f"from setuptools import build_meta; print(); print(build_meta.{hook}({str(dist)!r}))"
-    done = subprocess.run([sys.executable, "-c", call], cwd=source, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", call], cwd=source, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         sys.exit(done.stdout + done.stderr)
     return done.stdout.split()[-1]
+
+
+def pip(python: Path, folder: str, *packages: str) -> None:
+    """Installs them, with what this machine's pip knows of indexes."""
+    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+    subprocess.run(command, check=True, cwd=folder)
+
+
+def try_demo(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Runs the demo to its end; returns when it showed a first refusal and why, by time.monotonic."""
+    environment = {**environment, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    before = set(folder.iterdir())
+    seen_s: float | None = None
+    said = []
+    demo = [*command, "demo"]
+    with subprocess.Popen(demo, cwd=folder, env=environment, stdout=-1, stderr=subprocess.STDOUT, text=True) as it:
+        assert it.stdout is not None
+        for line in it.stdout:
+            said.append(line)
+            if seen_s is None and "refused: ip_cap" in line:
+                seen_s = time.monotonic()
+    assert it.returncode == 0 and seen_s is not None, "".join(said)
+    assert set(folder.iterdir()) == before, "the demo leaves nothing"
+    return seen_s
 
 
 def try_cluster(command: list[str], folder: Path, environment: dict[str, str]) -> None:

@@ -109,7 +109,7 @@ def _remove(folder: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    own = ("TURNSTILE_UP_", "TURNSTILE_ADMIN_TOKEN")
+    own = ("TURNSTILE_UP_", "TURNSTILE_ADMIN_TOKEN", "TURNSTILE_NAME")
     return {name: value for name, value in os.environ.items() if not name.startswith(own)}
 
 

@@ -3,6 +3,7 @@
 The interpreter's own start, before this, takes 10 to 20 ms, in which a signal is Python's own business.
 """
 
+import os
 import sys
 
 from turnstile.interrupted import end_at_once
@@ -11,7 +12,8 @@ from turnstile.interrupted import end_at_once
 def main() -> None:
     """Runs the command of `sys.argv`; ends the process."""
     end_at_once()
-    if sys.argv[1:] == ["health"]:  # a container's health check runs for ever, and should cost nothing
+    # A container's health check runs for ever, and should cost nothing.
+    if sys.argv[1:] == ["health"] and "TURNSTILE_NAME" not in os.environ:
         from turnstile.health import main as check
 
         check()

@@ -8,11 +8,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import time
 
 DEFAULT_PORT = 9644
 WITHIN_S = 2.0
-_AGAIN_S = 0.05
 
 
 def main() -> None:
@@ -54,13 +52,3 @@ def unhealthy(host: str, port: int, within_s: float = WITHIN_S) -> str | None:
     return (
         body.decode(errors="replace").strip() or f"http://{where} answered with {head[:60].decode(errors='replace')!r}"
     )
-
-
-def await_healthy(host: str, port: int, wait_s: float) -> str | None:
-    """As `unhealthy`, asked again and again until it is healthy, or `wait_s` have passed."""
-    deadline = time.monotonic() + wait_s
-    while True:
-        sentence = unhealthy(host, port)
-        if sentence is None or time.monotonic() >= deadline:
-            return sentence
-        time.sleep(_AGAIN_S)  # nothing tells when a program elsewhere begins to listen

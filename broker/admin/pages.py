@@ -30,7 +30,7 @@ class LivePage:
     """Every file in memory, by name."""
 
     def __init__(self) -> None:
-        files = [file for file in resources.files("broker.admin").joinpath("page").iterdir() if file.is_file()]
+        files = [file for file in resources.files(__package__).joinpath("page").iterdir() if file.is_file()]
         self._files = {file.name: PageFile(file.read_bytes(), _TYPES[file.name.rpartition(".")[2]]) for file in files}
 
     def response(self, name: str) -> Response:

@@ -47,7 +47,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("limit", "string", "name of the setting, quota or fault that decided"),
     Column("limit_value", "double", "its value at that moment"),
     Column("version", "long", "configuration version the decision was made under"),
-    Column("detail", "string", "JSON; its shape depends on the kind, see docs/internals/journal.md"),
+    Column("detail", "string", "JSON; its shape depends on the kind"),
 )
 
 KINDS: tuple[str, ...] = (

@@ -220,7 +220,7 @@ class CoordinatorProcess:
         os.write(ready, json.dumps(report._asdict()).encode() + b"\n")
         # Not above: a web server takes longer to import than the rest of a cluster to start, and no other process needs it.
         # In a thread: the shards that join meanwhile do not wait for it.
-        await trio.to_thread.run_sync(import_module, "broker.admin.http")
+        await trio.to_thread.run_sync(import_module, "..admin.http", __package__)
         from broker.admin.describe import Admin
         from broker.admin.http import serve
 

@@ -37,23 +37,48 @@ def make_data_dir(path: Path | None) -> Path:
 
 
 def hold(data_dir: Path) -> int:
-    """Holds the data directory for as long as this process lives, its children included. Those of a supervisor that was killed
-    are ending, and are waited for. Raises CannotStart."""
-    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Holds the data directory, as `hold_file` does. Raises CannotStart."""
+    return hold_file(
+        data_dir / "lock",
+        lambda pid: (
+            f"{data_dir} is in use by a running cluster (pid {pid}); end it with 'turnstile down', or give another "
+            "--data-dir"
+        ),
+    )
+
+
+def holder(data_dir: Path) -> int | None:
+    """The pid of the supervisor that holds the data directory; None where none does, or none that this user can see."""
+    try:
+        descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        pid = _pid_in(descriptor)
+        return int(pid) if not _locked(descriptor) and pid.isdecimal() else None
+    finally:
+        os.close(descriptor)
+
+
+def hold_file(path: Path, in_use: Callable[[str], str]) -> int:
+    """Holds a file for as long as this process lives, its children included; its first line is the pid. Children of a supervisor
+    that was killed are ending, and are waited for. Raises CannotStart with what `in_use` says of the other's pid."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     until_s = time.monotonic() + ENDING_S
     while not _locked(descriptor):
-        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-        has_ended = holder.isdecimal() and not is_alive(int(holder))
+        pid = _pid_in(descriptor)
+        has_ended = not pid or (pid.isdecimal() and not is_alive(int(pid)))  # without one it is only looked at
         if not has_ended or time.monotonic() > until_s:
             os.close(descriptor)
-            raise CannotStart(
-                f"{data_dir} is in use by a running cluster (pid {holder or 'not known'}); end it with 'turnstile down', "
-                "or give another --data-dir"
-            )
+            raise CannotStart(in_use(pid or "not known"))
         time.sleep(_AGAIN_S)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
     return descriptor
+
+
+def _pid_in(descriptor: int) -> str:
+    return os.pread(descriptor, 32, 0).decode("ascii", "replace").partition("\n")[0].strip()
 
 
 def _locked(descriptor: int) -> bool:

@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
+from broker.process.cluster_names import HeldName
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
+from broker.process.start_again import Kept, start_again, taken_over
 from broker.process.start_reports import await_ready, end_reports, reporting, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of
@@ -29,10 +31,12 @@ from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.owner import Owner
 from shards.supervisor.restarts import RestartBoard
-from shards.supervisor.supervisor import ENDING, Child, Supervisor
+from shards.supervisor.supervisor import AGAIN, ENDING, Child, Supervisor
 from shards.supervisor.watchdog import Watchdog
 
 _BACKLOG = "socket.listen.backlog.size"
+_PROGRESS = "\0"
+"""Before a line of a detached cluster that is not to wait for the others."""
 _TOKEN_SECRET = "delegation.token.secret.key"
 
 
@@ -58,6 +62,7 @@ class LaunchOptions:
     ready_line: str | None = None
     notes: list[str] = field(default_factory=list)
     """Sentences to say once it is up."""
+    name: str | None = None
     journal_parts: bool | None = None
     """None: Parquet parts, unless the data directory is removed at the end."""
 
@@ -99,7 +104,10 @@ def _first_words(read_end: int) -> str:
         for line in told:
             if line == "ok\n":
                 return "".join(lines)
-            lines.append(line)
+            if line.startswith(_PROGRESS):
+                _tell(line.removeprefix(_PROGRESS).rstrip())
+            else:
+                lines.append(line)
     raise CannotStart("".join(lines).strip() or "the cluster ended before it answered")
 
 
@@ -109,7 +117,7 @@ def _detached(asked: LaunchOptions, report: int) -> None:
     code = 1
     with os.fdopen(report, "w") as told:
         try:
-            cluster = _Launch(asked)
+            cluster = _Launch(asked, lambda sentence: print(f"{_PROGRESS}{sentence}", file=told, flush=True))
             log = os.open(cluster.data_dir / "turnstile.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             null = os.open(os.devnull, os.O_RDONLY)
             for target, source in ((0, null), (1, log), (2, log)):
@@ -133,15 +141,27 @@ def _say_ok(told: TextIO) -> None:
     told.close()
 
 
+class Ended(NamedTuple):
+    """How a run of a cluster ended. `kept`: what the next one takes over; None where it was told to end."""
+
+    code: int
+    kept: Kept | None
+
+
 class _Launch:
     """A data directory held for this process, and the cluster in it."""
 
-    def __init__(self, asked: LaunchOptions) -> None:
+    def __init__(self, asked: LaunchOptions, say_progress: Callable[[str], None] | None = None) -> None:
+        """`say_progress`: to whoever waits for a start that takes long."""
         self._asked = asked
+        self._say_progress = say_progress or _tell
+        self._before = taken_over()
         self._temporary = asked.data_dir is None
         self._backlog = int(static_settings(asked.settings).get(f"/{_BACKLOG}", str(BROKER[_BACKLOG].default)))
-        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)  # so that a temporary directory never outlives a Ctrl-C
-        self.data_dir = make_data_dir(asked.data_dir)
+        # So that a temporary directory never outlives a Ctrl-C.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {AGAIN, *ENDING})
+        self._name = HeldName(asked.name) if asked.name is not None else None
+        self.data_dir = make_data_dir(asked.data_dir or self._before.data_dir)
         try:
             self._lock = hold(self.data_dir)
         except BaseException:
@@ -149,22 +169,29 @@ class _Launch:
             raise
 
     def run(self, out: TextIO, on_ready: Callable[[], None] = lambda: None) -> int:
-        """Runs the cluster until it is told to end; says to `out` what was started, then calls `on_ready`."""
+        """Runs the cluster until it is told to end; says to `out` what was started, then calls `on_ready`. Where it is told to
+        start again, that is another run of this program, in this process."""
+        kept: Kept | None = None
         try:
-            return self._run(out, on_ready)
+            code, kept = self._run(out, on_ready)
         except BaseException as fault:
             traceback.clear_frames(
                 fault.__traceback__
             )  # the sockets in it may be all descriptors, and cleaning up needs some
             raise
         finally:
-            self._clean_up()
+            self._clean_up(kept)
+        if kept is not None:
+            start_again(kept)
+        return code
 
-    def _clean_up(self) -> None:
-        if self._temporary:
+    def _clean_up(self, kept: Kept | None = None) -> None:
+        if self._name is not None:
+            self._name.give_up()
+        if self._temporary and kept is None:
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
-    def _run(self, out: TextIO, on_ready: Callable[[], None]) -> int:
+    def _run(self, out: TextIO, on_ready: Callable[[], None]) -> Ended:
         plan, run_dir = self._plan()
         # Imported before the first fork, so that every child has it already.
         with collector.paused():
@@ -200,23 +227,29 @@ class _Launch:
         supervisor = Supervisor(children, epochs, tell=_tell, board=board, owner=owner)
         try:
             supervisor.start()
-            report = await_ready(read_end, 1 + plan.brokers * plan.shards, supervisor.pids)
+            report = await_ready(read_end, 1 + plan.brokers * plan.shards, supervisor.pids, self._say_progress)
         except BaseException:
             supervisor.stop()
             raise
         end_reports(read_end, write_end)
+        if self._name is not None:
+            self._name.tell(plan.admin_url, [str(each) for each in plan.endpoints], self.data_dir)
         self._say(out, plan, report)
         if self._asked.ready_line is not None:
             print(self._asked.ready_line, file=out, flush=True)
         on_ready()
-        return supervisor.run()
+        code = supervisor.run()
+        return Ended(code, Kept.of(plan, is_temporary=self._temporary) if supervisor.starts_again else None)
 
     def _plan(self) -> tuple[ClusterPlan, RunDir]:
         asked = self._asked
-        endpoints, client_sockets = bind_clients(asked.listeners, asked.brokers, asked.shards, backlog=self._backlog)
+        endpoints, client_sockets = bind_clients(
+            asked.listeners, asked.brokers, asked.shards, backlog=self._backlog, ports=self._before.ports
+        )
         for endpoint in endpoints:
             context_of(endpoint)  # a certificate that can't be used is said before anything is started
-        admin = bind_tcp(*asked.admin, "the admin API", shared=False, option="--admin-port")
+        host, port = asked.admin
+        admin = bind_tcp(host, port or self._before.admin_port, "the admin API", shared=False, option="--admin-port")
         admin.listen(128)
         plan = ClusterPlan(
             brokers=asked.brokers,
@@ -228,6 +261,7 @@ class _Launch:
             endpoints=endpoints,
             admin=admin.getsockname()[:2],
             admin_token=asked.admin_token,
+            name=asked.name,
             static=self._static(endpoints),
             topics=asked.topics,
             quotas=asked.quotas,

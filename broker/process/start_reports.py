@@ -22,6 +22,7 @@ from shards.supervisor.supervisor import ENDING
 
 _STUCK_S = 20.0
 """How long no process may make progress."""
+SAID_S = 2.0
 _LOOK_S = 0.25
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
@@ -69,14 +70,21 @@ def system_fault(fault: BaseException) -> str | None:
     return f"{os.strerror(fault.errno)}{where}"
 
 
-def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]] = tuple) -> dict[str, Any]:
+def await_ready(
+    read_end: int,
+    processes: int,
+    pids: Callable[[], Iterable[int]] = tuple,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Any]:
     """Waits until every process has reported; returns the coordinator's report.
 
-    `pids()` are the processes whose progress counts. Raises CannotStart when one can't start, and when none has made
-    progress for _STUCK_S; KeyboardInterrupt for a SIGINT, which is blocked while the cluster starts.
+    `pids()` are the processes whose progress counts. `say` is told every SAID_S how many are up. Raises CannotStart when one
+    can't start, and when none has made progress for _STUCK_S; KeyboardInterrupt for a SIGINT, which is blocked while the cluster
+    starts.
     """
     progress = Progress()
-    stuck_at = time.monotonic() + _STUCK_S
+    began_s = time.monotonic()
+    stuck_at, say_at = began_s + _STUCK_S, began_s + SAID_S
     answer: dict[str, Any] = {}
     received = b""
     ready = 0
@@ -85,6 +93,9 @@ def await_ready(read_end: int, processes: int, pids: Callable[[], Iterable[int]]
     reported.register(read_end, select.POLLIN)
     while ready < processes:
         now = time.monotonic()
+        if now >= say_at:
+            say(f"starting: {ready} of {processes} processes are up ({now - began_s:.0f} s)")
+            say_at += SAID_S
         if progress.is_made(pids(), now_s=now):
             stuck_at = now + _STUCK_S
         if now >= stuck_at:

@@ -72,6 +72,7 @@ class ClusterPlan:
     endpoints: list[ListenerEndpoint]
     admin: tuple[str, int]
     admin_token: str | None = None
+    name: str | None = None  # by which commands find it
     run: str = field(default_factory=lambda: uuid.uuid4().hex)  # tells one `turnstile up` from the next
     static: dict[str, str] = field(default_factory=dict)
     topics: list[tuple[str, int]] = field(default_factory=list)
@@ -101,6 +102,8 @@ class ClusterPlan:
     @property
     def at_admin(self) -> str:
         """The option by which a command finds this cluster, with a space before it; none where it does by itself."""
+        if self.name is not None:
+            return f" --name {self.name}"
         return "" if self.admin == DEFAULT_ADMIN else f" --admin {self.admin_url}"
 
     def about(self) -> ClusterAbout:

@@ -32,7 +32,7 @@ _MOST = sys.float_info.max
 
 def rows(scope: str) -> Iterator[ConfigKey]:
     """The configs of a "broker", a "topic" or a "group"."""
-    table = get_data("shards.settings", "kafka_configs.tsv")  # also out of the zip that is shipped to workers
+    table = get_data(__name__.rpartition(".")[0], "kafka_configs.tsv")  # also out of the zip that is shipped to workers
     assert table is not None
     for line in table.decode().splitlines():
         if line.startswith(f"{scope}\t"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ListenerEndpoint, ListenerSpec
@@ -13,11 +13,17 @@ from shards.errors import CannotStart
 
 
 def bind_clients(
-    specs: Sequence[ListenerSpec], brokers: int, shards: int, *, backlog: int
+    specs: Sequence[ListenerSpec],
+    brokers: int,
+    shards: int,
+    *,
+    backlog: int,
+    ports: Mapping[str, int] | None = None,
 ) -> tuple[list[ListenerEndpoint], dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]]]:
     """One socket per shard for each listener of each broker, sharing its port (SO_REUSEPORT).
 
-    `backlog`: connections the kernel keeps on each before they are accepted.
+    `backlog`: connections the kernel keeps on each before they are accepted. `ports`: by "BROKER/LISTENER", for those that may
+    have any; without one the kernel chooses.
 
     Raises CannotStart with one sentence when a port is taken or an address is not of this machine.
     """
@@ -27,7 +33,7 @@ def bind_clients(
     }
     for broker in range(brokers):
         for spec in specs:
-            port = spec.port + broker if spec.port else 0
+            port = spec.port + broker if spec.port else (ports or {}).get(f"{broker}/{spec.name}", 0)
             what = f"listener {spec.name} of broker {broker}"
             if port:
                 bind_tcp(spec.host, port, what, shared=False).close()  # SO_REUSEPORT alone would join a stranger's port

@@ -37,12 +37,14 @@ from shards.supervisor.watchdog import LOOK_S, Watchdog
 # Those of signal(7) that end a process which does not expect them, but for SIGKILL and those that tell of a mistake in it.
 ENDING: frozenset[int] = frozenset(
     {
-        signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM,
-        signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPWR, signal.SIGXCPU,
+        signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGVTALRM,
+        signal.SIGPROF, signal.SIGIO, signal.SIGPWR, signal.SIGXCPU,
         *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
     }
 )  # fmt: skip
-_WATCHED = {signal.SIGCHLD, *ENDING}
+AGAIN = signal.SIGUSR2
+"""Ends the cluster in order, too; it is then to start again."""
+_WATCHED = {signal.SIGCHLD, AGAIN, *ENDING}
 _STOP_S = 8.0
 _LEAST_S = 1.0  # for a stage whose turn comes late
 AWAY_S = 1.0
@@ -95,6 +97,8 @@ class Supervisor:
         self._board = board or RestartBoard(len(children))
         self._memory = memory or MemoryLimit()
         self._pid = os.getpid()
+        self.starts_again = False
+        """Whether the signal that ended it was AGAIN."""
 
     def start(self) -> None:
         """Forks every child. SIGCHLD and the signals that end the cluster are held from here on, until `run` takes them.
@@ -116,6 +120,7 @@ class Supervisor:
             due_s = min([look_s, *(child.due_s for child in self._children if not child.pid)])
             caught = signal.sigtimedwait(_WATCHED, max(0.0, due_s - time.monotonic()))
             if (caught and caught.si_signo != signal.SIGCHLD) or self._owner.has_ended():
+                self.starts_again = caught is not None and caught.si_signo == AGAIN
                 self.stop()
                 return 0
             self._reap()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from harness import TURNSTILE, running, until
 
-from turnstile.health import address, await_healthy, unhealthy
+from turnstile.health import address, unhealthy
 
 
 def health(**environment: str) -> tuple[int, str]:
@@ -32,7 +32,7 @@ def test_a_cluster_is_healthy_while_all_of_its_processes_answer(tmp_path: Path) 
         assert code == 1 and "broker 0 shard 1" in said
         assert "shard 1" in cluster.turnstile("health", expect=1)
         os.kill(pid, signal.SIGCONT)
-        assert await_healthy(*address(url), 20) is None
+        until(lambda: unhealthy(*address(url)) is None, within_s=20, what="it is healthy again")
     code, said = health(TURNSTILE_ADMIN=url)
     assert code == 1 and said.startswith(f"no cluster answers at {url} (")
 

@@ -1,25 +1,88 @@
 """Shared by the commands that talk to a running cluster: how it is found, and how its errors are shown.
 
-The cluster is found by --admin URL, else TURNSTILE_ADMIN, else the default port on this machine.
+The cluster is found by --admin URL or by the --name that `turnstile up` gave it, else by TURNSTILE_ADMIN, else by
+TURNSTILE_NAME, else at the default port on this machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import click
 
 from turnstile.admin_client import DEFAULT_ADMIN, AdminClient, AdminError, AdminRefused, AdminUnreachable
+from turnstile.cli import completion
 from turnstile.cli.output import CommandFailed
 
 HINT = "start one with `turnstile up`, or name it with --admin URL or TURNSTILE_ADMIN"
+_NAME = "turnstile.name"
+"""In a context's `meta`: the _Given name."""
 
-admin_option = click.option(
-    "--admin", envvar="TURNSTILE_ADMIN", metavar="URL", default=DEFAULT_ADMIN, show_default=True, show_envvar=True,
-    help="Admin API of the cluster.",
-)  # fmt: skip
+
+class _Given(NamedTuple):
+    """A cluster's name; whether it is the command line's."""
+
+    name: str
+    by_hand: bool
+
+
+def admin_option(
+    function: Callable[..., Any], *, spellings: Sequence[str] = ("--name", "--cluster")
+) -> Callable[..., Any]:
+    """The URL of the cluster's admin API as the command's argument `admin`; `spellings`: of the option with its name."""
+    by_url = click.option(
+        "--admin", envvar="TURNSTILE_ADMIN", metavar="URL", default=DEFAULT_ADMIN, show_default=True, show_envvar=True,
+        callback=_chosen, help="Admin API of the cluster.",
+    )  # fmt: skip
+    by_name = click.option(
+        "cluster_name", *spellings, envvar="TURNSTILE_NAME", metavar="NAME", show_envvar=True, is_eager=True,
+        expose_value=False, callback=_note_name, shell_complete=completion.cluster_names,
+        help="The cluster that `turnstile up --name` called so.",
+    )  # fmt: skip
+    return by_url(by_name(function))
+
+
+def _note_name(context: click.Context, parameter: click.Parameter, name: str | None) -> None:
+    if name:
+        source = context.get_parameter_source("cluster_name")
+        context.meta[_NAME] = _Given(name, source is click.core.ParameterSource.COMMANDLINE)
+
+
+def _chosen(context: click.Context, parameter: click.Parameter, url: str) -> str:
+    """The URL that was given, or that of the cluster with the name that was. Raises UsageError, CommandFailed."""
+    given: _Given | None = context.meta.get(_NAME)
+    source = context.get_parameter_source("admin")
+    if given is None or (not given.by_hand and source is not click.core.ParameterSource.DEFAULT):
+        return url
+    if source is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--admin and --name both say which cluster is meant: give one of them")
+    from broker.process.cluster_names import find
+
+    found = find(given.name)
+    if found is None:
+        raise CommandFailed(f"no cluster named {given.name!r} is running here; {_running()}")
+    return found.admin
+
+
+def _running() -> str:
+    from broker.process.cluster_names import running
+
+    names = [each.name for each in running()]
+    return f"these are: {', '.join(names)}" if names else "start it with `turnstile up --name`"
+
+
+def by_name() -> list[str]:
+    """The words of a command line that name the cluster, where this one's did."""
+    given: _Given | None = click.get_current_context().meta.get(_NAME)
+    return ["--name", given.name] if given is not None and given.by_hand else []
+
+
+def is_chosen() -> bool:
+    """Whether the command was told which cluster is meant."""
+    context = click.get_current_context()
+    return _NAME in context.meta or context.get_parameter_source("admin") is not click.core.ParameterSource.DEFAULT
 
 
 def token_in(file: TextIO) -> str:
@@ -58,7 +121,9 @@ def token_option(function: Callable[..., Any]) -> Callable[..., Any]:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
-def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
+def with_cluster(
+    function: Callable[..., None], *, spellings: Sequence[str] = ("--name", "--cluster")
+) -> Callable[..., None]:
     """Options of every command that talks to a cluster; the command gets an AdminClient and whether to print JSON."""
 
     @wraps(function)
@@ -69,13 +134,16 @@ def with_cluster(function: Callable[..., None]) -> Callable[..., None]:
         except AdminError as fault:
             raise CommandFailed(sentence(fault, client.url)) from None
 
-    return admin_option(token_option(json_option(command)))
+    return admin_option(token_option(json_option(command)), spellings=spellings)
 
 
 def sentence(fault: AdminError, url: str) -> str:
     """A failed call in one sentence for people: the API's, with what to do about it where that is known."""
     if isinstance(fault, AdminUnreachable):
-        return f"{fault}; {HINT}"
+        from broker.process.cluster_names import running
+
+        names = ", ".join(f"--name {each.name}" for each in running())
+        return f"{fault}; {HINT}{f'; running here: {names}' if names else ''}"
     if isinstance(fault, AdminRefused) and fault.status == 401:
         return f"{url} needs its token; give it with --token-file or TURNSTILE_ADMIN_TOKEN"
     return str(fault)

@@ -101,6 +101,18 @@ def listeners(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return _starting([*found, "auto"], incomplete)
 
 
+def cluster_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the clusters that run on this machine."""
+    from broker.process.cluster_names import running
+
+    return _starting((each.name for each in running()), incomplete)
+
+
+def topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Topics of the running cluster."""
+    return _starting(_asked(ctx, "/v1/cluster", "topics"), incomplete)
+
+
 def entity_words(*, values: str = "", named: bool = False) -> Completer:
     """Words of a quota entity, then its quotas' keys, each followed by `values`; `named`: only entities that have a quota."""
 

@@ -1,6 +1,6 @@
 """`turnstile up --config FILE`: a TOML file, or as much of a Kafka server.properties as this broker has.
 
-    [cluster]                                 # brokers, shards, port, admin_port, admin_host, data_dir, journal
+    [cluster]                                 # name, brokers, shards, port, admin_port, admin_host, data_dir, journal
     shards = 2
     [listeners]                               # as `--listener` takes them
     EXTERNAL = "127.0.0.1:9092"
@@ -44,6 +44,7 @@ CLUSTER: Mapping[str, type] = {
     "admin_host": str,
     "data_dir": str,
     "journal": str,
+    "name": str,
 }
 """Options of `turnstile up` that [cluster] has, and their types."""
 BY_NAME: Mapping[str, type] = {"listeners": str, "topics": int, "users": str}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
 from shards.supervisor.progress import is_alive
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import CommandFailed, show_json
+from turnstile.cli.waiting import until
 
 _END_WITHIN_S = 30.0
 
@@ -20,11 +19,8 @@ def down(cluster: AdminClient, as_json: bool) -> None:
     """End a running cluster, and wait until it has ended."""
     pid = cluster.get("/v1/cluster")["pid"]
     cluster.post("/v1/shutdown")
-    deadline = time.monotonic() + _END_WITHIN_S
-    while is_alive(pid):
-        if time.monotonic() > deadline:
-            raise CommandFailed(f"the cluster (pid {pid}) did not end within {_END_WITHIN_S:.0f} s")
-        time.sleep(0.02)  # not our child: nothing tells when it ends
+    if not until(lambda: not is_alive(pid), within_s=_END_WITHIN_S, what="the cluster is ending"):
+        raise CommandFailed(f"the cluster (pid {pid}) did not end within {_END_WITHIN_S:.0f} s")
     if as_json:
         show_json({"ended": True, "pid": pid})
     else:

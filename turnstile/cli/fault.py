@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import click
@@ -65,7 +66,7 @@ def fault() -> None:
 @click.option("--every-ms", type=click.IntRange(1), metavar="N", help="For a call if the last was N ms ago.")
 @click.option("--probability", type=click.FloatRange(0, 1), metavar="P", help="For this part of the calls.")
 @click.option("--seed", type=click.IntRange(0), help="Which calls these are.  [default: 0]")
-@with_cluster
+@partial(with_cluster, spellings=("--cluster",))  # --name is the fault's
 def add(cluster: AdminClient, kind: str, as_json: bool, no_mute: bool, reset: bool, once: bool, **given: Any) -> None:
     """Add a fault; with the name of one that is set, in its place."""
     switches = {"once": once, "reset": reset}

@@ -6,7 +6,8 @@ import click
 
 from turnstile.cli.cluster_command import admin_option
 from turnstile.cli.output import CommandFailed, show_json
-from turnstile.health import address, await_healthy
+from turnstile.cli.waiting import until
+from turnstile.health import address, unhealthy
 
 
 @click.command()
@@ -23,11 +24,11 @@ def health(admin: str, wait_s: float, as_json: bool) -> None:
     turnstile health --wait 10 --admin http://localhost:9644
     """
     try:
-        sentence = await_healthy(*address(admin), wait_s)
+        host, port = address(admin)
     except ValueError as fault:
         raise click.UsageError(str(fault)) from None
-    if sentence is not None:
-        raise CommandFailed(sentence)
+    if not until(lambda: unhealthy(host, port) is None, within_s=wait_s, what="the cluster is not healthy yet"):
+        raise CommandFailed(unhealthy(host, port) or "the cluster became healthy too late")
     if as_json:
         show_json({"status": "ok"})
     else:

@@ -12,6 +12,8 @@ from turnstile.cli.suggest import Commands
 from turnstile.interrupted import INTERRUPTED, SAID, undo_first
 
 COMMANDS = {
+    "demo": "See it work: a cluster, a load, who was refused and why, in half a minute.",
+    "init": "Write a turnstile.toml to start from.",
     "up": "Launch a cluster.",
     "presets": "List the limits that managed clusters publish, for `up --like`.",
     "config": "Read, change and rehearse limits and other settings, live.",
@@ -22,9 +24,12 @@ COMMANDS = {
     "fault": "Make answers fail, wait or vanish, for an API, a client or an address.",
     "telemetry": "Show what clients push of their own metrics.",
     "top": "Watch connections, limits and refusals as they happen.",
+    "topic": "List and create topics.",
+    "logs": "Show what a detached cluster has said.",
+    "restart": "End a running cluster and start it again, on the same ports and data.",
     "down": "End a running cluster.",
     "health": "Say whether a cluster answers, for health checks and scripts that wait.",
-    "status": "Show the processes of a running cluster.",
+    "status": "Show the processes of a running cluster, and which others run.",
     "schema": "Print the JSON Schema of a file, or the admin API as OpenAPI.",
     "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",
     "verdict": "Judge how a client lives with being throttled and refused.",
@@ -66,12 +71,29 @@ def _name_variables(command: click.Command, prefix: str) -> None:
             option.envvar = f"{prefix}_{longest}".replace("-", "_").upper()
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, is_asked: bool) -> None:
+    if not is_asked or ctx.resilient_parsing:
+        return
+    from turnstile.version import described
+
+    click.echo(f"turnstile, version {described()}")
+    ctx.exit()
+
+
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="turnstile-kafka")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def turnstile() -> None:
     """A Kafka-compatible broker emulator that really enforces connection caps, creation rates and client quotas.
 
     \b
+    turnstile demo                                         see it work
     turnstile up --set kafka_connections_max_per_ip=50     launch it
     turnstile load --sources 127.1.0.0/24 --connections 500 --hold 5
     turnstile config set kafka_connections_max_per_ip 10   enforced when it returns
@@ -80,8 +102,8 @@ def turnstile() -> None:
     \b
     eval "$(_TURNSTILE_COMPLETE=bash_source turnstile)"    completion; zsh_source and fish_source, too
 
-    Ctrl-C ends a command with exit code 130. Three run until then, and end in order with 0: `turnstile up` once it is up,
-    `top`, and `report --follow`.
+    Ctrl-C ends a command with exit code 130. Four run until then, and end in order with 0: `turnstile up` once it is up,
+    `top`, `logs --follow`, and `report --follow`.
     """
     undo_first()
 
@@ -91,8 +113,8 @@ def _import_ours() -> None:
     home = str(Path(__file__).parents[2])
     sys.path.insert(0, home)
     try:
-        for name in ("broker", "shards"):
-            import_module(name)
+        import broker  # noqa: F401
+        import shards  # noqa: F401
     finally:
         sys.path.remove(home)
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
+from broker.process.cluster_names import NamedCluster, running
 from broker.runtime.printable import printable
-from turnstile.admin_client import AdminClient
+from turnstile.admin_client import AdminClient, AdminUnreachable
 from turnstile.cli.advertise import told_address
-from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.cluster_command import is_chosen, with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.journal_text import journal_lines
 from turnstile.observed_text import observed_line
@@ -22,13 +23,25 @@ from turnstile.quantities import use
 @click.command()
 @with_cluster
 def status(cluster: AdminClient, as_json: bool) -> None:
-    """Show the processes of a running cluster, the connections that each has open, and how many each broker may have."""
-    about = cluster.get("/v1/cluster")
+    """Show the processes of a running cluster, the connections that each has open, and how many each broker may have.
+
+    Clusters of this user that have a name are listed, too: all of them where none is chosen and none has the default port.
+    """
+    named = running()
+    try:
+        about = cluster.get("/v1/cluster")
+    except AdminUnreachable:
+        if is_chosen() or not named:
+            raise
+        show_json({"named": [each._asdict() for each in named]}) if as_json else _show_named(named)
+        return
     shards = cluster.get("/v1/shards")["shards"]
     damaged = cluster.get("/v1/damaged")["damaged"]
     advertised = cluster.get("/v1/advertise")["advertised"]
+    others = [each for each in named if each.pid != about["pid"]]
     if as_json:
-        show_json({**about, "members": shards, "damaged": damaged, "advertised": advertised})
+        listed = [each._asdict() for each in others]
+        show_json({**about, "members": shards, "damaged": damaged, "advertised": advertised, "named": listed})
         return
     click.echo(f"Turnstile at {cluster.url} (pid {about['pid']}, coordinator {about['coordinator_pid']})")
     told = {(row["listener"], row["broker"]): row for row in advertised}
@@ -54,6 +67,15 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     if len(damaged) > _SHOWN:
         click.echo(f"  {'':<12} and {len(damaged) - _SHOWN} more: `turnstile status --json` lists all")
     show_table([_HEADINGS, *(_row(shard) for shard in shards)], indent="  ")
+    if others:
+        click.echo()
+        _show_named(others)
+
+
+def _show_named(named: Sequence[NamedCluster]) -> None:
+    rows = [(each.name, " ".join(each.listeners), each.admin, str(each.pid)) for each in named]
+    show_table([("name", "listeners", "admin", "pid"), *rows])
+    click.echo(f"`turnstile status --name {named[0].name}` shows one of them")
 
 
 def _connections(shards: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -27,7 +27,7 @@ _WITH_VALUES = ("cert=", "key=", "advertise=", "proxy=", "trusted=")
 _FILES = ("cert", "key")
 
 
-class _Setting(ParamType[tuple[str, str]]):
+class NameAndValue(ParamType[tuple[str, str]]):
     name = "name=value"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
@@ -37,7 +37,18 @@ class _Setting(ParamType[tuple[str, str]]):
         return name.strip(), text
 
 
-class _Topic(ParamType[tuple[str, int]]):
+class _Name(ParamType[str]):
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from broker.process.cluster_names import is_name
+
+        if not is_name(str(value)):
+            self.fail(f"{value!r} is not a name: letters, digits, '.', '_' and '-', at most 64", param, ctx)
+        return str(value)
+
+
+class SizedTopic(ParamType[tuple[str, int]]):
     name = "name[:partitions]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
@@ -119,6 +130,12 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     is_eager=True,
     help="A TOML file, or a Kafka server.properties; the command line goes before it.",
 )
+@click.option(
+    "--name",
+    type=_Name(),
+    envvar=["TURNSTILE_UP_NAME", "TURNSTILE_NAME"],
+    help="A name by which every other command finds it. --port and --admin-port are then any free ones, if not given.",
+)
 @click.option("--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="Brokers of the cluster.")
 @click.option("--shards", type=click.IntRange(1, 64), help="Shard processes of each broker.  [default: one per core]")
 @click.option(
@@ -150,7 +167,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 @click.option(
     "--set",
     "settings",
-    type=_Setting(),
+    type=NameAndValue(),
     multiple=True,
     shell_complete=completion.settings,
     help="A setting, such as kafka_connections_max=1000.",
@@ -158,7 +175,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 @click.option(
     "--observe",
     "observed",
-    type=_Setting(),
+    type=NameAndValue(),
     multiple=True,
     help="A cap that is observed instead of enforced (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
 )
@@ -189,7 +206,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     help="What the journal becomes: Parquet files, or the spool as it was written, which ends sooner; audit, report and "
     "plan read both.  [default: parquet; spool in a temporary folder]",
 )
-@click.option("--topic", "topics", type=_Topic(), multiple=True, help="A topic to create, such as orders:6.")
+@click.option("--topic", "topics", type=SizedTopic(), multiple=True, help="A topic to create, such as orders:6.")
 @click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was started, or why not, as JSON.")
 @click.option(
@@ -210,7 +227,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     metavar="PID",
     help="End when this process does, such as $$, the shell that types this.",
 )
-def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
+def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, port: int,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...],
        listeners: tuple[ListenerSpec, ...],
@@ -239,9 +256,11 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
     listeners = listeners or _converted(file.listeners, _Listener())
     settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings)}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
-    topics = tuple({**dict(_converted(file.topics, _Topic())), **dict(topics)}.items())
+    topics = tuple({**dict(_converted(file.topics, SizedTopic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
         raise click.UsageError("a detached cluster has no standard input to end with")
+    if name is not None:
+        port, admin_port = _any_if_default("port", port), _any_if_default("admin_port", admin_port)
     names = [listener.name for listener in listeners]
     if len(set(names)) < len(names):
         raise click.UsageError("two listeners have the same name")
@@ -271,6 +290,7 @@ def up(file: ConfigFile, brokers: int, shards: int | None, port: int,
         ends_with_stdin=ends_with_stdin,
         ends_with_pid=ends_with_pid,
         ready_line=say_ready,
+        name=name,
         journal_parts=None if journal is None else journal == "parquet",
         notes=_notes_of(preset),
     )
@@ -297,6 +317,12 @@ def _notes_of(preset: str | None) -> list[str]:
 def _converted(texts: list[str], kind: ParamType[T]) -> tuple[T, ...]:
     """Texts of the file as the command line would take them."""
     return tuple(kind.convert(text, None, None) for text in texts)
+
+
+def _any_if_default(option: str, port: int) -> int:
+    """0 instead of the port that is everybody's default."""
+    source = click.get_current_context().get_parameter_source(option)
+    return 0 if source is click.core.ParameterSource.DEFAULT else port
 
 
 def _token(file: TextIO | None) -> str | None:

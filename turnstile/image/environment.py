@@ -25,7 +25,9 @@ SHARDS = 2
 """The same on every machine, so that a test meets as many shards everywhere; a container may not use all cores it sees."""
 EVERYWHERE = "0.0.0.0"
 _PREFIX = "TURNSTILE_UP_"
-_OTHERS = ("TURNSTILE_ADMIN", "TURNSTILE_ADMIN_TOKEN", "TURNSTILE_ADMIN_TOKEN_FILE")
+_OTHERS = (
+    "TURNSTILE_ADMIN", "TURNSTILE_ADMIN_TOKEN", "TURNSTILE_ADMIN_TOKEN_FILE", "TURNSTILE_NAME", "TURNSTILE_TAKEN_OVER",
+)  # fmt: skip
 
 
 @dataclass

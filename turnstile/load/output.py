@@ -15,6 +15,7 @@ from turnstile.load.tally import Tally
 from turnstile.load.throttles import sentence
 from turnstile.load.watch import Watch
 
+PIPED_S = 2.0
 WORTH_SAYING_S = 0.2
 """Starts that are late by more than this are mentioned: the storm was then not the one that was asked for."""
 
@@ -131,11 +132,14 @@ def list_of(scenarios: list[LoadScenario]) -> Table:
 
 
 class Bar:
-    """A progress bar that moves when it is told to, so that no thread runs beside the fork of the workers."""
+    """A progress bar that moves when it is told to, so that no thread runs beside the fork of the workers. Elsewhere than on a
+    terminal it is a line each PIPED_S."""
 
     def __init__(self, scenario: LoadScenario, console: Console) -> None:
         self._length_s = scenario.length_s()
         self._clients = scenario.clients
+        self._console = console
+        self._said_s = 0.0
         self._progress = Progress(
             TextColumn("{task.fields[says]}"),
             BarColumn(),
@@ -155,6 +159,11 @@ class Bar:
 
     def __call__(self, now: Watch) -> None:
         """Show this moment."""
+        if not self._console.is_terminal:
+            if now.seconds >= self._said_s + PIPED_S:
+                self._said_s = now.seconds
+                self._console.print(f"load: {now} ({now.seconds:.0f} s)", highlight=False, soft_wrap=True)
+            return
         counts = now.counts
         answered = counts["admitted"] + counts["refused"] + counts["connect_errors"]
         done = now.seconds / self._length_s if self._length_s else answered / max(1, self._clients)

@@ -230,10 +230,17 @@ def package(folder: Path, shipped: Sequence[str] = ()) -> Path:
     root = _HERE.parents[1]
     with zipfile.ZipFile(target, "w") as archive:
         for pattern in (*_SHIPPED, *shipped):
-            for file in sorted(root.glob(pattern)):
+            top, _, below = pattern.partition("/")
+            for file in sorted(_home(top).glob(below)):
                 if file.suffix in _SHIPPED_SUFFIXES:
                     archive.write(file, file.relative_to(root))
     return target
+
+
+def _home(top: str) -> Path:
+    """The folder of a package: a wheel has `broker` and `shards` in `turnstile` (setup.py), the tree beside it."""
+    inside = _HERE.parent / top
+    return inside if inside.is_dir() else _HERE.parents[1] / top
 
 
 _NEEDED = {

@@ -22,6 +22,12 @@ def completed(line: str) -> list[str]:
     ("line", "expected"),
     [
         ("conf", ["config"]),
+        ("dem", ["demo"]),
+        ("in", ["init"]),
+        ("lo", ["logs", "load"]),
+        ("res", ["restart"]),
+        ("topic ", ["create", "list"]),
+        ("logs --f", ["--follow"]),
         ("config se", ["set"]),
         ("config set kafka_connections_max_p", ["kafka_connections_max_per_ip"]),
         ("config set turnstile.log.level DE", ["DEBUG"]),
@@ -51,6 +57,16 @@ def test_a_scenario_may_be_a_file() -> None:
 def test_what_a_running_cluster_has_is_completed(tmp_path: Path) -> None:
     with running(tmp_path / "data", shards=1) as cluster:
         _complete_at(cluster)
+
+
+def test_names_of_clusters_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with running(tmp_path / "data", "--name", "orders", shards=1) as cluster:
+        assert completed("status --name o") == ["orders"]
+        cluster.turnstile("user", "add", "alice", "--password", "a")
+        assert completed("user remove --name orders a") == ["alice"], (
+            "what it has is asked of the cluster with the name"
+        )
 
 
 def _complete_at(cluster: Cluster) -> None:

@@ -1,20 +1,25 @@
 """The command as a whole: what every subcommand has in common."""
 
+import ast
 import fcntl
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from tests.support.harness import until
+from turnstile.cli.main import COMMANDS
 from turnstile.cli.param_type import ParamType
 
+ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-c", "from turnstile.cli.main import main; main()"]
 
 
@@ -39,8 +44,39 @@ def test_ctrl_c_is_one_quiet_line(words):
     assert (command.returncode, out, err.strip()) == (130, "", "turnstile: interrupted")
 
 
-def test_the_version_is_the_distributions():
-    assert run("--version").stdout.startswith("turnstile, version 0.")
+def test_the_version_is_the_distributions_with_the_commit_of_the_checkout():
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+    )
+    assert run("--version").stdout.startswith(
+        f"turnstile, version {version('turnstile-kafka')} (commit {head.stdout[:12]}"
+    )
+
+
+def test_nothing_of_a_checkout_is_told_to_who_has_the_package():
+    """Helps and messages name commands of the package; a docstring of a module is for who reads the code."""
+    paths = (path for package in ("turnstile", "broker", "shards") for path in (ROOT / package).rglob("*.py"))
+    told = {path: list(texts_of(path)) for path in paths}
+    wrong = re.compile(r"\bmake (setup|demo|test|dist|image|docs|lint)\b|\bscripts/|\bdocs/|\.venv")
+    assert [(str(path), text) for path, texts in told.items() for text in texts if wrong.search(text)] == []
+
+
+def texts_of(path):
+    """The texts of a module that can be shown: all but its docstrings, and those of click's commands."""
+    tree = ast.parse(path.read_text())
+    silent = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            shows = any(
+                "command" in ast.unparse(each) or "group" in ast.unparse(each)
+                for each in getattr(node, "decorator_list", ())
+            )
+            silent |= {each.value for each in node.body if isinstance(each, ast.Expr) and not shows}
+    yield from (
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in silent
+    )
 
 
 def test_types_of_options_need_no_release_of_click_that_has_them():
@@ -51,7 +87,7 @@ def test_types_of_options_need_no_release_of_click_that_has_them():
 
 def test_every_command_has_help_that_names_it():
     listed = run("--help").stdout
-    for name in ("up", "config", "quota", "user", "top", "down", "status", "load", "replay", "audit", "report", "plan"):
+    for name in COMMANDS:
         assert f"\n  {name} " in listed
         shown = run(name, "--help")
         assert shown.returncode == 0 and f"Usage: turnstile {name}" in shown.stdout

@@ -38,7 +38,7 @@ def page(result: AuditResult, *, name: str) -> str:
         [
             section("Verdict", "", badge_line(result.verdict, COLOURS[result.verdict], WORDS.get(result.verdict, FOUND))),
             *(_found(each) for each in found),
-            section("Checks", "What each is about, and what is not proved: docs/audit.md.",
+            section("Checks", "What each is about, and what is not proved, is in the document about the audit.",
                     table(checks, caption="The checks and their verdicts", text=("verdict", "what was seen"))),
             section("Limits in force", "Of connections, as the journal's configuration has them.",
                     table(limits, caption="Limits", text=limits[0][1:]) if result.limits else NONE_SET),
