@@ -12,7 +12,7 @@ from scripts.docs.markdown import code, fence, plain, slug, table
 from turnstile.cli.main import turnstile
 
 PLACE = "reference/command-line.md"
-OF_A_CLUSTER = ("admin", "token", "token_file")
+OF_A_CLUSTER = ("admin", "cluster_name", "token", "token_file")
 """Options of every command that asks a cluster: they are told once."""
 _CLUSTER = "The options of a cluster"
 _HEAD = """# Every command
