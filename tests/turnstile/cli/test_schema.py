@@ -22,6 +22,7 @@ from shards.settings.config_types import text_of
 from shards.settings.errors import ConfigInvalid
 from turnstile.cli import config_file
 from turnstile.cli.file_schemas import config_schema, scenario_schema
+from turnstile.cli.init import content
 from turnstile.cli.schema import schema
 from turnstile.load import scenario_file
 from turnstile.load.spec import SpecInvalid
@@ -48,10 +49,12 @@ def blocks() -> list[tuple[str, dict[str, Any]]]:
 
 SCENARIOS = [
     *((path.name, tomllib.loads(path.read_text())) for path in sorted(scenario_file.SHIPPED.glob("*.toml"))),
-    ("demo.toml", tomllib.loads((ROOT / "scripts" / "demo.toml").read_text())),
     *((name, told) for name, told in blocks() if {"group", "traffic"} & told.keys()),
 ]
-CONFIGS = [(name, told) for name, told in blocks() if told.keys() <= set(config_file.TABLES)]
+CONFIGS = [
+    *((name, told) for name, told in blocks() if told.keys() <= set(config_file.TABLES)),
+    ("turnstile init", tomllib.loads(re.sub(r"^#(?=\S)", "", content(Path("turnstile.toml")), flags=re.MULTILINE))),
+]
 
 
 @pytest.mark.parametrize("what", ["config", "scenario", "openapi"])
