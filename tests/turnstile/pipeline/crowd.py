@@ -338,6 +338,16 @@ def refused_with_room(reason: str, ip: str, cap: str, fewer: int) -> Callable[[B
     return plant
 
 
+def refused_beside_headerless(broker: Broker) -> None:
+    """A connection is refused with room for one more; proxies that sent no PROXY header explain it no more than nobody does."""
+    broker.quiet()
+    broker.churn(min(version.caps["total"] for version in broker.plan) - 1)
+    for _ in range(20):
+        broker.refuse("proxy_header", "10.3.0.9", "total", limit="PRX_NOT_HDR", limit_value=0.0, version=None)
+    broker.refuse("broker_cap", "10.3.0.1", "total")
+    broker.quiet()
+
+
 def refused_naming(**columns: Any) -> Callable[[Broker], None]:
     """The broker is full, but the refusal names something else."""
 
@@ -370,6 +380,7 @@ PLANTS: dict[str, tuple[Callable[[Broker], None], str]] = {
     "closed from elsewhere": (closed_from_elsewhere, "conservation"),
     "refused by the broker, with room": (refused_with_room("broker_cap", "10.3.0.1", "total", 1), "refused_with_cause"),
     "refused by an empty broker": (refused_with_room("broker_cap", "10.3.0.1", "total", 9), "refused_with_cause"),
+    "refused beside proxies without a header": (refused_beside_headerless, "refused_with_cause"),
     "refused an address with room": (refused_with_room("ip_cap", PLAIN, "ip", 1), "refused_with_cause"),
     "refused an address with its own": (refused_with_room("ip_cap", OWN, OWN, 1), "refused_with_cause"),
     "refused under an old version": (refused_under_an_old_version, "refused_as_configured"),

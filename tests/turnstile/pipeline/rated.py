@@ -220,6 +220,15 @@ def refused_without_cause(reason: str) -> Plant:
     return plant
 
 
+def refused_beside_headerless(broker: RatedBroker) -> None:
+    """A connection is refused by the core's rate, and all that came beside it were proxies without their PROXY header."""
+    broker.quiet()
+    for _ in range(20):
+        broker.refuse("proxy_header", "10.0.0.9", "OTHER", 0, 10)
+    broker.refuse("core_rate", "10.0.0.1", "OTHER", 0, 100)
+    broker.quiet()
+
+
 PLANTS: dict[str, tuple[Plant, int, str]] = {
     "address": (burst(10, "EXTERNAL", "10.0.0.1"), 1, "ip_rate"),
     "listener": (burst(38, "EXTERNAL"), 1, "listener_rate"),
@@ -231,5 +240,6 @@ PLANTS: dict[str, tuple[Plant, int, str]] = {
     "unit of a broker": (unit_beyond("listener:OTHER"), 1, "listener_rate_units"),
     "refused by an address's rate": (refused_without_cause("ip_rate"), 1, "refused_with_cause"),
     "refused by a core's rate": (refused_without_cause("core_rate"), 2, "refused_with_cause"),
+    "refused beside proxies without a header": (refused_beside_headerless, 2, "refused_with_cause"),
     "refused by an override": (refused_without_cause("core_rate"), 3, "refused_with_cause"),
 }
