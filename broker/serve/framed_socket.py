@@ -15,6 +15,8 @@ from broker.serve.request_memory import SMALL_BYTES
 # Before authentication: Kafka's sasl.server.max.receive.size.
 MAX_UNKNOWN_BYTES = 512 << 10
 
+_PROXY_HEADS = (b"PROX", b"\r\n\r\n")  # how both versions of the PROXY protocol begin
+
 _length_at = struct.Struct(">i").unpack_from  # takes a third of the time of int.from_bytes and a slice
 
 
@@ -84,7 +86,7 @@ class FramedSocket(ClientSocket):
             return None
         length = int.from_bytes(received[:4], "big", signed=True)
         if not 0 <= length <= self._max_frame_bytes():
-            self._reject("oversized" if length > 0 else "negative length")
+            self._reject(_what_is_wrong(bytes(received[:4]), length))
             return None
         if len(received) < 4 + length:
             if length > SMALL_BYTES:
@@ -104,3 +106,10 @@ class FramedSocket(ClientSocket):
     def _forget_request(self) -> None:
         self.buffers = self.waits_for_memory = False
         self.serving.requests.finished(self)
+
+
+def _what_is_wrong(head: bytes, length: int) -> str:
+    """Of a frame whose length can't be: also in words for who has a proxy before the listener, or a client that forges."""
+    if head in _PROXY_HEADS:
+        return "a PROXY header, which this listener does not take from this peer (proxy=, trusted=)"
+    return "oversized" if length > 0 else "negative length"

@@ -253,6 +253,10 @@ def test_a_header_at_a_listener_without_proxies_announces_nobody(cluster):
             sock.sendall(header)
             assert sock.recv(1) == b""
     assert set(sources(cluster)) - before <= {"127.0.9.9"}
+    until(
+        lambda: "a PROXY header, which this listener does not take" in cluster.errors.read_text(),
+        what="said in the log",
+    )
 
 
 @pytest.mark.timed
