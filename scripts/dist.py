@@ -159,6 +159,7 @@ def try_demo(command: list[str], folder: Path, environment: dict[str, str]) -> f
             if seen_s is None and "refused: ip_cap" in line:
                 seen_s = time.monotonic()
     assert it.returncode == 0 and seen_s is not None, "".join(said)
+    assert "pip install 'turnstile-kafka[pipeline]'" in said[-1], said[-1]
     assert set(folder.iterdir()) == before, "the demo leaves nothing"
     return seen_s
 

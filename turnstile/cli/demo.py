@@ -198,11 +198,11 @@ def _run(console: Console, arguments: Sequence[str], environment: Mapping[str, s
 
 
 def _step(console: Console, text: str) -> None:
-    console.print(f"\n[bold]{text}[/bold]", soft_wrap=True)
+    console.print(f"\n{text}", style="bold", markup=False, soft_wrap=True)
 
 
 def _say_command(console: Console, arguments: Sequence[str]) -> None:
-    console.print(f"[cyan]$ turnstile {shlex.join(arguments)}[/cyan]", soft_wrap=True)
+    console.print(f"$ turnstile {shlex.join(arguments)}", style="cyan", markup=False, soft_wrap=True)
 
 
 def _say_addresses(console: Console, told: Mapping[str, Any]) -> None:
