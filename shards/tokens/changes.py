@@ -104,9 +104,8 @@ class Changes:
         if isinstance(pool, HomePool):
             self._ledger.enforce(pool)
         elif isinstance(pool, HolderPool) and self._peers.is_dead(pool.home):
-            self._waiting.discard(
-                pool
-            )  # it can't revoke what was taken under the earlier rule until now (cuts_revoke_in_flight)
+            # It can't revoke what was taken under the earlier rule until now (cuts_revoke_in_flight).
+            self._waiting.discard(pool)
 
     def _sweep(self) -> None:
         """A look at every pool begins; it serves all versions that have come."""
