@@ -3,6 +3,9 @@ as the OpenAPI document says, and has nothing that it does not say."""
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "modules" / "python"))
 
 from turnstile_admin import AdminApi, AdminRefused
 
+MODULES = Path(__file__).parents[2] / "modules"
 STORMER = "127.1.0.9"
 PROXY = "127.3.0.1"
 DAMAGED = "topics.damaged-20260101T000000Z"
@@ -178,6 +182,28 @@ def test_refusals_by_each_thing(api: AdminApi, pushing: str, by: Any, observed: 
         return
     answer = api.get_refusals(by=by, observed=observed)
     assert faults_of("GET", "/v1/refusals", 200, answer) == [] and answer["refusals"]
+
+
+IN_NODE = """
+const [module, url, ...names] = process.argv.slice(1)
+const { AdminApi } = await import(module)
+const api = new AdminApi(url, undefined, 'a test in Node')
+const answers = {}
+for (const name of names) answers[name] = await api[name.replace(/_(.)/g, (_, first) => first.toUpperCase())]()
+console.log(JSON.stringify(answers))
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_client_of_node_asks_each_question(cluster: Cluster, api: AdminApi, pushing: str) -> None:
+    names = [name for name in questions(api, "") if name not in ("explain", "get_last_push", "get_page_file")]
+    words = ["node", "--input-type=module", "-e", IN_NODE, str(MODULES / "node" / "admin.js"), cluster.admin, *names]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    answers = json.loads(done.stdout)
+    assert answers.keys() == set(names)
+    for name, answer in answers.items():
+        assert faults_of(*operations()[name], 200, answer) == [], name
 
 
 def test_what_is_observed(api: AdminApi, pushing: str) -> None:
