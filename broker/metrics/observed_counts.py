@@ -3,7 +3,7 @@
 Counted since the observed caps were last changed, so that the numbers are those of the values that are shown beside them.
 The counters of shard_counters.py go on from the start of the cluster.
 
-memory_is_bounded  At most MOST_LIMITS caps with their values are counted apart, and addresses as TopTalkers keeps them.
+observed_names_are_bounded  At most MOST_LIMITS caps with their values are counted apart, and addresses as TopTalkers keeps them.
 """
 
 from __future__ import annotations

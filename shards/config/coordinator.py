@@ -1,7 +1,6 @@
 """One versioned configuration for the whole cluster: changed in one place, in force everywhere before its caller is told.
 
-changes_are_serialised  Changes are serialised: each is validated against the state the one before left, and is stored
-    before it is pushed.
+changes_are_serialised  Each change is validated against the state the one before left, and is stored before it is pushed.
 in_force_everywhere_on_return  A method that changes something returns only when every shard of the cluster has acknowledged
     the version, or has been killed because it got nowhere with it (publisher.push_waits_for_progress); one that comes back
     gets the whole state before it serves.

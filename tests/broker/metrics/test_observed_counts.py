@@ -29,7 +29,7 @@ def test_a_change_of_the_caps_counts_anew() -> None:
     assert counts.describe() == ObservedCounts().describe()
 
 
-def test_memory_is_bounded() -> None:
+def test_observed_names_are_bounded() -> None:
     counts = ObservedCounts()
     for number in range(MOST_LIMITS + 50):
         counts.add(f"10.0.{number // 250}.{number % 250}", "ip_cap", PER_IP, number)
