@@ -26,6 +26,8 @@ _SENTENCES = (
     (r"Cannot run program \"(?P<name>[^\"]*)\"",
      "Workers can't start {name}: let PYSPARK_PYTHON name a Python that each of them has."),
     (r"OutOfMemoryError", "Spark ran out of memory: give it more with --conf spark.driver.memory=8g (or executor.memory)."),
+    (r"bigger than spark\.driver\.maxResultSize",
+     "What Spark's tasks found is larger than it may be: give it more with --conf spark.driver.maxResultSize=4g."),
     (r"No space left on device", "The disk is full: SPARK_LOCAL_DIRS or TMPDIR can name a larger one for Spark's files."),
     (r"ExecutorLostFailure \(executor \S+ exited [^)]*\) Reason: (?P<said>[^\n]*)",
      "Spark lost a worker while the job ran: {said}."),

@@ -259,6 +259,8 @@ def _defaults(master: str) -> dict[str, str]:
         "spark.log.structuredLogging.enabled": "false",
         "spark.sql.shuffle.partitions": "32",
         "spark.driver.memory": f"{max(1, min(8, half // GIB))}g",
+        # What slices of a journal say of each other comes together here: its bound is driver.memory, not a gibibyte.
+        "spark.driver.maxResultSize": "0",
         "spark.sql.files.maxPartitionBytes": "64m",
     }
     if is_local(master):

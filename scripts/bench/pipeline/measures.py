@@ -32,7 +32,10 @@ def _command(*arguments: str) -> Any:
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if not done.stdout:
         raise CannotMeasure((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1])
-    return json.loads(done.stdout)
+    answer = json.loads(done.stdout)
+    if "error" in answer:
+        raise CannotMeasure(answer["error"])
+    return answer
 
 
 # ---- plan
@@ -141,19 +144,6 @@ def report(journal: Path, *options: str) -> str:
     return f"{answer['events']:,} events"
 
 
-def report_here(journal: Path) -> str:
-    """The same in one process, whatever the size."""
-    from turnstile.pipeline.events.journal import here
-    from turnstile.pipeline.report.report import REPORTED, build
-    from turnstile.pipeline.report.report_page import page
-
-    read = here([journal], columns=REPORTED)
-    assert read is not None  # as its size does not matter
-    built = build(read, lambda _: None)
-    (journal.parent / "report.html").write_text(page(built, name=str(journal)))
-    return f"{built.summary['events']:,} events"
-
-
 def most_open(log: Path) -> str:
     """How many are open per IP, at every open: the audit's count alone, by pandas, all in memory."""
     import pandas
@@ -201,7 +191,6 @@ MEASURES: dict[str, tuple[str, Callable[[Path], str]]] = {
     f"ten lines of Python, {len(CAPS)} caps": (LOG, ten_lines),
     f"DuckDB and a loop, {len(CAPS)} caps": (LOG, duckdb_and_loop),
     "report": (JOURNAL, report),
-    "report, one process": (JOURNAL, report_here),
     "report on Spark": (JOURNAL, lambda journal: report(journal, *ON_SPARK)),
     "plan --quotas": (REQUESTS, plan_quotas),
     "json.loads of each request": (REQUESTS, lines_parsed),

@@ -149,6 +149,12 @@ def test_py4j_says_nothing_of_its_own(spark: Any, caplog: pytest.LogCaptureFixtu
         ),
         (PySparkException("x.errors.PipelineError: Workers wrote.\n at y"), "Workers wrote."),
         (PySparkException("a\nCaused by: java.lang.OutOfMemoryError: Java heap space"), "--conf spark.driver.memory"),
+        (
+            PySparkException(
+                "Total size of serialized results of 9 tasks (1.1 GiB) is bigger than spark.driver.maxResultSize (1.0 GiB)"
+            ),
+            "--conf spark.driver.maxResultSize=4g",
+        ),
         (PySparkException("java.io.IOException: No space left on device"), "The disk is full"),
         (PySparkException("Job aborted\n at x\nCaused by: java.io.IOException: odd"), "java.io.IOException: odd"),
         (Py4JNetworkError("Answer from Java side is empty"), "Spark's JVM ended"),
