@@ -95,7 +95,7 @@ class Admission:
         descriptors in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
         self._open = rehearsing(self._serve)
-        self.pacing.look()
+        self.pacing.update()
 
     def arrived(self, fd: int, ip: str, port: int) -> None:
         """Decides about a fresh descriptor, now or when a home has answered."""
@@ -190,6 +190,10 @@ class Admission:
         pending.take_tokens_off()  # handed over: `pools` are the same, and the forced one
         if pending.forced:
             self._force()
+        self._hand_over(pending)
+
+    def _hand_over(self, pending: PendingConnection) -> None:
+        """Counts it as admitted, and gives its descriptor and tokens to what serves it."""
         number, ip, port = pending.number, pending.ip, pending.port
         self._outcomes.admitted(number, ip, port, self._tokens.version, self._waited_ms(pending))
         self._open(pending.fd, number, ip, port, pending.pools)
@@ -198,6 +202,9 @@ class Admission:
         if pending.tokens or pending.suspended:
             self._steps.give_tokens_back(pending)
         os.close(pending.fd)
+        self._count_refused(pending)
+
+    def _count_refused(self, pending: PendingConnection) -> None:
         self._outcomes.refused(pending.number, pending.ip, pending.port, pending.refusal, self._waited_ms(pending))
 
     def _waited_ms(self, pending: PendingConnection) -> float:

@@ -62,12 +62,12 @@ class Listener:
     def start(self) -> None:
         """Accepts, or accepts again."""
         self._wanted = True
-        self._look()
+        self._update_watch()
 
     def pause(self) -> None:
         """Leaves new connections in the kernel's backlog until `start`."""
         self._wanted = False
-        self._look()
+        self._update_watch()
 
     def close(self) -> None:
         """Accepts no more. The socket stays open in the supervisor."""
@@ -76,7 +76,8 @@ class Listener:
             os.close(self._spare)
             self._spare = None
 
-    def _look(self) -> None:
+    def _update_watch(self) -> None:
+        """Watches the socket while connections are wanted and descriptors are left."""
         accepting = self._wanted and not self._exhausted
         if accepting and not self._accepting:
             self._poller.watch(self._sock.fileno(), self, EPOLLIN, herald=True)
@@ -127,13 +128,13 @@ class Listener:
         except OSError:
             # Not even that one: the whole machine is out of descriptors.
             self._exhausted = True
-            self._look()
+            self._update_watch()
 
     def resume_after_exhaustion(self) -> None:
         """Accepts again after the machine ran out of descriptors; to be called a few times a second."""
         if self._exhausted:
             self._exhausted = False
-            self._look()
+            self._update_watch()
 
 
 def _open_spare() -> int:

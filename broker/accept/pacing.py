@@ -40,7 +40,7 @@ class Pacing:
         """Accepts from now on, when paused_only_for_a_reason lets it."""
         self._listener = listener
         listener.start()
-        self.look()
+        self.update()
 
     def close(self) -> None:
         """Accepts nothing any more."""
@@ -51,37 +51,37 @@ class Pacing:
     def stop(self) -> Permit:
         """The listener accepts nothing until this permit and all others of `stop` are given back."""
         self._stopped += 1
-        self.look()
+        self.update()
         return Permit(self._resume)
 
     def join(self) -> Permit:
         """A place among the connections that wait for a rate, until the permit is given back."""
         self._waiting += 1
-        self.look()
+        self.update()
         return Permit(self._depart)
 
     def _resume(self) -> None:
         self._stopped -= 1
-        self.look()
+        self.update()
 
     def _depart(self) -> None:
         self._waiting -= 1
-        self.look()
+        self.update()
 
     def block(self, until_ms: int) -> None:
         """A rate blocks the listener until then, in milliseconds of the poller's clock."""
         if until_ms > self._blocked_until_ms:
             self._blocked_until_ms = until_ms
             # 50 us later: a timer that fires early would find the listener blocked, and nothing would look again.
-            self._timers.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.look)
-            self.look()
+            self._timers.after(until_ms - self._poller.now_ns / 1e6 + 0.05, self.update)
+            self.update()
 
     def unblock(self) -> None:
         """No rate blocks the listener any more."""
         self._blocked_until_ms = 0
-        self.look()
+        self.update()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Pauses, or accepts again (paused_only_for_a_reason). To be called when `most_waiting` may have changed."""
         if self._listener is None:
             return

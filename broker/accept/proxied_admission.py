@@ -100,23 +100,17 @@ class ProxiedAdmission(Admission):
             self._outcomes.refused(next(self._numbers), ip, port, refusal, waited_ms)
             self._log.warning("a proxy sent no PROXY header", ip=ip, listener=self.listener, why=str(fault))
 
-    def _admit(self, pending: PendingConnection) -> None:
+    def _hand_over(self, pending: PendingConnection) -> None:
         if not isinstance(pending, AnnouncedConnection):
-            super()._admit(pending)
+            super()._hand_over(pending)
             return
-        pending.take_tokens_off()
-        if pending.forced:
-            self._force()
         number, ip, port, via = pending.number, pending.ip, pending.port, pending.via
         self._outcomes.admitted_via(via.detail, number, ip, port, self._tokens.version, self._waited_ms(pending))
         self._open_announced(pending.fd, number, ip, port, pending.pools, via)
 
-    def _refuse(self, pending: PendingConnection) -> None:
+    def _count_refused(self, pending: PendingConnection) -> None:
         if not isinstance(pending, AnnouncedConnection):
-            super()._refuse(pending)
+            super()._count_refused(pending)
             return
-        if pending.tokens or pending.suspended:
-            self._steps.give_tokens_back(pending)
-        os.close(pending.fd)
         number, ip, port, waited_ms = pending.number, pending.ip, pending.port, self._waited_ms(pending)
         self._outcomes.refused_via(pending.via.detail, number, ip, port, pending.refusal, waited_ms)

@@ -149,7 +149,7 @@ class HeaderParser:
     # Version 2
 
     def _take_binary(self, data: bytes) -> bool:
-        """Whether this state is done with."""
+        """Whether the header is whole, or there is none."""
         took = data[: self._size - len(self._kept)]
         self._kept += took
         self.taken += len(took)

@@ -145,8 +145,8 @@ class ProxyListener(Listener):
             os.close(awaited.release())
         self._whole.clear()
 
-    def _look(self) -> None:
-        super()._look()
+    def _update_watch(self) -> None:
+        super()._update_watch()
         if self._accepting and self._whole:
             self._poller.again(self._sock.fileno())
 

@@ -2,8 +2,8 @@
 
 While a cap is observed there is an observed world beside the real one: it has each open connection that the observed caps
 would have admitted, too. Its pools are those of the real world under keys of their own (`observed/ip:10.0.0.1`), with the
-same homes, messages and proofs. The decision about a connection is asked for when the real one has admitted it, and refuses
-nobody; who is refused there holds none of these tokens, and has left that world.
+same homes, messages and proofs. The decision about a connection is asked for when the real one has admitted it, and changes
+nothing for its client. A connection that would be refused holds none of these tokens: it is not in the observed world.
 
 real_decision_first  A connection is admitted, and its descriptor handed over, whatever becomes of it in the observed world.
     While no cap is observed nothing of this module is called for a connection.
@@ -13,8 +13,8 @@ members_hold_each_pool  An open connection holds a token of each of its observed
     or its decision is under way.
 all_begin_as_members  When a first cap is observed, every open connection is in the observed world, also beyond its caps;
     when none is observed any more, all of that world's tokens have been given back.
-the_observed_world_has_no_backlog  Where a rule lets connections wait (KIP-402) one is counted as one that would have waited,
-    and has left; nobody enters later when others close. An eviction for the inter-broker listener is not rehearsed.
+the_observed_world_has_no_backlog  Where a rule lets connections wait (KIP-402), one that would wait is counted as that, and does
+    not enter the observed world later, when others close. An eviction for the inter-broker listener is not rehearsed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OpenT = TypeVar("OpenT", bound=Callable[..., object])
 """An Open, or an OpenAnnounced: takes over an admitted descriptor."""
 _BROKER = f"{OBSERVED}broker"
 CLOSED, ENDED = "closed", "ended"
-"""What is journaled of a decision that came after its connection had closed, or not at all as no cap is observed any more."""
+"""Journaled of a decision that came after its connection had closed; and where none comes, as no cap is observed any more."""
 
 
 class TokenHolder(Protocol):
@@ -76,7 +76,7 @@ class Rehearsal:
                 self._end()
 
     def opener(self, listener: str, slot_pools: tuple[str, ...], open_connection: OpenT, *, forced: bool) -> OpenT:
-        """What takes over the admitted descriptors of a listener: `open_connection` itself while no cap is observed.
+        """The function that a listener gives its admitted descriptors to: `open_connection` itself while no cap is observed.
 
         `slot_pools`: the pools of its connections but that of the address, which is the last. `forced`: they are in the broker's
         pool in any case (KIP-402). `via`: what comes with an announced client.
@@ -161,7 +161,7 @@ class Rehearsal:
 
 @lru_cache(maxsize=256)
 def _observed_refusal(decision: Refused) -> Refusal:
-    """What would have refused it, with one of OBSERVED_REASONS. Cached, as refusal_by_pool is."""
+    """The refusal of an observed cap, with one of OBSERVED_REASONS. Cached, as refusal_by_pool is."""
     refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
     waits = decision.rule.wait and not decision.unavailable
     return refusal._replace(reason=refusal.reason.replace("_cap", "_wait")) if waits else refusal

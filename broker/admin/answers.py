@@ -1,5 +1,7 @@
-"""What the admin API answers about configuration: the JSON of each answer as a type. broker/admin/json_schema.py makes schemas
-of them, and live_answers.py has those about what happens."""
+"""The admin API's answers about configuration: the JSON of each as a type, of which broker/admin/json_schema.py makes schemas.
+
+live_answers.py has the answers about what happens, cluster_answers.py those about connections and processes.
+"""
 
 from __future__ import annotations
 

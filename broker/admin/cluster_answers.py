@@ -1,4 +1,4 @@
-"""What the admin API answers about connections, tokens and processes: the JSON of each answer as a type, as in answers.py."""
+"""The admin API's answers about connections, tokens and processes: the JSON of each as a type, as in answers.py."""
 
 from __future__ import annotations
 

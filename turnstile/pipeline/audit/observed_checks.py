@@ -1,14 +1,15 @@
 """Were the decisions of observed caps (docs/rehearsal.md) those that enforced ones would have made?
 
-O1  Never were more connections in the observed world of a pool than its cap, at an admission to it.
-O2  A connection that would have been refused, or would have waited, was told so by a cap that was observed, with its value, and at
-    least as many observed tokens could be in use then as that cap is (refusal_checks.py, R2).
+within_each_observed_cap  Never were more connections in the observed world of a pool than its cap, at an admission to it.
+told_by_a_cap_that_was_reached  A connection that would have been refused, or would have waited, was told so by a cap that was
+    observed, with its value, and at least as many observed tokens could be in use then as that cap is (as
+    tokens_were_in_use_at_a_refusal).
 
 In the observed world is an admitted connection from its admission, or from its `observed` event without a reason, to its end; one
-with a reason is not. When an observation begins every open connection is in it, whatever was said of it before: O1 leaves out such
-a connection, O2 counts it. What was under way in a process when that died is not known: O1 leaves out what it had admitted within
-UNDER_WAY_NS before. Moves of observed tokens are not judged, nor is `broker` where connections of an inter-broker listener
-are forced into it.
+with a reason is not. When an observation begins every open connection is in it, whatever was said of it before:
+within_each_observed_cap leaves out such a connection, told_by_a_cap_that_was_reached counts it. What was under way in a process
+when that died is not known: within_each_observed_cap leaves out what it had admitted within UNDER_WAY_NS before. Moves of
+observed tokens are not judged, nor is `broker` where connections of an inter-broker listener are forced into it.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ import pyarrow
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, READ, Ends, pair
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
-from turnstile.pipeline.audit.refusal_checks import unseen_in, without_full_pool
+from turnstile.pipeline.audit.refusal_checks import unjustified, unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_names import FOUND, INCARNATION
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.journal import EVENTS
@@ -57,7 +58,7 @@ def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplet
     return [_caps(members, timeline), _caused(found, seen.kinds["observed"], incomplete)]
 
 
-# ---- O1
+# ---- within_each_observed_cap
 
 
 def inside(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
@@ -94,7 +95,7 @@ def _caps(members: Rows, timeline: ObservedTimeline) -> Check:
     return Check(CAPS, EXCEEDED, detail, rows[: sweep.SHOWN], counts)
 
 
-# ---- O2
+# ---- told_by_a_cap_that_was_reached
 
 
 def using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
@@ -200,15 +201,11 @@ def _why_misnamed(timeline: ObservedTimeline, row: Mapping[str, Any]) -> str:
 def _caused(rows: list[dict[str, Any]], total: int, incomplete: Collection[int]) -> Check:
     if not rows:
         return Check(CAUSED, HELD, f"{total} observed decisions, each by a cap that was reached", [])
-    counts: Counter[int] = Counter()
-    for row in rows:
-        counts[row["broker"]] += row.pop("refusals")
-    sure = [row for row in rows if row["broker"] not in incomplete]
-    shown = sorted(sure or rows, key=lambda row: (row["at_ns"], row["broker"]))[: sweep.SHOWN]
+    counts, shown, is_sure = unjustified(rows, incomplete)
     first = shown[0]
     detail = (
         f"{counts.total()} observed decisions; first {first['ip']} by {first['limit']} of version {first['version']} on broker "
         f"{first['broker']}, at mono_ns {first['at_ns']}: {first['why']}"
     )
-    verdict = NOT_JUSTIFIED if sure else UNKNOWN
+    verdict = NOT_JUSTIFIED if is_sure else UNKNOWN
     return Check(CAUSED, verdict, detail, shown, counts)

@@ -126,21 +126,36 @@ def checks(
     ]
 
 
-def _check(name: str, rows: list[dict[str, Any]], total: int, held: str, incomplete: Collection[int]) -> Check:
-    if not rows:
-        return Check(name, HELD, f"{total} connections refused, {held}", [])
+class Unjustified(NamedTuple):
+    """Rows of FOUND that nothing explains. `counts`: by broker; `shown`: the first of them, of brokers without a missing event if
+    there is one (`is_sure`)."""
+
+    counts: Counter[int]
+    shown: list[dict[str, Any]]
+    is_sure: bool
+
+
+def unjustified(rows: list[dict[str, Any]], incomplete: Collection[int]) -> Unjustified:
+    """At least one row is there; takes its `refusals` out of each. `incomplete`: brokers of which events are missing."""
     counts: Counter[int] = Counter()
     for row in rows:
         counts[row["broker"]] += row.pop("refusals")
     sure = [row for row in rows if row["broker"] not in incomplete]
     shown = sorted(sure or rows, key=lambda row: (row["at_ns"], row["broker"]))[: sweep.SHOWN]
+    return Unjustified(counts, shown, bool(sure))
+
+
+def _check(name: str, rows: list[dict[str, Any]], total: int, held: str, incomplete: Collection[int]) -> Check:
+    if not rows:
+        return Check(name, HELD, f"{total} connections refused, {held}", [])
+    counts, shown, is_sure = unjustified(rows, incomplete)
     first = shown[0]
-    number = sum(count for broker, count in counts.items() if not sure or broker not in incomplete)
+    number = sum(count for broker, count in counts.items() if not is_sure or broker not in incomplete)
     detail = (
         f"{number} refusals; first {first['ip']} by {first['limit']}={_number(first['limit_value'])} of version {first['version']} "
         f"on broker {first['broker']}, at mono_ns {first['at_ns']}: {first['why']}"
     )
-    if sure:
+    if is_sure:
         return Check(name, NOT_JUSTIFIED, detail, shown, counts)
     return Check(name, UNKNOWN, f"{detail}; but events of that broker are missing", shown, counts)
 
