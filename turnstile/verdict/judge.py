@@ -64,7 +64,7 @@ def judge(timeline: Timeline, checks: Iterable[str]) -> dict[str, Finding]:
 def _judged(timeline: Timeline, check: Check) -> Finding:
     found = check.judge(timeline)
     why = _why_not(timeline, check) if found.verdict in (WARN, FAIL) else ""
-    return found._replace(verdict=UNJUDGED, evidence=f"{why}: {found.evidence}") if why else found
+    return found._replace(verdict=UNJUDGED, evidence=f"{why}: {found.evidence}", apis=()) if why else found
 
 
 def _why_not(timeline: Timeline, check: Check) -> str:

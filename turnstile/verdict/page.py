@@ -7,6 +7,7 @@ from html import escape
 
 from turnstile.pipeline.html_page import Badge, badge_line, document, paragraph, section, table
 from turnstile.verdict.card import summary
+from turnstile.verdict.checks.groups import FETCHES, HEARTBEATS
 from turnstile.verdict.checks.kip599 import MUTATIONS
 from turnstile.verdict.checks.kip714 import ASKED, PUSHED
 from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding
@@ -54,7 +55,7 @@ _LANES: dict[str, tuple[Lane, ...]] = {
     "backoff": (_ATTEMPTS, _TURNED_AWAY, _REQUESTS),
     "herd": (_ATTEMPTS, _TURNED_AWAY),
     "footprint": (_ATTEMPTS, _CLOSED),
-    "groups": (_api("Heartbeat"), _api("Fetch"), _api("JoinGroup")),
+    "groups": (_api(*HEARTBEATS, shown="heartbeats"), _api(*FETCHES, shown="fetches"), _api("JoinGroup")),
     "kip599": (_api(*MUTATIONS), _EARLY),
     "kip714": (_api(PUSHED, shown="pushes"), _api(ASKED, shown="asks what for")),
     "delivery": (_api("Produce"),),
@@ -81,6 +82,13 @@ def _section(name: str, finding: Finding, timeline: Timeline) -> str:
     words = badge_line(finding.verdict, COLOURS[finding.verdict], finding.evidence) + f"<p>{escape(finding.source)}</p>"
     if finding.advice:
         words += f"<p><b>{escape(finding.advice)}</b></p>"
+    if finding.apis:
+        rows: list[tuple[object, ...]] = [("API", "verdict", "throttled", "sent too early after", "known")]
+        rows += [
+            (each.api, Badge(each.verdict, COLOURS[each.verdict]), each.throttled, each.early, each.known)
+            for each in finding.apis
+        ]
+        words += table(rows, caption="Each API by itself, the worst first", text=("verdict", "known"))
     return section(f"{CHECKS[name].title} ({name})", "", words, _picture(name, timeline))
 
 

@@ -43,14 +43,17 @@ class Verdict:
         """0; 1 when a check failed; 2 when none could be judged."""
         return exit_code(self.findings)
 
-    def as_json(self) -> dict[str, list[dict[str, str]]]:
-        """{"checks": [{"id", "verdict", "evidence", "source"}]}."""
-        return {
-            "checks": [
-                {"id": name, "verdict": each.verdict, "evidence": each.evidence, "source": each.source}
-                for name, each in self.findings.items()
-            ]
-        }
+    def as_json(self) -> dict[str, list[dict[str, object]]]:
+        """{"checks": [{"id", "verdict", "evidence", "source"}]}; of a check that judges each API by itself also "apis", the worst
+        first: [{"api", "verdict", "throttled", "early", "known"}]."""
+        return {"checks": [_as_json(name, finding) for name, finding in self.findings.items()]}
+
+
+def _as_json(name: str, finding: Finding) -> dict[str, object]:
+    found: dict[str, object] = {
+        "id": name, "verdict": finding.verdict, "evidence": finding.evidence, "source": finding.source
+    }  # fmt: skip
+    return {**found, "apis": [each._asdict() for each in finding.apis]} if finding.apis else found
 
 
 class Reached(Judged, Protocol):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from turnstile.verdict.checks import kip219
-from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, ApiFinding, Finding, worst_first
 from turnstile.verdict.timeline import MS, Event, Step, Timeline
 
 SOURCE = "KIP-219, and IBM/sarama#2536: a later, shorter throttle time does not end a longer one"
@@ -42,10 +43,21 @@ def judge(timeline: Timeline) -> Finding:
     if not judged or kip219.judge(timeline).verdict == FAIL:
         return Finding(UNJUDGED, NEITHER, SOURCE)
     told = f"{len(judged)} pairs of {found[0].first.value:.0f} and then {found[0].second.value:.0f} ms"
+    apis = _by_api([pair.first.api for pair in found], seen)
     broken = judged.count(False)
     if broken:
-        return Finding(FAIL, f"in {broken} of {told}, it sent again after the shorter time", SOURCE, _ADVICE)
-    return Finding(PASS, f"in {told}, it waited for the longer time", SOURCE)
+        return Finding(FAIL, f"in {broken} of {told}, it sent again after the shorter time", SOURCE, _ADVICE, apis)
+    return Finding(PASS, f"in {told}, it waited for the longer time", SOURCE, apis=apis)
+
+
+def _by_api(apis: Sequence[str], kept: Sequence[bool | None]) -> tuple[ApiFinding, ...]:
+    """`kept`: of the pair of each of `apis`, whether the longer time was waited for; None where that can't be told."""
+    found = []
+    for api in set(apis):
+        told = [is_kept for each, is_kept in zip(apis, kept, strict=True) if each == api and is_kept is not None]
+        verdict = UNJUDGED if not told else PASS if all(told) else FAIL
+        found.append(ApiFinding(api, verdict, len(told), told.count(False)))
+    return worst_first(found)
 
 
 def pairs(timeline: Timeline) -> list[_Pair]:

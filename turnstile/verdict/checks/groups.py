@@ -1,4 +1,7 @@
-"""A member of a group that is throttled stays a member: empty fetches are tolerated, heartbeats go on, nobody rebalances."""
+"""A member of a group that is throttled stays a member: empty fetches are tolerated, heartbeats go on, no member joins again.
+
+Groups of the classic protocol, and those of KIP-848 (consumer), KIP-932 (share) and KIP-1071 (streams), which join by a heartbeat.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +11,29 @@ from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, Finding
 from turnstile.verdict.timeline import SECOND, Event, Timeline
 
 SOURCE = "KIP-219, KIP-62: a throttled Fetch is answered empty, and heartbeats do not depend on it"
+HEARTBEATS = ("Heartbeat", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "StreamsGroupHeartbeat")
+FETCHES = ("Fetch", "ShareFetch")
 _LONGEST_S = 10.0
-"""Between two heartbeats: the session timeout of Kafka's first consumers, and less than that of any since."""
+"""Between two heartbeats, less the throttle time of the first: the session timeout of Kafka's first consumers, and less than that
+of any since."""
 _ADVICE = "Take an empty Fetch for what it is, and heartbeat on a connection of its own."
 
 
 def judge(timeline: Timeline) -> Finding:
-    if not {"JoinGroup", "Heartbeat", "SyncGroup"} & {
-        event.api for event in timeline.events if event.kind == "request"
-    }:
+    if not {"JoinGroup", "SyncGroup", *HEARTBEATS} & {e.api for e in timeline.events if e.kind == "request"}:
         return Finding(UNJUDGED, "the client is in no group", SOURCE)
     steps = timeline.of_kind("throttle")
     requests = timeline.in_steps(steps, "request")
-    throttled = [event for event in requests if event.api == "Fetch" and event.throttle_ms]
+    throttled = [event for event in requests if event.api in FETCHES and event.throttle_ms]
     if not throttled:
         return Finding(UNJUDGED, timeline.skipped.get("throttle", "no Fetch was throttled"), SOURCE)
+    beaten = [event for event in requests if event.api in HEARTBEATS and event.throttle_ms]
     joined = [event for event in requests if event.api == "JoinGroup"]
-    later = [e for e in timeline.events if e.kind == "request" and e.api == "Fetch" and e.at_ns > throttled[-1].at_ns]
-    heartbeats = [event for event in requests if event.api == "Heartbeat"]
+    later = [e for e in timeline.events if e.kind == "request" and e.api in FETCHES and e.at_ns > throttled[-1].at_ns]
+    heartbeats = [event for event in requests if event.api in HEARTBEATS]
     longest_s = _longest_gap_s(heartbeats)
     beats = f"heartbeats at most {longest_s:.1f} s apart" if len(heartbeats) > 1 else "fewer than two heartbeats"
-    seen = f"{len(throttled)} Fetches throttled; {len(joined)} JoinGroup; {beats}"
+    seen = f"{len(throttled)} Fetches and {len(beaten)} heartbeats throttled; {len(joined)} JoinGroup; {beats}"
     if joined:
         return Finding(FAIL, f"it joined its group again while it was throttled: {seen}", SOURCE, _ADVICE)
     if not later and timeline.is_the_end(throttled[-1].at_ns):
@@ -41,4 +46,5 @@ def judge(timeline: Timeline) -> Finding:
 
 
 def _longest_gap_s(heartbeats: list[Event]) -> float:
-    return max(((after.at_ns - before.at_ns) / SECOND for before, after in pairwise(heartbeats)), default=0.0)
+    """Seconds between two heartbeats, less the throttle time of the first: for so long none may be sent."""
+    return max(((b.at_ns - a.at_ns) / SECOND - a.throttle_ms / 1000 for a, b in pairwise(heartbeats)), default=0.0)

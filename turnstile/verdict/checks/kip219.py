@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
-from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding
+from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, ApiFinding, Finding, worst_first
+from turnstile.verdict.known_defects import known_defect
+from turnstile.verdict.pauses import usual_pauses_ms
 from turnstile.verdict.timeline import MS, Event, Timeline
 
 SOURCE = "KIP-219: a client sends nothing on a connection until its throttle time is over"
@@ -39,6 +42,16 @@ class _Mute:
     excused: list[float] = field(default_factory=list)
 
 
+class _Early(NamedTuple):
+    """`mutes`: the throttled responses after which the client sent too early. `rules`: (API, ms) after which that is the rule, of
+    `groups` in all. `is_rule`: whether it is the rule of these, or of all responses."""
+
+    mutes: list[_Mute]
+    rules: list[tuple[str, int]]
+    groups: int
+    is_rule: bool
+
+
 def judge(timeline: Timeline) -> Finding:
     steps = timeline.of_kind("throttle")
     if not steps:
@@ -46,22 +59,20 @@ def judge(timeline: Timeline) -> Finding:
     mutes = _mutes(timeline)
     if not mutes:
         return Finding(UNJUDGED, "no request was made while requests were throttled", SOURCE)
+    return _judge_all(timeline, mutes)._replace(apis=_by_api(timeline, mutes))
+
+
+def _judge_all(timeline: Timeline, mutes: Sequence[_Mute]) -> Finding:
     lengths = [mute.told.throttle_ms for mute in mutes]
     told = f"{len(mutes)} throttled responses, of {min(lengths)} to {max(lengths)} ms"
-    groups: dict[tuple[str, int], list[_Mute]] = {}
-    for mute in mutes:
-        groups.setdefault((mute.told.api, mute.told.throttle_ms), []).append(mute)
-    broken = {key: found for key, group in groups.items() if (found := _broken(group))}
-    early = [mute for found in broken.values() for mute in found]
-    early = max(early, _broken(mutes), key=len)  # what is too little of each may be enough of all
-    if early:
+    found = _early(mutes)
+    if early := found.mutes:
         after_ms = median(at_ms for mute in early for at_ms in (mute.early or mute.excused or mute.at_once))
         seen = f"bytes arrived on the muted connection after {len(early)} of {told}, mostly {after_ms:.0f} ms after the response"
-        rules = [key for key, found in broken.items() if _is_rule(found, groups[key])]
-        if rules and len(rules) < len(groups):
-            seen += f"; as a rule after {', '.join(f'{api} throttled by {ms} ms' for api, ms in sorted(rules))}"
-        verdict = FAIL if rules or _is_rule(early, mutes) else WARN
-        if verdict == FAIL or len(early) >= ENOUGH or len(early) >= OFTEN * len(mutes):
+        if found.rules and len(found.rules) < found.groups:
+            seen += f"; as a rule after {', '.join(f'{api} throttled by {ms} ms' for api, ms in sorted(found.rules))}"
+        verdict = _verdict(found, mutes)
+        if verdict != PASS:
             return Finding(verdict, seen, SOURCE, _ADVICE)
         return Finding(PASS, f"{seen}: it may have been on its way, from a client that got no CPU", SOURCE)
     excused = [mute for mute in mutes if mute.excused]
@@ -74,6 +85,45 @@ def judge(timeline: Timeline) -> Finding:
     if len(idle := [mute for mute in mutes if _had_no_cpu(timeline, mute)]) > len(mutes) - ENOUGH:
         return Finding(UNJUDGED, f"this machine stalled after {len(idle)} of {told}", SOURCE)
     return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
+
+
+def _by_api(timeline: Timeline, mutes: Sequence[_Mute]) -> tuple[ApiFinding, ...]:
+    """The same of each API, the worst first."""
+    pauses_ms = usual_pauses_ms(timeline.events)
+    groups: dict[str, list[_Mute]] = {}
+    for mute in mutes:
+        groups.setdefault(mute.told.api, []).append(mute)
+    return worst_first(_of_api(timeline, api, group, pauses_ms.get(api, 0.0)) for api, group in groups.items())
+
+
+def _of_api(timeline: Timeline, api: str, group: Sequence[_Mute], pause_ms: float) -> ApiFinding:
+    """Unjudged where nothing came early, and fewer than LEAST throttle times were longer than the client usually pauses."""
+    found = _early(group)
+    verdict = _verdict(found, group)
+    telling = [mute for mute in group if mute.told.throttle_ms > pause_ms and not _had_no_cpu(timeline, mute)]
+    if verdict == PASS and (len(telling) < LEAST or _is_rule([mute for mute in group if mute.excused], group)):
+        verdict = UNJUDGED
+    known = known_defect(api) if verdict in (WARN, FAIL) else ""
+    return ApiFinding(api, verdict, len(group), len(found.mutes), known)
+
+
+def _early(mutes: Sequence[_Mute]) -> _Early:
+    groups: dict[tuple[str, int], list[_Mute]] = {}
+    for mute in mutes:
+        groups.setdefault((mute.told.api, mute.told.throttle_ms), []).append(mute)
+    broken = {key: found for key, group in groups.items() if (found := _broken(group))}
+    early = [mute for found in broken.values() for mute in found]
+    early = max(early, _broken(mutes), key=len)  # what is too little of each may be enough of all
+    rules = [key for key, found in broken.items() if _is_rule(found, groups[key])]
+    return _Early(early, rules, len(groups), bool(rules) or _is_rule(early, mutes))
+
+
+def _verdict(found: _Early, mutes: Sequence[_Mute]) -> str:
+    if not found.mutes:
+        return PASS
+    if found.is_rule:
+        return FAIL
+    return WARN if len(found.mutes) >= ENOUGH or len(found.mutes) >= OFTEN * len(mutes) else PASS
 
 
 def _mutes(timeline: Timeline) -> list[_Mute]:

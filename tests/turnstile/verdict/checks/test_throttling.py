@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 from courses import Seen, ns, throttled
 
+from turnstile.verdict.card import api_lines
 from turnstile.verdict.checks import deadline, delivery, groups, kip219, kip599, kip714, not_failure
+from turnstile.verdict.finding import ApiFinding
+from turnstile.verdict.pauses import usual_pauses_ms
 
 
 def verdict(check, seen):
@@ -62,6 +65,50 @@ def test_a_client_that_waits_for_some_throttle_times_only(api, throttle_ms):
     assert found.verdict == "fail" and f"as a rule after {api} throttled by {throttle_ms} ms" in found.evidence
 
 
+def test_each_api_is_judged_by_itself_and_the_worst_is_told_first():
+    seen = throttled(20)
+    for number in range(3):
+        seen.request(4.25 + 2 * number, 2, api="ShareFetch", throttle_ms=400)
+        seen.event("early", 4.35 + 2 * number, 2, took_ms=100)
+        seen.request(4.30 + 2 * number, 3, api="OffsetCommit", throttle_ms=400)
+    seen.request(4.4, 4, api="FindCoordinator", throttle_ms=400)
+    found = kip219.judge(seen.timeline())
+    assert found.verdict == "fail" and "after ShareFetch throttled by 400 ms" in found.evidence
+    assert [(each.api, each.verdict, each.throttled, each.early) for each in found.apis] == [
+        ("ShareFetch", "fail", 3, 3),
+        ("OffsetCommit", "pass", 3, 0),
+        ("Produce", "pass", 20, 0),
+        ("FindCoordinator", "unjudged", 1, 0),
+    ]
+    assert "KAFKA-20828" in found.apis[0].known and found.apis[1].known == ""
+    told = api_lines(found.apis)
+    assert told[0].startswith("fail ShareFetch: after 3 of 3 throttled responses (") and "KAFKA-20828" in told[0]
+    assert told[1:] == ["pass OffsetCommit (3), Produce (20)", "unjudged FindCoordinator (1)"]
+
+
+@pytest.mark.parametrize(("throttle_ms", "told"), [(400, "unjudged"), (2600, "pass")])
+def test_an_api_passes_only_if_it_was_throttled_for_longer_than_the_usual_pause_after_it(throttle_ms, told):
+    seen = Seen()
+    for at_s in (0.0, 2.0, 4.0):
+        seen.request(at_s, 2, api="ConsumerGroupHeartbeat", took_ms=1)
+    seen.step("throttle", 4, 14)
+    for number in range(3):
+        seen.request(6.0 + number * 2.6, 2, api="ConsumerGroupHeartbeat", throttle_ms=throttle_ms)
+    (found,) = kip219.judge(seen.timeline()).apis
+    assert (found.api, found.verdict) == ("ConsumerGroupHeartbeat", told)
+
+
+def test_pauses_are_from_an_answer_to_the_next_request_of_its_connection():
+    seen = Seen(0)
+    seen.events = []
+    for at_s in (0.0, 3.0, 6.0):
+        seen.request(at_s, 1, api="Heartbeat", took_ms=100)
+        seen.request(at_s + 1, 1, api="OffsetCommit", throttle_ms=50)
+        seen.request(at_s + 0.5, 2, api="Produce", took_ms=4000)
+    seen.request(9.0, 3, api="InitProducerId")
+    assert usual_pauses_ms(seen.timeline().events) == {"Heartbeat": 900, "Produce": 0}
+
+
 def test_what_arrives_early_while_the_machine_stalls_is_not_the_clients():
     def stalled(early):
         seen = throttled()
@@ -102,9 +149,9 @@ def overlap(*sent_s, waiting=50, behind=0):
     seen = Seen()
     seen.step("overlap", 4, 6)
     seen.request(4.05, took_ms=150, value=waiting, size=50)
-    seen.event("fault", 4.2, reason="throttle", value=1000)
+    seen.event("fault", 4.2, api="Produce", reason="throttle", value=1000)
     seen.request(4.2, took_ms=150, value=behind, size=50)
-    seen.event("fault", 4.35, reason="throttle", value=100)
+    seen.event("fault", 4.35, api="Produce", reason="throttle", value=100)
     for at_s in sent_s:
         seen.request(at_s, size=50)
     return seen
@@ -113,6 +160,7 @@ def overlap(*sent_s, waiting=50, behind=0):
 def test_the_later_of_two_deadlines_holds():
     assert verdict(deadline, overlap(5.21)) == "pass"
     assert verdict(deadline, overlap(4.46, 4.6)) == "fail"
+    assert deadline.judge(overlap(4.46, 4.6).timeline()).apis == (ApiFinding("Produce", "fail", 1, 1),)
     assert verdict(deadline, overlap(4.36, behind=50)) == "unjudged", "it waits for none"
     assert verdict(deadline, overlap(4.37)) == "unjudged", "nor does this one"
     assert verdict(deadline, overlap(4.36, waiting=100, behind=50)) == "pass", "that was on the way, too"
@@ -168,10 +216,29 @@ def member(*joined_s, beats_s=(4, 6, 8)):
     return seen
 
 
+@pytest.mark.parametrize("kind", ["Consumer", "Share", "Streams"])
+def test_a_member_of_a_group_that_joins_by_its_heartbeat_stays_one(kind):
+    fetch = "ShareFetch" if kind == "Share" else "Fetch"
+    seen = throttled(api=fetch)
+    for at_s in (0.5, 4, 8.5):
+        seen.request(at_s, 2, api=f"{kind}GroupHeartbeat")
+    assert verdict(groups, seen) == "fail", "no fetch after a throttled one"
+    seen.request(9.2, api=fetch)
+    found = groups.judge(seen.timeline())
+    assert found.verdict == "pass" and "heartbeats at most 4.5 s apart" in found.evidence
+
+
 def test_a_throttled_member_stays_one():
     assert verdict(groups, member()) == "pass"
     assert verdict(groups, member(5)) == "fail"
     assert verdict(groups, throttled()) == "unjudged"
+    slow = member(beats_s=())
+    slow.request(4, 2, api="Heartbeat", throttle_ms=6000)
+    slow.request(15, 2, api="Heartbeat")
+    assert verdict(groups, slow) == "pass", "it may send no heartbeat while it is throttled"
+    slow.request(25.1, 2, api="Heartbeat")
+    slow.step("throttle", 9, 26)
+    assert verdict(groups, slow) == "fail"
     silent = throttled(api="Fetch")
     silent.request(1, api="JoinGroup")
     assert verdict(groups, silent) == "fail", "no Fetch after a throttled one"

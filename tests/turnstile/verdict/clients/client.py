@@ -38,13 +38,14 @@ BAD = {
     "gives-up": "recovery",
     "ignores-sigterm": "shutdown",
     "waits-for-produce-only": "kip219",
+    "waits-for-data-only": "kip219",
     "caps-throttle": "kip219",
     "spins-when-reset": "backoff",
     "jitters-once": "herd",
     "leaks-on-reconnect": "footprint",
     "pushes-after-error": "kip714",
 }
-"""Each way to misbehave, and the check that has to fail; the last six do it in some cases only."""
+"""Each way to misbehave, and the check that has to fail; the last seven do it in some cases only."""
 GOOD = ("good", "logs-in")
 USER, PASSWORD = "alice", "secret"
 """As whom the second logs in."""
@@ -95,9 +96,11 @@ class Link:
                 raise Lost
 
     def send(self, frame: bytes) -> None:
-        ignores = (bad == "ignores-throttle" and self.role != "admin") or (
-            bad == "waits-for-produce-only" and self.role == "member"
-        )
+        ignores = self.role in {
+            "ignores-throttle": ("producer", "member", "fetcher", "reporter"),
+            "waits-for-produce-only": ("member", "fetcher"),
+            "waits-for-data-only": ("member",),
+        }.get(bad, ())
         if not ignores:
             stopping.wait(max(self.may_send_s - time.monotonic(), 0))
         try:
@@ -225,7 +228,7 @@ class Member(Role):
     member = ""
 
     def begin(self, link: Link) -> None:
-        self.fetching = Link("member")
+        self.fetching = Link("fetcher")
         if not self.member:
             self.join(link)
 
