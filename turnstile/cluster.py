@@ -62,6 +62,7 @@ class Cluster(ClusterChanges):
     `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: caps, as `limits`, that are
     observed instead of enforced. All of them hold again after `reset`.
     `like`: a managed cluster whose published limits hold where `limits` says nothing else (`turnstile presets`).
+    `as_version`: the release in whose place the cluster stands, as "3.6" (docs/configuration.md).
     They overrule what an earlier run has stored in `data_dir`, as `turnstile up --override-stored`.
     """
 
@@ -78,6 +79,7 @@ class Cluster(ClusterChanges):
         observe: Mapping[str, Any] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
         like: str | None = None,
+        as_version: str | None = None,
     ) -> None:
         self._quotas = dict(quotas or {})
         self._users = dict(users or {})
@@ -94,6 +96,8 @@ class Cluster(ClusterChanges):
             self._options += ["--topic", f"{name}:{count}"]
         if like is not None:
             self._options += ["--like", like]
+        if as_version is not None:
+            self._options += ["--as-version", as_version]
         self._keeps_data = data_dir is not None
         if data_dir is not None:
             self._options += ["--data-dir", os.fspath(data_dir)]

@@ -50,3 +50,4 @@ class ClusterOptions(TypedDict, total=False):
     observe: Mapping[str, Any] | None
     data_dir: str | os.PathLike[str] | None
     like: str | None
+    as_version: str | None

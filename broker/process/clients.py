@@ -71,7 +71,7 @@ class Clients:
         )
         dispatcher = Dispatcher(
             kafka.routes_of_clients(),
-            kafka.versions.unsupported,
+            kafka.versions_of_clients().unsupported,
             self._throttling,
             turns,
             PreparedAnswers(image),

@@ -62,6 +62,7 @@ from shards.loop.turns import Turns
 from shards.mesh.mesh import Mesh
 from shards.ownership import home_of_bucket
 from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.settings.releases import AS_VERSION
 
 
 class Kafka:
@@ -242,11 +243,15 @@ class Kafka:
             *(GuardedRoute(route.api_key, route.function, OPEN) for route in authentication.routes()),
         ]
 
+    def versions_of_clients(self) -> SupportedVersions:
+        """Those of the release in whose place this cluster stands; to be asked for once the configuration is known."""
+        return self.versions.as_release(self._image.get(AS_VERSION))
+
     def routes_of_clients(self) -> list[Route]:
-        """Guarded, if the cluster was started with an authorizer; to be asked for once the configuration is known."""
-        if not self.access.is_on:
-            return [route.unguarded() for route in self.routes]
-        return [route.guarded(self.access) for route in self.routes]
+        """Guarded, if the cluster was started with an authorizer, and narrowed to `versions_of_clients`."""
+        is_on, versions = self.access.is_on, self.versions_of_clients()
+        routes = [route.guarded(self.access) if is_on else route.unguarded() for route in self.routes]
+        return [narrowed for route in routes if (narrowed := versions.narrowed(route)) is not None]
 
     def peer_dead(self, shard: int) -> None:
         """Another shard of this broker has died, and its connections with it."""

@@ -82,12 +82,10 @@ class Dispatcher:
         try:
             api_key, version, correlation_id, client_id, at = wire.parse_header(frame)
         except wire.UnsupportedVersion as fault:
-            if fault.api_key != apis.API_VERSIONS:
-                raise
-            return self._unsupported(fault.correlation_id)
+            return self._unsupported_version(fault)
         route = self._routes.get(api_key)
         if route is None or not route.min_version <= version <= route.max_version:
-            raise wire.UnsupportedVersion(api_key, version, correlation_id)
+            return self._unsupported_version(wire.UnsupportedVersion(api_key, version, correlation_id))
         if frame[:4] not in wire.COMPILED and api_key != _PRODUCE_KEY:
             return self._turns.spawn(self._make_compiled(channel, frame, api_key, version), cancellable=True)
         channel.client_id = client_id
@@ -120,6 +118,12 @@ class Dispatcher:
         if isinstance(response, Deferred):
             return response.then(partial(self._encode_there, call))
         return _encode(call, response)
+
+    def _unsupported_version(self, fault: wire.UnsupportedVersion) -> bytes:
+        """ApiVersions is answered with the versions of its own; raises for any other API."""
+        if fault.api_key != apis.API_VERSIONS:
+            raise fault
+        return self._unsupported(fault.correlation_id)
 
     async def _make_compiled(self, channel: Channel, frame: bytes, api_key: int, version: int) -> Encoded | None:
         """The response to the first request of an API in a version. Not for Produce: without acknowledgement it is appended also

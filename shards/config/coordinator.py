@@ -41,6 +41,7 @@ from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
 from shards.settings.errors import ConfigInvalid
 from shards.settings.features import why_not
+from shards.settings.releases import AS_VERSION
 
 T = TypeVar("T")
 
@@ -221,7 +222,7 @@ class Coordinator:
         wanted = [(name, level, kind) for name, level, kind in updates]
 
         def make() -> tuple[list[Change], str]:
-            said = why_not(self.state.features, wanted, controller)
+            said = why_not(self.state.features, wanted, controller, self.state.text(AS_VERSION))
             return [] if said else [("feature", name, level) for name, level, _ in wanted], said
 
         if validate_only:

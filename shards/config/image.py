@@ -25,6 +25,8 @@ from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
 from shards.settings.broker_config import given
 from shards.settings.config_def import BROKER, TOPIC
 from shards.settings.config_types import Value
+from shards.settings.features import level_of
+from shards.settings.releases import AS_VERSION
 from shards.settings.resource_settings import GROUP
 
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
@@ -204,6 +206,10 @@ class ClusterImage:
             return None
         would_be = given(self.broker, self.static, {**self.dynamic, **self.observed})
         return ObservedLimits(self.limits, ConnectionLimits(would_be))
+
+    def feature_level(self, name: str) -> int:
+        """The level in force of a feature; 0 where the release in whose place this cluster stands does not have it."""
+        return level_of(self.features, name, self.get(AS_VERSION))
 
     # ---- limits
 

@@ -22,6 +22,7 @@ from shards.settings.config_types import (
 )
 from shards.settings.overrides import NO_OVERRIDES
 from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX, UINT32_MAX
+from shards.settings.releases import AS_VERSION, OWN_VERSION, RELEASES
 
 _OPTIONAL = whole(0, UINT32_MAX)
 _RATE = long(1)
@@ -83,6 +84,9 @@ SERVING = [
     ConfigKey("turnstile.observe", BOOLEAN, False,
             "Whether every request, and what arrives on a muted connection, is in the journal: for turnstile verdict.",
             TURNSTILE, True),
+    ConfigKey(AS_VERSION, one_of(OWN_VERSION, *RELEASES), OWN_VERSION,
+            "The release in whose place the cluster stands: clients are offered that release's versions of APIs and its "
+            "features, as far as Turnstile has them.", TURNSTILE),
     ConfigKey("turnstile.log.level", one_of("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE"), "INFO",
             "The least level of the lines that a broker's shards write to stderr; broker logger root, for kafka-configs.",
             TURNSTILE, True),

@@ -8,25 +8,25 @@ Source: FeatureControlManager, MetadataVersion.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from shards.settings.releases import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    GROUP_VERSION,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    OWN_VERSION,
+    RELEASES,
+    SHARE_VERSION,
+    TRANSACTION_VERSION,
+    Feature,
+)
 
-class Feature(NamedTuple):
-    """`least`, `most`: the levels that are supported; `default`: the level of a new cluster."""
-
-    least: int
-    most: int
-    default: int
-
-
-METADATA_VERSION, KRAFT_VERSION = "metadata.version", "kraft.version"
-GROUP_VERSION, SHARE_VERSION = "group.version", "share.version"
 FEATURES = {
     METADATA_VERSION: Feature(7, 27, 27),
     KRAFT_VERSION: Feature(0, 1, 1),
-    "transaction.version": Feature(0, 2, 2),
+    TRANSACTION_VERSION: Feature(0, 2, 2),
     GROUP_VERSION: Feature(0, 1, 1),
-    "eligible.leader.replicas.version": Feature(0, 1, 1),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: Feature(0, 1, 1),
     SHARE_VERSION: Feature(0, 1, 1),
 }
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
@@ -34,23 +34,37 @@ _LAST_CHANGE_OF_METADATA = 23
 """Metadata that later versions wrote can be read by this one, 4.0-IV1, and not by earlier ones."""
 
 
-def level_of(levels: Mapping[str, int], name: str) -> int:
-    """In force, of a feature in FEATURES; `levels`: those that were changed."""
-    return levels.get(name, FEATURES[name].default)
+def features_as(release: str) -> Mapping[str, Feature]:
+    """The features that are supported in the place of a release: those that it has, as far as they are known here."""
+    if release == OWN_VERSION:
+        return FEATURES
+    return {
+        name: Feature(theirs.least, min(theirs.most, FEATURES[name].most), min(theirs.default, FEATURES[name].most))
+        for name, theirs in RELEASES[release].items()
+        if name in FEATURES
+    }
 
 
-def why_not(levels: Mapping[str, int], updates: Iterable[tuple[str, int, int]], controller: int) -> str:
+def level_of(levels: Mapping[str, int], name: str, release: str = OWN_VERSION) -> int:
+    """In force, of a feature in FEATURES; `levels`: those that were changed. 0: the release does not have it."""
+    feature = features_as(release).get(name)
+    return 0 if feature is None else min(levels.get(name, feature.default), feature.most)
+
+
+def why_not(
+    levels: Mapping[str, int], updates: Iterable[tuple[str, int, int]], controller: int, release: str = OWN_VERSION
+) -> str:
     """Why features can't be updated to these (name, level, kind of update); empty: they can."""
     for name, level, kind in updates:
-        said = _why_not(levels, name, level, kind, controller)
+        said = _why_not(levels, name, level, kind, controller, release)
         if said:
             return f"The update failed for all features since the following feature had an error: {said}"
     return ""
 
 
-def _why_not(levels: Mapping[str, int], name: str, level: int, kind: int, controller: int) -> str:
+def _why_not(levels: Mapping[str, int], name: str, level: int, kind: int, controller: int, release: str) -> str:
     told = f"Invalid update version {level} for feature {name}. "
-    feature = FEATURES.get(name)
+    feature = features_as(release).get(name)
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         return f"{told}The controller does not support the given upgrade type."
     if level < 0:
@@ -64,7 +78,7 @@ def _why_not(levels: Mapping[str, int], name: str, level: int, kind: int, contro
         return told + missing
     if not feature.least <= level <= feature.most:
         return f"{told}Local controller {controller} only supports versions {feature.least}-{feature.most}"
-    now = level_of(levels, name)
+    now = level_of(levels, name, release)
     if level > now and kind != UPGRADE:
         return f"{told}Can't downgrade to a newer version."
     return _why_not_down(name, level, kind, told) if level < now else ""

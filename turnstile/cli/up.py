@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from shards.settings.releases import AS_VERSION, RELEASES
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
@@ -188,6 +189,12 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     "go before them.",
 )
 @click.option(
+    "--as-version",
+    type=click.Choice(list(RELEASES)),
+    help="The release in whose place the cluster stands: clients are offered its versions of APIs and its features, as far as "
+    "Turnstile has them.",
+)
+@click.option(
     "--override-stored",
     is_flag=True,
     help="What is asked for here overrules live changes that an earlier run has stored in --data-dir: they are unset, and "
@@ -231,7 +238,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...],
        listeners: tuple[ListenerSpec, ...],
-       topics: tuple[tuple[str, int], ...], preset: str | None, override_stored: bool, journal: str | None,
+       topics: tuple[tuple[str, int], ...], preset: str | None, as_version: str | None, override_stored: bool, journal: str | None,
        detach: bool, as_json: bool, ends_with_stdin: bool, ends_with_pid: int | None, say_ready: str | None) -> None:  # fmt: skip
     """Launch a cluster: brokers, each with one shard process per core, and a coordinator.
 
@@ -241,6 +248,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
     turnstile up --like msk-serverless --brokers 3
+    turnstile up --as-version 3.6
     turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
@@ -254,7 +262,8 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())
-    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings)}.items())
+    release = {} if as_version is None else {AS_VERSION: as_version}
+    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
     topics = tuple({**dict(_converted(file.topics, SizedTopic())), **dict(topics)}.items())
     if detach and ends_with_stdin:

@@ -4,6 +4,8 @@ The versions are those of the routes. Produce is listed from version 0, as Kafka
 it is served from 3. Client telemetry is listed while there is a client metrics resource, and in Kafka while a plugin takes
 what is pushed: clients that see it listed ask for subscriptions, and say so in their logs.
 
+In the place of another release (`turnstile.as.version`) both lists are that release's, as far as they are known here.
+
 Of the features that are listed, clients that know level 2 of `transaction.version` use KIP-890's second version of the protocol,
 level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1 of `share.version` are share groups (KIP-932).
 """
@@ -11,15 +13,17 @@ level 1 of `group.version` is the consumer group protocol (KIP-848), and level 1
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.serve.call import Call, Route
 from broker.wire import apis, codes, wire
 from broker.wire.codec import Message
+from broker.wire.releases import VersionRange, ranges_of
 from shards.config.image import ClusterImage
-from shards.settings.features import FEATURES, level_of
+from shards.settings.features import features_as
+from shards.settings.releases import AS_VERSION, OWN_VERSION
 
 if TYPE_CHECKING:
     from broker.wire.requests import ApiVersionsRequest
@@ -37,17 +41,33 @@ class SupportedVersions:
     """The versions of each API. `routes` need not contain ApiVersions itself."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        ranges = {route.api_key: (route.min_version, route.max_version) for route in routes}
+        ranges = {route.api_key: VersionRange(route.min_version, route.max_version) for route in routes}
         own = apis.APIS[apis.API_VERSIONS]
-        ranges[apis.API_VERSIONS] = (own.min_version, own.max_version)
+        ranges[apis.API_VERSIONS] = VersionRange(own.min_version, own.max_version)
         if PRODUCE in ranges:
-            ranges[PRODUCE] = (0, ranges[PRODUCE][1])
+            ranges[PRODUCE] = VersionRange(0, ranges[PRODUCE].most)
         self.ranges = dict(sorted(ranges.items()))
-        self._without_telemetry = {key: each for key, each in self.ranges.items() if key not in TELEMETRY}
 
-    def listed(self, image: ClusterImage) -> dict[int, tuple[int, int]]:
+    def as_release(self, release: str) -> SupportedVersions:
+        """What is served in the place of a release."""
+        if release == OWN_VERSION:
+            return self
+        theirs = ranges_of(release)
+        both = {key: ours.within(theirs[key]) for key, ours in self.ranges.items() if key in theirs}
+        found = SupportedVersions([])
+        found.ranges = {key: each for key, each in both.items() if each is not None}
+        return found
+
+    def narrowed(self, route: Route) -> Route | None:
+        """A route for the versions that are served; None where none is."""
+        ours = self.ranges.get(route.api_key)
+        both = None if ours is None else ours.within(VersionRange(route.min_version, route.max_version))
+        return None if both is None else route._replace(min_version=both.least, max_version=both.most)
+
+    def listed(self, image: ClusterImage) -> dict[int, VersionRange]:
         """The versions of the APIs that are offered under this configuration."""
-        return self.ranges if image.client_metrics else self._without_telemetry
+        ranges = self.as_release(image.get(AS_VERSION)).ranges
+        return {key: each for key, each in ranges.items() if image.client_metrics or key not in TELEMETRY}
 
     def unsupported(self, correlation_id: int) -> bytes:
         """The whole response to a version that is not known: in version 0, with error 35 and the range (KIP-511)."""
@@ -71,19 +91,20 @@ def routes(supported: SupportedVersions, image: ClusterImage) -> list[GuardedRou
 
 
 def _response(
-    call: Call[ApiVersionsTypes], error: int, ranges: dict[int, tuple[int, int]], image: ClusterImage | None = None
+    call: Call[ApiVersionsTypes], error: int, ranges: Mapping[int, VersionRange], image: ClusterImage | None = None
 ) -> ApiVersionsTypes.ApiVersionsResponse:
     types = call.types
-    levels = {} if image is None else {name: level_of(image.features, name) for name in FEATURES}
+    features = {} if image is None else features_as(image.get(AS_VERSION))
+    levels = {} if image is None else {name: image.feature_level(name) for name in features}
     return types.ApiVersionsResponse(
         error_code=error,
         api_keys=tuple(
             types.ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()
         ),
         supported_features=tuple(
-            types.SupportedFeatureKey(name=name, min_version=FEATURES[name].least, max_version=FEATURES[name].most)
+            types.SupportedFeatureKey(name=name, min_version=features[name].least, max_version=features[name].most)
             for name in levels
-            if FEATURES[name].least or call.api_version >= ANY_LEAST_SINCE
+            if features[name].least or call.api_version >= ANY_LEAST_SINCE
         ),
         finalized_features_epoch=-1 if image is None else image.version,
         finalized_features=tuple(

@@ -39,7 +39,7 @@ from broker.wire.codec import Message
 from broker.wire.primitives import from_timedelta
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, Spawn, then
-from shards.settings.features import SHARE_VERSION, level_of
+from shards.settings.releases import SHARE_VERSION
 
 if TYPE_CHECKING:
     from broker.wire.requests import ShareAcknowledgeRequest, ShareFetchRequest
@@ -89,7 +89,7 @@ class _ShareFetch:
         self._members: dict[int, set[tuple[str, str]]] = {}  # (group, member) that began sessions, by connection
 
     def _is_off(self) -> bool:
-        return level_of(self._image.features, SHARE_VERSION) == 0
+        return self._image.feature_level(SHARE_VERSION) == 0
 
     def fetch(self, request: ShareFetchRequest, call: Call[ShareFetchTypes]) -> MaybeDeferred[Message]:
         if self._is_off():

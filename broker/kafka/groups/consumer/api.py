@@ -32,7 +32,7 @@ from broker.wire.primitives import from_timedelta
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
-from shards.settings.features import GROUP_VERSION, level_of
+from shards.settings.releases import GROUP_VERSION
 
 if TYPE_CHECKING:
     from broker.wire.requests import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
@@ -65,7 +65,7 @@ class _ConsumerGroups:
 
     def _is_on(self) -> bool:
         protocols = self._image.get("group.coordinator.rebalance.protocols")
-        return PROTOCOL in protocols and level_of(self._image.features, GROUP_VERSION) > 0
+        return PROTOCOL in protocols and self._image.feature_level(GROUP_VERSION) > 0
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------
 

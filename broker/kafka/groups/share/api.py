@@ -27,7 +27,7 @@ from broker.wire.codec import Message
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
-from shards.settings.features import SHARE_VERSION, level_of
+from shards.settings.releases import SHARE_VERSION
 
 if TYPE_CHECKING:
     from broker.wire.requests import ShareGroupDescribeRequest, ShareGroupHeartbeatRequest
@@ -46,7 +46,7 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, t
 
 def is_on(image: ClusterImage) -> bool:
     """Whether there are share groups."""
-    return level_of(image.features, SHARE_VERSION) > 0
+    return image.feature_level(SHARE_VERSION) > 0
 
 
 class _ShareGroups:
