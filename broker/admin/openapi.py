@@ -103,7 +103,7 @@ def _operation(route: AdminRoute, schemas: Schemas) -> dict[str, Any]:
 def _codes(route: AdminRoute) -> list[int]:
     """With which codes a route answers instead."""
     takes = [each.place for each in route.parameters.values()]
-    asked = [400] if route.body or "query" in takes else []
+    asked = [400] if route.is_strict else []
     guarded = [403] if route.open else [401, 403]
     missing = [404] if "path" in takes else []
     body = [408, 413] if route.body else []

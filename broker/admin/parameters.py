@@ -12,6 +12,7 @@ from broker.admin.requests import WHO, at_admin, caller, is_number, require_call
 from broker.admin.route import Parameter
 
 _MOST = 2**53
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 def _text(name: str, says: str) -> Parameter:
@@ -20,7 +21,10 @@ def _text(name: str, says: str) -> Parameter:
 
 def _flag(name: str, default: bool, says: str) -> Parameter:
     def read(request: Request) -> bool:
-        return request.query_params.get(name, str(default)).lower() in ("true", "1", "yes")
+        text = request.query_params.get(name, str(default))
+        if text.lower() not in _FLAGS:
+            raise HTTPException(400, f"{name} cannot be {text!r}: it must be true or false.")
+        return _FLAGS[text.lower()]
 
     return Parameter(name, "query", says, {"type": "boolean", "default": default}, read)
 

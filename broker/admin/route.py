@@ -9,6 +9,8 @@
 signature_is_the_contract  A route gets the Admin and what its other arguments say of a request: parameters of the query, the
     path or a header, and a body. It gets no request, so that nothing else can be asked for. What it returns is as the type
     of its answer says, which tests compare with real answers, or a Response that was declared with the route.
+no_parameter_is_ignored  A request below /v1 with a parameter in its query that the route does not take is answered with 400: the
+    caller of `PUT ...?dryrun=true` expects something else than the change. Pages and metrics pass over what others append.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -27,6 +30,7 @@ JSON_TYPE = "application/json"
 RouteFunction: TypeAlias = Callable[..., Awaitable[object]]
 F = TypeVar("F", bound=RouteFunction)
 _NOTHING: Mapping[int, object] = {}
+_STRICT = "/v1/"
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,16 @@ class AdminRoute:
         """What it does: sentences."""
         return " ".join((self.function.__doc__ or "").split())
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether it refuses a parameter of the query that it does not take."""
+        return self.path.startswith(_STRICT)
+
     def endpoint(self, admin: Admin) -> Callable[[Request], Awaitable[Response]]:
         """What answers a request."""
 
         async def answer(request: Request) -> Response:
+            self._refuse_unknown(request)
             given = {name: parameter.read(request) for name, parameter in self.parameters.items()}
             if self.body is not None:
                 given["body"] = await read_body(request)
@@ -93,6 +103,16 @@ class AdminRoute:
             return told if isinstance(told, Response) else JSONResponse(told)
 
         return answer
+
+    def _refuse_unknown(self, request: Request) -> None:
+        """Raises HTTPException for a parameter of the query that the route does not take."""
+        if not self.is_strict:
+            return
+        known = sorted(each.name for each in self.parameters.values() if each.place == "query")
+        for name in request.query_params:
+            if name not in known:
+                takes = f"takes {', '.join(known)}" if known else "takes no parameters"
+                raise HTTPException(400, f"{name!r} is no parameter: {self.method} {self.path} {takes}.")
 
 
 class RouteTable:

@@ -149,7 +149,9 @@ def test_the_client_has_a_method_for_each_route_and_the_tests_call_each(api: Adm
 
 def test_every_answer_is_as_the_document_says(cluster: Cluster, api: AdminApi, pushing: str) -> None:
     produced(cluster, "importer")
-    until(lambda: api.get_live()["throttled"], what="a throttled client")
+    until(
+        lambda: (live := api.get_live())["throttled"] and live["series"], what="a throttled client and a first sample"
+    )
     answers: dict[str, Any] = {}
     for name, call in {**changes(api), **questions(api, pushing)}.items():
         answers[name] = call()

@@ -438,6 +438,21 @@ async def test_a_quota_that_is_no_number_is_refused_and_removes_nothing(api, val
     assert (await api.get("/v1/quotas"))["quotas"] == [{"entity": entity, "values": {"producer_byte_rate": 5.0}}]
 
 
+async def test_a_parameter_that_a_route_does_not_take_is_refused_and_nothing_is_changed(api):
+    before = await api.get("/v1/quotas")
+    change = {"alter": [{"entity": {"user": "alice"}, "set": {"producer_byte_rate": 5}}]}
+    for path in ("/v1/quotas?dryrun=true", "/v1/quotas?dry_run=true&x=", "/v1/quotas?dry_run=maybe"):
+        status, answer = await api.put(path, change)
+        assert status == 400, path
+    assert answer["message"] == "dry_run cannot be 'maybe': it must be true or false."
+    _, answer = await api.put("/v1/quotas?dryrun=true", change)
+    assert answer["message"] == "'dryrun' is no parameter: PUT /v1/quotas takes dry_run."
+    status, answer = await api.ask("GET", "/v1/shards?a=1")
+    assert (status, answer["message"]) == (400, "'a' is no parameter: GET /v1/shards takes no parameters.")
+    assert await api.get("/v1/quotas") == before
+    assert (await api.ask("GET", "/healthz?probe=1"))[0] == 200
+
+
 @pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"-Infinity"])
 async def test_what_only_python_takes_for_json_is_refused(api, text):
     body = b'{"alter": [{"entity": {"user": "a"}, "set": {"producer_byte_rate": ' + text + b"}}]}"
