@@ -1,5 +1,7 @@
 """`make dist`: the sdist, a wheel made from it, their SBOM, and the wheel tried in environments that have nothing of this checkout.
 
+Where podman or docker runs, also in a container of BASE (localhost/turnstile-base:bookworm, as `make image BASE=debian` makes it).
+
 same_commit_same_files  The files of one commit are the same to the byte, wherever and whenever they are made with the same
     setuptools (setup.py; here for the sdist, which setuptools writes with the times of the files).
 
@@ -29,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from scripts.sbom import write_sbom  # noqa: E402 - importable once the line above has run
 
+BASE = "localhost/turnstile-base:bookworm"
 PACKAGES = ("turnstile", "broker", "shards")
 EARLIEST_S = 315532800
 """1980, before which no zip can say when."""
@@ -90,7 +93,31 @@ def main() -> int:
             shutil.copy(ROOT / "tests" / "turnstile" / "test_pytest_plugin.py", folder)
             run_tests(str(python), Path(folder), environment, "test_pytest_plugin.py")
         print(f"works in an environment with {', '.join(others)}")
+    print(in_a_container(wheel))
     return 0
+
+
+def in_a_container(wheel: Path) -> str:
+    """The wheel in a fresh container: how soon a first refusal is seen there, by which two commands; or why it was not tried."""
+    engine = next((each for each in ("podman", "docker") if shutil.which(each)), None)
+    if engine is None:
+        return "not tried in a container: needs podman or docker"
+    base = os.environ.get("BASE", BASE)
+    commands = f"python3 -m venv /e && /e/bin/pip install -q /dist/{wheel.name} && /e/bin/turnstile-kafka demo"
+    options = ["--rm", "--network", "host", "--env", "PYTHONUNBUFFERED=1", "--volume", f"{wheel.parent}:/dist:ro"]
+    for name in ("PIP_INDEX_URL", "PIP_DEFAULT_TIMEOUT"):
+        options += ["--env", name] if name in os.environ else []
+    if certificate := os.environ.get("PIP_CERT"):
+        options += ["--volume", f"{certificate}:/certificates.crt:ro", "--env", "PIP_CERT=/certificates.crt"]
+    for runs in ([], ["--runtime", "runc"]):
+        run = [engine, *runs, "run", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096", *options, base]
+        if subprocess.run([*run, "true"], capture_output=True, check=False).returncode == 0:
+            break
+    else:
+        return f"not tried in a container: {engine} runs no {base}; `make image BASE=debian` makes it"
+    began_s = time.monotonic()
+    seen_s = await_refusal([*run, "sh", "-c", commands], Path.cwd(), dict(os.environ))
+    return f"first refusal seen {seen_s - began_s:.0f} s after a fresh container of {base}: pip install, turnstile demo"
 
 
 def build(dist: Path) -> tuple[Path, Path]:
@@ -149,10 +176,16 @@ def try_demo(command: list[str], folder: Path, environment: dict[str, str]) -> f
     """Runs the demo to its end; returns when it showed a first refusal and why, by time.monotonic."""
     environment = {**environment, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"}
     before = set(folder.iterdir())
+    seen_s = await_refusal([*command, "demo"], folder, environment)
+    assert set(folder.iterdir()) == before, "the demo leaves nothing"
+    return seen_s
+
+
+def await_refusal(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Runs what ends with the demo to its end; returns when that showed a first refusal and why, by time.monotonic."""
     seen_s: float | None = None
     said = []
-    demo = [*command, "demo"]
-    with subprocess.Popen(demo, cwd=folder, env=environment, stdout=-1, stderr=subprocess.STDOUT, text=True) as it:
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=-1, stderr=subprocess.STDOUT, text=True) as it:
         assert it.stdout is not None
         for line in it.stdout:
             said.append(line)
@@ -160,7 +193,6 @@ def try_demo(command: list[str], folder: Path, environment: dict[str, str]) -> f
                 seen_s = time.monotonic()
     assert it.returncode == 0 and seen_s is not None, "".join(said)
     assert "pip install 'turnstile-kafka[pipeline]'" in said[-1], said[-1]
-    assert set(folder.iterdir()) == before, "the demo leaves nothing"
     return seen_s
 
 

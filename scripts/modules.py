@@ -142,9 +142,10 @@ def docker() -> Iterator[tuple[dict[str, str], str | None]]:
 
 def _usable(engine: str, image: str, folder: Path) -> dict[str, str] | None:
     """The variables with which the engine runs the image; None: it does not."""
-    limits = folder / "containers.conf"
+    limits, with_runc = folder / "limits.conf", folder / "runc.conf"
     limits.write_text(WITHIN_LIMITS)
-    for more in ({}, {"CONTAINERS_CONF": str(limits)}):
+    with_runc.write_text(f'{WITHIN_LIMITS}\n[engine]\nruntime = "runc"\n')
+    for more in ({}, {"CONTAINERS_CONF": str(limits)}, {"CONTAINERS_CONF": str(with_runc)}):
         command = [engine, "run", "--rm", image, "--version"]
         done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, check=False)
         if done.returncode == 0:

@@ -195,6 +195,7 @@ def test_marks_that_cannot_be_end_the_run_before_it_begins_with_a_sentence_each(
 
 
 def test_in_a_worker_of_xdist_the_test_with_the_mark_fails_by_that_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
     done = run(tmp_path, WRONG, "-n", "1", "-p", "no:randomly")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
     assert all(f"\n{sentence}\n" in done.stdout for sentence in SENTENCES), done.stdout
