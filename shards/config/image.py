@@ -22,6 +22,7 @@ from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.observed_limits import ObservedLimits, changed_pools
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
+from shards.settings.both_vocabularies import tightened
 from shards.settings.broker_config import given
 from shards.settings.config_def import BROKER, TOPIC
 from shards.settings.config_types import Value
@@ -196,7 +197,7 @@ class ClusterImage:
     def _compute(self) -> set[str]:
         """Derives values and limits from the records. Returns the pools whose cap may be another one now."""
         found = given(self.broker, self.static, self.dynamic)
-        self._values = _DEFAULTS | {name: value for name, value in found.items() if name in BROKER}
+        self._values = tightened(_DEFAULTS | {name: value for name, value in found.items() if name in BROKER})
         before, self.limits = self.limits, ConnectionLimits(found)
         observed, self.observed_limits = self.observed_limits, self._compute_observed()
         return self.limits.changed_pools(before) | changed_pools(observed, self.observed_limits)

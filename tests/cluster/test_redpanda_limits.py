@@ -1,0 +1,53 @@
+"""Limits by Redpanda's names that Kafka has, too: the tighter of both rules, and those that Redpanda changes live change live."""
+
+import contextlib
+import struct
+
+import pytest
+from batches import batch
+from harness import connect, running
+from raw import answer, array, produce, produced, request, string
+
+INVALID_SESSION_TIMEOUT, MESSAGE_TOO_LARGE = 26, 10
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    options = ("--topic", "t", "--set", "kafka_request_max_bytes=100000", "--set", "group_min_session_timeout_ms=6000")
+    with running(tmp_path_factory.mktemp("d"), *options, shards=1) as cluster:
+        yield cluster
+
+
+def join(sock, timeout_ms):
+    """The error of a JoinGroup 0 with this session timeout."""
+    body = string("g") + struct.pack(">i", timeout_ms) + string("") + string("consumer")
+    sock.sendall(request(11, 0, "c", body + array(string("range") + struct.pack(">i", 0))))
+    return int.from_bytes(answer(sock)[4:6], "big")
+
+
+def produce_error(sock, size):
+    sock.sendall(produce("c", "t", 0, batch(b"x" * size)))
+    return produced(answer(sock)).error
+
+
+def test_a_larger_request_closes_its_connection(cluster):
+    with connect(cluster.address) as sock:
+        assert produce_error(sock, 90_000) == 0
+    with connect(cluster.address) as sock, contextlib.suppress(ConnectionResetError):
+        sock.sendall(struct.pack(">i", 100_001))
+        assert sock.recv(1) == b""
+
+
+def test_a_larger_batch_is_refused_live(cluster):
+    with connect(cluster.address) as sock:
+        cluster.set("kafka_batch_max_bytes", 5000)
+        assert [produce_error(sock, size) for size in (4000, 6000)] == [0, MESSAGE_TOO_LARGE]
+        cluster.set("kafka_batch_max_bytes", None)
+        assert produce_error(sock, 6000) == 0
+
+
+def test_session_timeouts_lie_between_the_tighter_bounds(cluster):
+    cluster.set("group_max_session_timeout_ms", 10_000)
+    with connect(cluster.address) as sock:
+        assert [join(sock, each) for each in (5999, 10_001)] == [INVALID_SESSION_TIMEOUT] * 2
+        assert join(sock, 6000) != INVALID_SESSION_TIMEOUT
