@@ -17,7 +17,7 @@ from turnstile.quantities import duration
 PLACE = "reference/settings.md"
 _SOURCES = {KAFKA: "Kafka's", REDPANDA: "Redpanda's", TURNSTILE: "Turnstile's own"}
 _UNITS = {
-    ".ms": "milliseconds", ".seconds": "seconds", ".minutes": "minutes", ".hours": "hours", ".bytes": "bytes",
+    ".ms": "milliseconds", "_ms": "milliseconds", ".seconds": "seconds", ".minutes": "minutes", ".hours": "hours", ".bytes": "bytes",
     "_bytes": "bytes", "buffer.size": "bytes", "creation.rate": "connections a second", "_rate_limit": "connections a second",
 }  # fmt: skip
 """Unit of a number, by the end of its setting's name; any other number is a count."""
