@@ -17,8 +17,9 @@ from turnstile.quantities import duration
 PLACE = "reference/settings.md"
 _SOURCES = {KAFKA: "Kafka's", REDPANDA: "Redpanda's", TURNSTILE: "Turnstile's own"}
 _UNITS = {
-    ".ms": "milliseconds", "_ms": "milliseconds", ".seconds": "seconds", ".minutes": "minutes", ".hours": "hours", ".bytes": "bytes",
-    "_bytes": "bytes", "buffer.size": "bytes", "creation.rate": "connections a second", "_rate_limit": "connections a second",
+    ".ms": "milliseconds", "_ms": "milliseconds", ".seconds": "seconds", ".minutes": "minutes", ".hours": "hours",
+    ".bytes": "bytes", "_bytes": "bytes", "buffer.size": "bytes",
+    "creation.rate": "connections a second", "_rate_limit": "connections a second",
 }  # fmt: skip
 """Unit of a number, by the end of its setting's name; any other number is a count."""
 _WIDTHS = {INT_MAX: "32 bit", LONG_MAX: "64 bit", UINT32_MAX: "unsigned 32 bit"}
