@@ -111,11 +111,12 @@ def test_a_holder_that_does_nothing_is_waited_for_once(monkeypatch: pytest.Monke
 
 def test_a_holder_that_is_stopped_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the clock of the test: one that only waits for a CPU gets more time."""
-    now = 0.0
+    now, pause = 0.0, time.sleep
 
     def sleep(_: float) -> None:
         nonlocal now
         now += 0.01
+        pause(0.001)  # in which the other process gets the CPU that it may be waiting for
 
     monkeypatch.setattr(log_ends.time, "sleep", sleep)
     monkeypatch.setattr(log_ends.time, "monotonic", lambda: now)
