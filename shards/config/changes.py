@@ -77,12 +77,6 @@ class ConfigState:
         assert isinstance(value, int)
         return value
 
-    def text(self, name: str) -> str:
-        """A setting that is a word, as it holds for all brokers."""
-        value = given(EVERY_BROKER, self.static, self.settings).get(name, BROKER[name].default)
-        assert isinstance(value, str)
-        return value
-
     def put(self, delta: Iterable[Change]) -> None:
         """Apply a delta that was validated."""
         for kind, key, value in delta:

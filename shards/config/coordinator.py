@@ -30,6 +30,7 @@ from shards.config.changes import (
     settings_delta,
     users_delta,
 )
+from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.reassignments import reassign
@@ -40,8 +41,6 @@ from shards.config.topic_changes import create_partitions, create_topics, delete
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
 from shards.settings.errors import ConfigInvalid
-from shards.settings.features import why_not
-from shards.settings.releases import AS_VERSION
 
 T = TypeVar("T")
 
@@ -222,7 +221,7 @@ class Coordinator:
         wanted = [(name, level, kind) for name, level, kind in updates]
 
         def make() -> tuple[list[Change], str]:
-            said = why_not(self.state.features, wanted, controller, self.state.text(AS_VERSION))
+            said = why_not_updated(self.state, wanted, controller)
             return [] if said else [("feature", name, level) for name, level, _ in wanted], said
 
         if validate_only:

@@ -248,7 +248,6 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     turnstile up --set kafka_connections_max_per_ip=50 --set 'kafka_connections_max_overrides=["127.1.0.9:500"]'
     turnstile up --listener EXTERNAL=127.0.0.1:9092 --listener INTERNAL=127.0.0.1:9192 --detach
     turnstile up --like msk-serverless --brokers 3
-    turnstile up --as-version 3.6
     turnstile up --config turnstile.toml
     turnstile up --listener SASL=127.0.0.1:9092,sasl --listener TLS=127.0.0.1:9093,tls,cert=server.pem,key=server.key
     """
@@ -262,16 +261,14 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())
-    release = {} if as_version is None else {AS_VERSION: as_version}
-    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())
+    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **_as(as_version)}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
     topics = tuple({**dict(_converted(file.topics, SizedTopic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
         raise click.UsageError("a detached cluster has no standard input to end with")
     if name is not None:
         port, admin_port = _any_if_default("port", port), _any_if_default("admin_port", admin_port)
-    names = [listener.name for listener in listeners]
-    if len(set(names)) < len(names):
+    if len({listener.name for listener in listeners}) < len(listeners):
         raise click.UsageError("two listeners have the same name")
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
         raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
@@ -308,6 +305,10 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         sys.exit(launch.up(asked, detach=detach))
     except TurnstileError as fault:
         raise CommandFailed(str(fault)) from None
+
+
+def _as(release: str | None) -> dict[str, str]:
+    return {} if release is None else {AS_VERSION: release}
 
 
 def _like(preset: str | None, brokers: int) -> dict[str, str]:

@@ -46,17 +46,21 @@ class SupportedVersions:
         ranges[apis.API_VERSIONS] = VersionRange(own.min_version, own.max_version)
         if PRODUCE in ranges:
             ranges[PRODUCE] = VersionRange(0, ranges[PRODUCE].most)
+        self._releases = {OWN_VERSION: self}
+        self._take(ranges)
+
+    def _take(self, ranges: Mapping[int, VersionRange]) -> None:
         self.ranges = dict(sorted(ranges.items()))
+        self._without_telemetry = {key: each for key, each in self.ranges.items() if key not in TELEMETRY}
 
     def as_release(self, release: str) -> SupportedVersions:
         """What is served in the place of a release."""
-        if release == OWN_VERSION:
-            return self
-        theirs = ranges_of(release)
-        both = {key: ours.within(theirs[key]) for key, ours in self.ranges.items() if key in theirs}
-        found = SupportedVersions([])
-        found.ranges = {key: each for key, each in both.items() if each is not None}
-        return found
+        if release not in self._releases:
+            theirs = ranges_of(release)
+            both = {key: ours.within(theirs[key]) for key, ours in self.ranges.items() if key in theirs}
+            found = self._releases[release] = SupportedVersions([])
+            found._take({key: each for key, each in both.items() if each is not None})
+        return self._releases[release]
 
     def narrowed(self, route: Route) -> Route | None:
         """A route for the versions that are served; None where none is."""
@@ -66,8 +70,8 @@ class SupportedVersions:
 
     def listed(self, image: ClusterImage) -> dict[int, VersionRange]:
         """The versions of the APIs that are offered under this configuration."""
-        ranges = self.as_release(image.get(AS_VERSION)).ranges
-        return {key: each for key, each in ranges.items() if image.client_metrics or key not in TELEMETRY}
+        found = self.as_release(image.get(AS_VERSION))
+        return found.ranges if image.client_metrics else found._without_telemetry
 
     def unsupported(self, correlation_id: int) -> bytes:
         """The whole response to a version that is not known: in version 0, with error 35 and the range (KIP-511)."""

@@ -13,8 +13,7 @@ The last three ask for what must have been so, and allow for everything that the
 a connection waits for its tokens (a second), for a pass of a loop and for the way of a message. What a shard let in or had in
 flight when it died left no trace, so refusals of its broker are not judged from its last event until its death is known, nor
 are those of the journal's last SLACK_NS. A refusal without a cause in a broker of which events are missing is `unknown`.
-`shard_unavailable`, `fd_limit` and `proxy_header` are no configured limits, and are not judged; what was refused as `proxy_header`
-asked no limit, and explains no other refusal.
+`shard_unavailable`, `fd_limit` and `proxy_header` are no configured limits and not judged; the last explains no other refusal.
 """
 
 from bisect import bisect_right
