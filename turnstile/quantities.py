@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from enum import Enum
+
+from shards.limits.utilisation import utilisation
 
 _EXACT_BELOW = 100_000
 _PREFIXES = ("", "k", "M", "G", "T")
@@ -64,26 +65,6 @@ QUOTAS: dict[str, Callable[[float], str]] = {
     "controller_mutation_rate": per_second,
 }
 """How a value of each quota is spelled, by the quota's key."""
-
-
-class Level(Enum):
-    """How close to its limit a use is; displays colour by it."""
-
-    ROOMY = "roomy"
-    HIGH = "high"
-    NEAR = "near"
-    FULL = "full"
-
-
-def utilisation(used: float, limit: float) -> float:
-    """1.0: as much is used as may be. A limit of 0 is always reached."""
-    return used / limit if limit > 0 else 1.0 if used <= 0 else math.inf
-
-
-def level(used: float, limit: float) -> Level:
-    """From 80 %, 90 % and 100 % of the limit on: HIGH, NEAR, FULL."""
-    share = utilisation(used, limit)
-    return Level.FULL if share >= 1 else Level.NEAR if share >= 0.9 else Level.HIGH if share >= 0.8 else Level.ROOMY
 
 
 def use(used: float, limit: float | None, spell: Callable[[float], str] = count) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turnstile.quantities import QUOTAS, count, per_second, use
@@ -29,6 +29,15 @@ def use_text(row: Mapping[str, Any]) -> str:
     if "quota" in row:
         return use(row["value"], row["limit"], QUOTAS[row["quota"]])
     return use(row["used"], row["limit"], count if row["what"] == "connections" else per_second)
+
+
+def close_text(close: Iterable[Mapping[str, Any]]) -> str:
+    """How many limits are close to being reached, by the rows of `close`: `2 reached, 3 from 90 %, 12 from 80 %`; "" if none is.
+    Each limit on each broker counts once."""
+    rows = list(close)
+    high, near, full = (sum(row[name] for row in rows) for name in ("high", "near", "full"))
+    told = ((full, "reached"), (near - full, "from 90 %"), (high - near, "from 80 %"))
+    return ", ".join(f"{count(number)} {share}" for number, share in told if number)
 
 
 def client_text(user: str, client_id: str) -> str:

@@ -232,8 +232,13 @@ class Acceptors:
 
     def describe_gauges(self) -> list[list[Any]]:
         """KIP-612's rate of each address that connected within the last hour and has a quota, at most 200 of a shard."""
-        ips = self._rates.describe(200, now_ms=self._context.now_ms())["ips"]
-        return [["kafka_server_socket_server_metrics_connection_accept_rate", {"ip": ip}, rate] for ip, rate in ips]
+        name = "kafka_server_socket_server_metrics_connection_accept_rate"
+        return [[name, {"ip": ip}, rate] for ip, rate in self.address_rates(200)]
+
+    def address_rates(self, most: int) -> list[tuple[str, float]]:
+        """(address, connections a second) of those at home here with a rate, the latest to connect first."""
+        told: list[tuple[str, float]] = self._rates.describe(most, now_ms=self._context.now_ms())["ips"]
+        return told
 
     def _advance(self, due_ms: int) -> None:
         if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires

@@ -25,8 +25,9 @@ from broker.admin.cluster_answers import (
 from broker.admin.describe import Admin
 from broker.admin.live_answers import LiveAnswer
 from broker.admin.pages import INDEX, LivePage
-from broker.admin.parameters import By, NamedCaller, Observed, PageName, Since
+from broker.admin.parameters import By, MostLimits, NamedCaller, Observed, PageName, Since
 from broker.admin.route import Content, RouteTable
+from broker.admin.utilisation_answers import UtilisationAnswer
 from broker.metrics.source_counts import SourcesAnswer
 
 routes = RouteTable("cluster")
@@ -49,6 +50,12 @@ async def get_sources(admin: Admin) -> SourcesAnswer:
 async def get_proxies(admin: Admin) -> ProxiesAnswer:
     """By which proxies, and which private endpoints of a cloud, the open connections came."""
     return {"proxies": await admin.proxies()}
+
+
+@routes.get("/v1/utilisation")
+async def get_utilisation(admin: Admin, limit: MostLimits) -> UtilisationAnswer:
+    """How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first."""
+    return await admin.utilisation.answer(limit)
 
 
 @routes.get("/v1/tokens")

@@ -6,7 +6,7 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
     describe_observed     ObservedCounts.describe
     describe_sources      {"forgotten": n, "outcomes": {outcome: {ip: count}}} (SourceCounts.describe)
     describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
-    describe_connections  {"open": n, "ips": n, "top": [[ip, open]]}
+    describe_fullest      FullestHere.describe: the limits of addresses and clients that are closest to being reached
     describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
                           (shards.tokens.describe); those named, else those with most tokens out
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
@@ -49,6 +49,7 @@ from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.uses import Use
+from broker.admin.utilisation import UtilisationView
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourcesAnswer, summed
 from broker.metrics.top_talkers import KEPT, merge_top
@@ -98,8 +99,16 @@ class Admin:
         }
         self.sampler = Sampler(self.counters, self.layout)
         self.observed = ObservedView(coordinator, self.sampler)
+        self.utilisation = UtilisationView(coordinator, self.sampler, self.images)
         self._live = LiveView(
-            coordinator, self.sampler, self.images, self.settings, self.observed, self.shards, self.journal
+            coordinator,
+            self.sampler,
+            self.images,
+            self.settings,
+            self.observed,
+            self.utilisation,
+            self.shards,
+            self.journal,
         )
         self._started_s = time.monotonic()
 
@@ -286,6 +295,7 @@ class Admin:
             uptime_s,
             inter_broker=inter_broker,
             disk=disk,
+            limits=await self.utilisation.utilised(1),
             coordinator_dropped=self._coordinator_dropped(),
         )
 

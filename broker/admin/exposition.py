@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from broker.admin.gauge_help import help_of
 from broker.admin.sampler import Sample, Sampler
 from broker.admin.text_format import Kind, Page
+from broker.admin.utilisation import Utilised
+from broker.admin.utilisation_metrics import add_utilisation
 from broker.journal.schema import OBSERVED_REASONS, REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, PROXY_HEADERS, RECORDED
 from shards.ownership import BrokerShard
@@ -136,11 +138,12 @@ def exposition(
     *,
     inter_broker: str | None = None,
     disk: Mapping[str, Any] | None = None,
+    limits: Utilised | None = None,
     coordinator_dropped: int = 0,
 ) -> bytes:
     """The whole page, as of now. `window_s`: what rates and averages are over; `inter_broker`: the listener whose
-    connections the broker's rate does not count; `disk`: of describe_disk; `coordinator_dropped`: events of the coordinator's
-    own journal."""
+    connections the broker's rate does not count; `disk`: of describe_disk; `limits`: how much of each is used;
+    `coordinator_dropped`: events of the coordinator's own journal."""
     window = sampler.window(window_s)
     now = window[1]
     page = Page()
@@ -152,6 +155,8 @@ def exposition(
         members = [member for member in now.slots if member[0] == broker]
         _add_broker(page, sampler, window, broker, members, inter_broker)
     _add_reported(page, gauges)
+    if limits is not None:
+        add_utilisation(page, limits)
     if disk is not None:
         _add_disk(page, disk)
     page.add(Kind.GAUGE, "turnstile_uptime_seconds", "Seconds since the coordinator started.", {}, uptime_s)

@@ -6,11 +6,11 @@ from typing import Annotated, Literal, TypeAlias, TypedDict
 
 from broker.admin.answers import SettingValue
 from broker.admin.cluster_answers import ByReason, JournalAnswer, ObservedAnswer, ShardRow, TokenTotals
+from broker.admin.utilisation_answers import CloseRow, UnixSeconds
 
 LimitedUse: TypeAlias = Annotated[
     Literal["connections", "new_connections"], "Open ones, or new ones a second over the quota window."
 ]
-UnixSeconds: TypeAlias = Annotated[float, "Unix seconds."]
 ByPath: TypeAlias = Annotated[dict[str, int], "Decisions, by how the token was had: home, cached, rpc."]
 
 
@@ -137,6 +137,7 @@ class LiveAnswer(TypedDict):
     shards: list[LiveShard]
     series: list[SeriesPoint]
     uses: Annotated[list[LimitUse], "The fullest first."]
+    close: Annotated[list[CloseRow], "How many limits are close to being reached."]
     top_refused: list[RefusedAddress]
     refused_addresses: RefusedAddresses
     throttled: Annotated[list[QuotaClient], "Clients that their quota slows down, the slowest first."]

@@ -8,7 +8,6 @@ use_beside_limit_of_one_broker  What is beside a limit is of one broker, as limi
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -21,7 +20,8 @@ from broker.admin.live_answers import LiveAnswer, LiveShard
 from broker.admin.observed_view import ObservedView
 from broker.admin.quota_clients import quota_clients
 from broker.admin.sampler import Sample, Sampler
-from broker.admin.uses import Use, connection_uses, fullest_first, in_use, rate_uses
+from broker.admin.uses import Use, address_rates, connection_uses, fullest_first, in_use
+from broker.admin.utilisation import Closest, UtilisationView, closest, utilised
 from broker.journal.schema import REASONS
 from broker.metrics.top_talkers import KEPT, merge_top
 from shards.config.coordinator import Coordinator
@@ -30,7 +30,7 @@ from shards.ownership import BrokerShard
 SHOWN = 12
 """Rows of each list: refused addresses, uses of limits, throttled clients."""
 _ALL = 1 << 30
-_ASKED = ("describe_refusals", "describe_connections", "describe_gauges")
+_ASKED = ("describe_refusals", "describe_fullest", "describe_gauges")
 
 
 class LiveView:
@@ -47,6 +47,7 @@ class LiveView:
         images: Images,
         settings: SettingsView,
         observed: ObservedView,
+        utilisation: UtilisationView,
         shards: Callable[[], list[ShardRow]],
         journal: Callable[[], JournalAnswer],
     ) -> None:
@@ -56,18 +57,15 @@ class LiveView:
         self._images = images
         self._settings = settings
         self._observed = observed
+        self._utilisation = utilisation
         self._shards = shards
         self._journal = journal
         self._started_s = time.monotonic()
 
     async def rate_uses(self) -> list[Use]:
         """How much of each creation rate is used, averaged over the quota window."""
-        return self._rate_uses(await self._coordinator.ask_all("describe_gauges"))
-
-    def _rate_uses(self, gauges: Mapping[BrokerShard, Any]) -> list[Use]:
-        samples, size_ms = self._images.of(0).limits.window
-        window = self._sampler.window(samples * size_ms / 1000)
-        return rate_uses(self._images, self._sampler, window, gauges)
+        gauges = await self._coordinator.ask_all("describe_gauges")
+        return self._utilisation.rate_uses(address_rates(gauges))
 
     async def answer(self, since: float) -> LiveAnswer:
         """`series` has the seconds after `since` (Unix seconds)."""
@@ -75,12 +73,13 @@ class LiveView:
         asked = await self._ask()
         refused = merge_top(asked["describe_refusals"].values(), most=_ALL)
         shown = refused[:SHOWN]
-        pools = self._pools([ip for ip, *_ in shown], asked["describe_connections"])
+        found = closest(asked["describe_fullest"], SHOWN)
+        pools = self._pools([ip for ip, *_ in shown], found)
         used = in_use(await self._coordinator.ask_all("describe_tokens", pools))
         brokers = self._coordinator.state.brokers
         capped = connection_uses(self._images, brokers, pools, used)
-        rates = self._rate_uses(asked["describe_gauges"])
-        clients = quota_clients(asked["describe_gauges"], self._images, SHOWN)
+        rates = self._utilisation.rate_uses(found.rates)
+        clients = quota_clients(asked["describe_gauges"], found.quotas, self._images, SHOWN)
         return {
             "at": time.time(),
             "uptime_s": round(time.monotonic() - self._started_s, 1),
@@ -93,6 +92,7 @@ class LiveView:
             "shards": [self._shard(window, now, row) for row in self._shards()],
             "series": self._sampler.series(since),
             "uses": [use.told() for use in fullest_first([*capped, *rates], SHOWN)],
+            "close": utilised([*capped, *rates], found).close,
             "top_refused": [
                 {"ip": ip, "count": n, "error": error, "reasons": told, "open": _sum(used, f"ip:{ip}", brokers),
                  "uses": [use.told() for use in capped if use.of == f"ip:{ip}"]}
@@ -120,12 +120,9 @@ class LiveView:
                 nursery.start_soon(ask, method)
         return asked
 
-    def _pools(self, refused: Iterable[str], opened: Mapping[BrokerShard, Any]) -> list[str]:
-        """The pools whose uses are asked for: brokers, listeners, and the addresses that are refused most or have most open."""
-        most: Counter[str] = Counter()
-        for answer in opened.values():
-            most.update(dict(answer["top"]))
-        addresses = [*refused, *(ip for ip, _ in most.most_common(SHOWN))]
+    def _pools(self, refused: Iterable[str], found: Closest) -> list[str]:
+        """The pools whose uses are asked for: brokers, listeners, and the addresses that are refused most or closest to a cap."""
+        addresses = [*refused, *found.addresses]
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
         return ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in dict.fromkeys(addresses))]
 

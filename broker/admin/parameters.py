@@ -85,6 +85,9 @@ IncludeDefaults: TypeAlias = Annotated[bool, _flag("include_defaults", True, "Al
 DryRun: TypeAlias = Annotated[bool, _flag("dry_run", False, "Only check whether it could be set.")]
 HistoryLimit: TypeAlias = Annotated[int, _whole("limit", 100, 1, 1000, "How many changes, at most.")]
 Before: TypeAlias = Annotated[int, _whole("before", _MOST, 1, _MOST, "Only changes before this version.")]
+MostLimits: TypeAlias = Annotated[
+    int, _whole("limit", 50, 1, 200, "How many limits of addresses and clients, at most.")
+]
 ListenerName: TypeAlias = Annotated[str | None, _text("listener", "A listener's name; without it, all of them.")]
 Ip: TypeAlias = Annotated[str | None, _text("ip", "An address: the limits that hold for it.")]
 UserName: TypeAlias = Annotated[str | None, _text("user", "A user: the quotas that hold for it.")]

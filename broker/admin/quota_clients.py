@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from broker.admin.images import Images
 from broker.admin.live_answers import QuotaClient
+from broker.admin.utilisation import ClientUse
 from shards.ownership import BrokerShard
 
 _PREFIX = "kafka_server_quota_"
@@ -18,6 +19,7 @@ _QUOTA_OF = {
     "Request": "request_percentage",
     "ControllerMutation": "controller_mutation_rate",
 }
+_BEAN_OF = {quota: bean for bean, quota in _QUOTA_OF.items()}
 _Key = tuple[int, str, str, str]
 """Broker, bean, user, client-id."""
 
@@ -32,8 +34,11 @@ class QuotaClients(NamedTuple):
     others: list[QuotaClient]
 
 
-def quota_clients(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]], images: Images, most: int) -> QuotaClients:
-    """At most `most` rows in all. `gauges`: what each shard answers to describe_gauges."""
+def quota_clients(
+    gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]], closest: Iterable[ClientUse], images: Images, most: int
+) -> QuotaClients:
+    """At most `most` rows in all. `gauges`: what each shard answers to describe_gauges, of some clients; `closest`: of all clients
+    those that are closest to their quotas."""
     values: dict[_Key, float] = {}
     throttles: dict[_Key, float] = {}
     for (broker, _), reported in gauges.items():
@@ -46,6 +51,11 @@ def quota_clients(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]], images:
                 throttles[key] = max(value, throttles.get(key, 0.0))
             elif attribute in _RATES:
                 values[key] = values.get(key, 0.0) + value
+    for broker, use in closest:
+        key = (broker, _BEAN_OF[use.kind], use.user, use.client_id)
+        values[key] = use.used
+        if use.throttle_ms:
+            throttles[key] = use.throttle_ms
     longest = sorted(throttles.items(), key=lambda item: (-item[1], item[0]))[:most]
     throttled = [_row(key, throttle_ms, values.get(key, 0.0), images) for key, throttle_ms in longest]
     rows = [_row(key, 0.0, value, images) for key, value in values.items() if value > 0 and key not in throttles]

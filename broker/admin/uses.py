@@ -6,13 +6,14 @@ A cap or a rate holds on each broker by itself: no use here is a sum over broker
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from broker.admin.images import Images
 from broker.admin.live_answers import LimitedUse, LimitUse
 from broker.admin.sampler import Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
+from shards.limits.utilisation import utilisation
 from shards.ownership import BrokerShard
 from shards.settings.config_def import LISTENER_PREFIX
 
@@ -68,22 +69,34 @@ def is_own(pool: str, setting: str) -> bool:
     return not pool.startswith("listener:") or setting.startswith(LISTENER_PREFIX)
 
 
-def rate_uses(
-    images: Images,
-    sampler: Sampler,
-    window: tuple[Sample, Sample],
-    gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]],
-) -> list[Use]:
-    """The brokers with a creation rate, listeners with one of their own, and addresses with one that connected lately."""
-    brokers = sorted({broker for broker, _ in sampler.now().slots})
-    found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
+class AddressRate(NamedTuple):
+    """Connections a second of an address on one broker."""
+
+    broker: int
+    ip: str
+    per_s: float
+
+
+def address_rates(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]]) -> Iterator[AddressRate]:
+    """Of what shards answer to describe_gauges."""
     for (broker, _), reported in gauges.items():
         for name, labels, rate in reported:
-            if name == _ACCEPT_RATE and rate > 0:
-                pool = f"ip:{labels['ip']}"
-                rule = images.of(broker).rate_of(pool)
-                if rule.rate is not None:
-                    found.append(Use(broker, NEW_CONNECTIONS, pool, round(rate, 2), rule.rate, rule.name))
+            if name == _ACCEPT_RATE:
+                yield AddressRate(broker, labels["ip"], rate)
+
+
+def rate_uses(
+    images: Images, sampler: Sampler, window: tuple[Sample, Sample], addresses: Iterable[AddressRate]
+) -> list[Use]:
+    """The brokers with a creation rate, listeners with one of their own, and those of the addresses that have one and connected
+    lately."""
+    brokers = sorted({broker for broker, _ in sampler.now().slots})
+    found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
+    for broker, ip, per_s in addresses:
+        pool = f"ip:{ip}"
+        rule = images.of(broker).rate_of(pool)
+        if rule.rate is not None and per_s > 0:
+            found.append(Use(broker, NEW_CONNECTIONS, pool, round(per_s, 2), rule.rate, rule.name))
     return found
 
 
@@ -108,8 +121,7 @@ def fullest_first(uses: Iterable[Use], most: int) -> list[Use]:
     are left out. The same limit on several brokers stands together."""
 
     def order(use: Use) -> tuple[float, bool, str, int]:
-        share = use.used / use.limit if use.limit else float("inf") if use.used else 1.0
-        return -min(share, 1.0), use.of.startswith("ip:"), use.of, use.broker
+        return -min(utilisation(use.used, use.limit), 1.0), use.of.startswith("ip:"), use.of, use.broker
 
     addresses = sorted((use for use in uses if use.used and use.of.startswith("ip:")), key=order)
     others = [use for use in uses if not use.of.startswith("ip:")]

@@ -23,6 +23,7 @@ from broker.metrics.quota_events import QuotaEvents
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.clients import Clients
 from broker.process.context import make_context
+from broker.process.fullest import FullestHere
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
@@ -113,6 +114,7 @@ class ShardProcess:
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.meters)
+        self._fullest = FullestHere(context.tokens, self.meters, context.image, self.acceptors.address_rates)
         self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
         self._may_listen = trio.Event()
@@ -176,6 +178,7 @@ class ShardProcess:
             self.meters.expire()
             self.gauges.set()
             poller.stalls.look()
+            self._fullest.tick()
             self._clients.tick()
 
     def _reset(self) -> None:
@@ -215,7 +218,7 @@ class ShardProcess:
         mesh.serve("describe_sources", lambda peer: self._clients.sources.describe())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
-        mesh.serve("describe_connections", lambda peer: self.connections.describe())
+        mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
         mesh.serve("describe_proxies", lambda peer: self.connections.describe_proxies())
         mesh.serve("describe_faults", lambda peer: self._clients.describe_faults())
         mesh.serve("reset", lambda peer: self._reset())

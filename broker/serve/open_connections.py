@@ -14,7 +14,6 @@ from shards.loop.poller import Poller
 
 _GRACE_S = 1.0
 _SWEEP_S = 5.0
-_TOP_ADDRESSES = 100
 _TOP_PROXIES = 1000
 
 
@@ -63,8 +62,3 @@ class OpenConnections(dict[int, Connection]):
             (each.via.proxy, each.via.endpoint) for each in self.values() if isinstance(each, ProxiedConnection)
         )
         return [[*way, count] for way, count in ways.most_common(_TOP_PROXIES)]
-
-    def describe(self) -> dict[str, Any]:
-        """How many are open, of how many addresses, and the addresses with most of them."""
-        by_ip = Counter(connection.ip for connection in self.values())
-        return {"open": len(self), "ips": len(by_ip), "top": by_ip.most_common(_TOP_ADDRESSES)}

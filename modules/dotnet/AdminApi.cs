@@ -148,6 +148,10 @@ public sealed class AdminApi : IDisposable
     public Task<ProxiesAnswer> GetProxiesAsync() =>
         JsonAsync<ProxiesAnswer>("GET", "/v1/proxies");
 
+    /// <summary>How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first.</summary>
+    public Task<UtilisationAnswer> GetUtilisationAsync(long? limit = null) =>
+        JsonAsync<UtilisationAnswer>("GET", "/v1/utilisation", null, ("limit", limit));
+
     /// <summary>The caps most in use, and which shard holds how many of their tokens.</summary>
     public Task<TokensAnswer> GetTokensAsync() =>
         JsonAsync<TokensAnswer>("GET", "/v1/tokens");
@@ -278,6 +282,15 @@ public sealed record ClientInstance(string ClientInstanceId, bool Connected, Lis
 /// <param name="Levels">The level that each quota comes from, by the quota's key.</param>
 public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionary<string, double> Quotas, Dictionary<string, double> Rates, List<BrokerQuotaRates> Brokers, Dictionary<string, Dictionary<string, string?>> Levels);
 
+/// <summary>How many limits of a kind are close to being reached on one broker. One that is full is near and high, too.</summary>
+/// <param name="What">connections, new_connections, or a client quota's key.</param>
+/// <param name="Of">broker: of the broker and its listeners; ip: of addresses; client: of clients.</param>
+/// <param name="High">From 80 % on.</param>
+/// <param name="Near">From 90 % on.</param>
+/// <param name="Full">From 100 % on.</param>
+/// <param name="Limits">Those that were looked at, of which anything was used.</param>
+public sealed record CloseRow(long Broker, string What, string Of, long High, long Near, long Full, long Limits);
+
 /// <summary>Where the cluster lives.</summary>
 /// <param name="Pid">Of the supervisor.</param>
 /// <param name="Lost">Sentences on what of the configuration could not be read.</param>
@@ -358,10 +371,11 @@ public sealed record ListenerRow(long Broker, string Name, string Address, List<
 /// <summary>Everything that a display refreshes. All rates are over one window, the last second that was sampled.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Uses">The fullest first.</param>
+/// <param name="Close">How many limits are close to being reached.</param>
 /// <param name="Throttled">Clients that their quota slows down, the slowest first.</param>
 /// <param name="WithinQuota">Others that use theirs, the fullest first.</param>
 /// <param name="Observed">null: no cap is observed.</param>
-public sealed record LiveAnswer(double At, double UptimeS, double WindowS, long Version, long Brokers, List<string> Listeners, LiveTotals Totals, JournalAnswer Journal, List<LiveShard> Shards, List<SeriesPoint> Series, List<LimitUse> Uses, List<RefusedAddress> TopRefused, RefusedAddresses RefusedAddresses, List<QuotaClient> Throttled, List<QuotaClient> WithinQuota, List<LimitRow> Limits, ObservedAnswer? Observed);
+public sealed record LiveAnswer(double At, double UptimeS, double WindowS, long Version, long Brokers, List<string> Listeners, LiveTotals Totals, JournalAnswer Journal, List<LiveShard> Shards, List<SeriesPoint> Series, List<LimitUse> Uses, List<CloseRow> Close, List<RefusedAddress> TopRefused, RefusedAddresses RefusedAddresses, List<QuotaClient> Throttled, List<QuotaClient> WithinQuota, List<LimitRow> Limits, ObservedAnswer? Observed);
 
 /// <summary>The process of one shard, and what it does.</summary>
 /// <param name="Epoch">The incarnation of the process; only ever rises.</param>
@@ -563,6 +577,22 @@ public sealed record UserRow(string Name, List<string> Mechanisms);
 
 /// <summary>Every user.</summary>
 public sealed record UsersAnswer(List<UserRow> Users);
+
+/// <summary>How much of a limit is used on one broker.</summary>
+/// <param name="What">connections: open ones; new_connections: a second, over the quota window; or a client quota's key.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ip:ADDRESS, or client.</param>
+/// <param name="User">Of a client; empty: its quota does not tell users apart. null: it is no client's.</param>
+/// <param name="ClientId">Of a client; empty: its quota does not tell client ids apart. null: it is no client's.</param>
+/// <param name="Used">Connections, or in the quota's unit: bytes a second, percent, mutations a second.</param>
+/// <param name="Percent">null: the limit is 0, and something is used.</param>
+/// <param name="Level">Below 80 % of the limit, from 80 %, from 90 %, from 100 % on.</param>
+/// <param name="By">The setting or quota that gives the limit.</param>
+public sealed record Utilisation(long Broker, string What, string Of, string? User, string? ClientId, double Used, double Limit, double? Percent, string Level, string By);
+
+/// <summary>How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds.</summary>
+/// <param name="At">Unix seconds.</param>
+/// <param name="Limits">All of brokers and listeners, and of addresses and clients the closest.</param>
+public sealed record UtilisationAnswer(double At, List<Utilisation> Limits, List<CloseRow> Close);
 
 /// <summary>The volume of the data; bytes are -1 where the system does not tell them.</summary>
 public sealed record VolumeAnswer(long TotalBytes, long FreeBytes, List<BrokerDisk> Brokers);

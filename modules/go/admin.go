@@ -334,6 +334,24 @@ func (a *AdminAPI) GetProxies(ctx context.Context) (ProxiesAnswer, error) {
 	return ask[ProxiesAnswer](ctx, a, "GET", "/v1/proxies", nil, nil)
 }
 
+// GetUtilisationQuery is the query of GetUtilisation; what is nil is left out.
+type GetUtilisationQuery struct {
+	// How many limits of addresses and clients, at most.
+	Limit *int64
+}
+
+func (q GetUtilisationQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "limit", q.Limit)
+	return query
+}
+
+// GetUtilisation: How much of each limit is used: caps, creation rates and client quotas, the closest to being
+// reached first.
+func (a *AdminAPI) GetUtilisation(ctx context.Context, query GetUtilisationQuery) (UtilisationAnswer, error) {
+	return ask[UtilisationAnswer](ctx, a, "GET", "/v1/utilisation", query.values(), nil)
+}
+
 // GetTokens: The caps most in use, and which shard holds how many of their tokens.
 func (a *AdminAPI) GetTokens(ctx context.Context) (TokensAnswer, error) {
 	return ask[TokensAnswer](ctx, a, "GET", "/v1/tokens", nil, nil)
@@ -571,6 +589,24 @@ type ClientQuotas struct {
 	Levels map[string]map[string]*string `json:"levels"`
 }
 
+// CloseRow: How many limits of a kind are close to being reached on one broker. One that is full is near and high,
+// too.
+type CloseRow struct {
+	Broker int64 `json:"broker"`
+	// connections, new_connections, or a client quota's key.
+	What string `json:"what"`
+	// broker: of the broker and its listeners; ip: of addresses; client: of clients.
+	Of string `json:"of"`
+	// From 80 % on.
+	High int64 `json:"high"`
+	// From 90 % on.
+	Near int64 `json:"near"`
+	// From 100 % on.
+	Full int64 `json:"full"`
+	// Those that were looked at, of which anything was used.
+	Limits int64 `json:"limits"`
+}
+
 // ClusterAnswer: Where the cluster lives.
 type ClusterAnswer struct {
 	ClusterID *string `json:"cluster_id,omitempty"`
@@ -743,7 +779,9 @@ type LiveAnswer struct {
 	Shards    []LiveShard   `json:"shards"`
 	Series    []SeriesPoint `json:"series"`
 	// The fullest first.
-	Uses             []LimitUse       `json:"uses"`
+	Uses []LimitUse `json:"uses"`
+	// How many limits are close to being reached.
+	Close            []CloseRow       `json:"close"`
 	TopRefused       []RefusedAddress `json:"top_refused"`
 	RefusedAddresses RefusedAddresses `json:"refused_addresses"`
 	// Clients that their quota slows down, the slowest first.
@@ -1202,6 +1240,39 @@ type UserRow struct {
 // UsersAnswer: Every user.
 type UsersAnswer struct {
 	Users []UserRow `json:"users"`
+}
+
+// Utilisation: How much of a limit is used on one broker.
+type Utilisation struct {
+	Broker int64 `json:"broker"`
+	// connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
+	What string `json:"what"`
+	// broker, broker:all, listener:NAME, ip:ADDRESS, or client.
+	Of string `json:"of"`
+	// Of a client; empty: its quota does not tell users apart. null: it is no client's.
+	User *string `json:"user"`
+	// Of a client; empty: its quota does not tell client ids apart. null: it is no client's.
+	ClientID *string `json:"client_id"`
+	// Connections, or in the quota's unit: bytes a second, percent, mutations a second.
+	Used  float64 `json:"used"`
+	Limit float64 `json:"limit"`
+	// null: the limit is 0, and something is used.
+	Percent *float64 `json:"percent"`
+	// Below 80 % of the limit, from 80 %, from 90 %, from 100 % on.
+	Level string `json:"level"`
+	// The setting or quota that gives the limit.
+	By string `json:"by"`
+}
+
+// UtilisationAnswer: How much of each limit is used, the closest to being reached first. Each figure is of the moment
+// at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients,
+// which of them are the closest, and `close`, was seen in the last ten seconds.
+type UtilisationAnswer struct {
+	// Unix seconds.
+	At float64 `json:"at"`
+	// All of brokers and listeners, and of addresses and clients the closest.
+	Limits []Utilisation `json:"limits"`
+	Close  []CloseRow    `json:"close"`
 }
 
 // VolumeAnswer: The volume of the data; bytes are -1 where the system does not tell them.

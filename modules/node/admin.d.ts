@@ -81,6 +81,9 @@ export class AdminApi {
   /** By which proxies, and which private endpoints of a cloud, the open connections came. */
   getProxies (): Promise<ProxiesAnswer>
 
+  /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
+  getUtilisation (query?: { limit?: number }): Promise<UtilisationAnswer>
+
   /** The caps most in use, and which shard holds how many of their tokens. */
   getTokens (): Promise<TokensAnswer>
 
@@ -279,6 +282,23 @@ export interface ClientQuotas {
   levels: Record<string, Record<string, string | null>>
 }
 
+/** How many limits of a kind are close to being reached on one broker. One that is full is near and high, too. */
+export interface CloseRow {
+  broker: number
+  /** connections, new_connections, or a client quota's key. */
+  what: string
+  /** broker: of the broker and its listeners; ip: of addresses; client: of clients. */
+  of: 'broker' | 'ip' | 'client'
+  /** From 80 % on. */
+  high: number
+  /** From 90 % on. */
+  near: number
+  /** From 100 % on. */
+  full: number
+  /** Those that were looked at, of which anything was used. */
+  limits: number
+}
+
 /** Where the cluster lives. */
 export interface ClusterAnswer {
   cluster_id?: string
@@ -451,6 +471,8 @@ export interface LiveAnswer {
   series: SeriesPoint[]
   /** The fullest first. */
   uses: LimitUse[]
+  /** How many limits are close to being reached. */
+  close: CloseRow[]
   top_refused: RefusedAddress[]
   refused_addresses: RefusedAddresses
   /** Clients that their quota slows down, the slowest first. */
@@ -915,6 +937,41 @@ export interface UserRow {
 /** Every user. */
 export interface UsersAnswer {
   users: UserRow[]
+}
+
+/** How much of a limit is used on one broker. */
+export interface Utilisation {
+  broker: number
+  /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
+  what: string
+  /** broker, broker:all, listener:NAME, ip:ADDRESS, or client. */
+  of: string
+  /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
+  user: string | null
+  /** Of a client; empty: its quota does not tell client ids apart. null: it is no client's. */
+  client_id: string | null
+  /** Connections, or in the quota's unit: bytes a second, percent, mutations a second. */
+  used: number
+  limit: number
+  /** null: the limit is 0, and something is used. */
+  percent: number | null
+  /** Below 80 % of the limit, from 80 %, from 90 %, from 100 % on. */
+  level: 'roomy' | 'high' | 'near' | 'full'
+  /** The setting or quota that gives the limit. */
+  by: string
+}
+
+/**
+ * How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its
+ * shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them
+ * are the closest, and `close`, was seen in the last ten seconds.
+ */
+export interface UtilisationAnswer {
+  /** Unix seconds. */
+  at: number
+  /** All of brokers and listeners, and of addresses and clients the closest. */
+  limits: Utilisation[]
+  close: CloseRow[]
 }
 
 /** The volume of the data; bytes are -1 where the system does not tell them. */

@@ -130,6 +130,10 @@ export class AdminApi {
     return this.json('GET', '/v1/proxies')
   }
 
+  getUtilisation (query) {
+    return this.json('GET', '/v1/utilisation', query)
+  }
+
   getTokens () {
     return this.json('GET', '/v1/tokens')
   }

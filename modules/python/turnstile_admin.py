@@ -158,6 +158,10 @@ class AdminApi:
         """By which proxies, and which private endpoints of a cloud, the open connections came."""
         return self._json("GET", "/v1/proxies", {})
 
+    def get_utilisation(self, *, limit: int | None = None) -> UtilisationAnswer:
+        """How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first."""
+        return self._json("GET", "/v1/utilisation", {"limit": limit})
+
     def get_tokens(self) -> TokensAnswer:
         """The caps most in use, and which shard holds how many of their tokens."""
         return self._json("GET", "/v1/tokens", {})
@@ -387,6 +391,24 @@ class ClientQuotas(TypedDict):
     levels: dict[str, dict[str, str | None]]
 
 
+class CloseRow(TypedDict):
+    """How many limits of a kind are close to being reached on one broker. One that is full is near and high, too."""
+
+    broker: int
+    # connections, new_connections, or a client quota's key.
+    what: str
+    # broker: of the broker and its listeners; ip: of addresses; client: of clients.
+    of: Literal["broker", "ip", "client"]
+    # From 80 % on.
+    high: int
+    # From 90 % on.
+    near: int
+    # From 100 % on.
+    full: int
+    # Those that were looked at, of which anything was used.
+    limits: int
+
+
 class ClusterAnswer(TypedDict):
     """Where the cluster lives."""
 
@@ -575,6 +597,8 @@ class LiveAnswer(TypedDict):
     series: list[SeriesPoint]
     # The fullest first.
     uses: list[LimitUse]
+    # How many limits are close to being reached.
+    close: list[CloseRow]
     top_refused: list[RefusedAddress]
     refused_addresses: RefusedAddresses
     # Clients that their quota slows down, the slowest first.
@@ -1069,6 +1093,39 @@ class UsersAnswer(TypedDict):
     """Every user."""
 
     users: list[UserRow]
+
+
+class Utilisation(TypedDict):
+    """How much of a limit is used on one broker."""
+
+    broker: int
+    # connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
+    what: str
+    # broker, broker:all, listener:NAME, ip:ADDRESS, or client.
+    of: str
+    # Of a client; empty: its quota does not tell users apart. null: it is no client's.
+    user: str | None
+    # Of a client; empty: its quota does not tell client ids apart. null: it is no client's.
+    client_id: str | None
+    # Connections, or in the quota's unit: bytes a second, percent, mutations a second.
+    used: float
+    limit: float
+    # null: the limit is 0, and something is used.
+    percent: float | None
+    # Below 80 % of the limit, from 80 %, from 90 %, from 100 % on.
+    level: Literal["roomy", "high", "near", "full"]
+    # The setting or quota that gives the limit.
+    by: str
+
+
+class UtilisationAnswer(TypedDict):
+    """How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds."""
+
+    # Unix seconds.
+    at: float
+    # All of brokers and listeners, and of addresses and clients the closest.
+    limits: list[Utilisation]
+    close: list[CloseRow]
 
 
 class VolumeAnswer(TypedDict):

@@ -67,6 +67,19 @@ class Decision(NamedTuple):
     recorded: tuple[float, ...]
 
 
+class QuotaUse(NamedTuple):
+    """How much a client uses of its quota now: `used` and `limit` in bytes a second, percent, or mutations a second; `throttle_ms`,
+    its average throttle within the window (None: it was not throttled). `user` and `client_id` are "" where the quota does
+    not tell them apart."""
+
+    kind: str
+    user: str
+    client_id: str
+    used: float
+    limit: float
+    throttle_ms: float | None
+
+
 class Meters:
     """The sensors of one shard, at home here or not. `now_ms()` is the machine's monotonic clock."""
 
@@ -280,6 +293,21 @@ class Meters:
                 throttles = self._throttles.get((kind, user, client_id))
                 told.append((kind, user, client_id, value, throttles.measure(now_ms=now_ms) if throttles else None))
         return told
+
+    def sensor_keys(self) -> Iterator[tuple[str, Key]]:
+        """(kind, key) of every sensor here at the time of the call; some may be dropped before their turn."""
+        return self._sensors()
+
+    def use(self, kind: str, key: Key) -> QuotaUse | None:
+        """The present use of the quota of a key; None: it has none, or is not metered at home here."""
+        manager, now_ms = self._managers[kind], self._now_ms()
+        measured = (self._mutation_rates if kind == MUTATION else manager.sensors).get(key)
+        limit = manager.table.limit(key)
+        if limit is None or measured is None or self._home(kind, key) != self._me:
+            return None
+        throttles = self._throttles.get((kind, *key))
+        throttle_ms = None if throttles is None else throttles.measure(now_ms=now_ms)
+        return QuotaUse(kind, *key, measured.peek(now_ms=now_ms), limit, throttle_ms)
 
     def _at_home(self, kind: str, by_key: dict[Key, Any]) -> Iterator[tuple[Key, Any]]:
         return (each for each in by_key.items() if self._home(kind, each[0]) == self._me)

@@ -112,6 +112,7 @@ class PoolTable:
         self.in_use = 0  # tokens in use, all pools
         self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
         self.away_held = 0  # tokens granted to this shard in such pools
+        self.ticks = 0  # of the wheel, TICKS a turn
         self._wheel: deque[list[Pool]] = deque([] for _ in range(self.TICKS))
         self._next_turn_s: float | None = None
 
@@ -161,6 +162,7 @@ class PoolTable:
             if now_s < self._next_turn_s:
                 break
             self._next_turn_s += turn_s / self.TICKS
+            self.ticks += 1
             self._wheel.append([])
             found += self._wheel.popleft()
         else:

@@ -27,6 +27,7 @@ from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.changes import PIECE, Changes
 from shards.tokens.connection_tokens import ConnectionTokens
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
+from shards.tokens.fullest import FullestPools
 from shards.tokens.home_grants import Granted
 from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger, Lost, Returned
@@ -100,6 +101,7 @@ class Tokens(ConnectionTokens):
         self._changes = Changes(
             version, self._table, self._cache, self._ledger, self._waiting, self._peers, piece=piece, over=self._over
         )
+        self.fullest = FullestPools(table)
         self._applied: deque[tuple[int, Callable[[], None]]] = deque()
         self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed
         self._handlers = self._list_handlers()
@@ -213,8 +215,10 @@ class Tokens(ConnectionTokens):
         for pool in self._table.due(now_s, self._turn_s):
             if pool.key in self._waiting.queues or self._sweep(pool):
                 self._table.keep(pool)
+                self.fullest.look(pool)
             else:
                 self._table.forget(pool)
+        self.fullest.visited()
         self._waiting.expire(now_s, self._deadline_s)
 
     def flush(self) -> None:

@@ -124,6 +124,7 @@ def questions(api: AdminApi, instance: str) -> dict[str, Callable[[], object]]:
         "get_refusals": lambda: api.get_refusals(by="ip"),
         "get_sources": api.get_sources,
         "get_proxies": api.get_proxies,
+        "get_utilisation": lambda: api.get_utilisation(limit=10),
         "get_tokens": api.get_tokens,
         "get_shards": api.get_shards,
         "get_live": lambda: api.get_live(since=0),
@@ -169,6 +170,11 @@ def test_every_answer_is_as_the_document_says(cluster: Cluster, api: AdminApi, p
     }  # fmt: skip
     assert answers["get_last_push"]["metrics"] and answers["get_last_push"]["error"] is None
     assert answers["explain"]["brokers"][0]["connections"] and answers["explain"]["brokers"][0]["rates"]
+    fullest = answers["get_utilisation"]["limits"]
+    assert [row["percent"] for row in fullest] == sorted((row["percent"] for row in fullest), reverse=True)
+    stormer = next(row for row in fullest if row["of"] == f"ip:{STORMER}")
+    assert (stormer["used"], stormer["limit"], stormer["level"]) == (1, 1, "full")
+    assert {"broker", "client"} <= {row["of"] for row in fullest}
     assert answers["get_refusals"]["refusals"][0]["ip"] == STORMER
     assert answers["put_config"]["notes"] and answers["get_damaged"] == {
         "damaged": [{"path": DAMAGED, "size_bytes": 11}]

@@ -56,6 +56,12 @@ def test_samples_have_the_names_of_their_families(pages, page):
     assert sampled == {row["name"] for row in _LISTED if row["page"] == page}
 
 
+def test_the_page_about_watching_names_metrics_that_there_are():
+    page = (Path(__file__).parents[2] / "docs" / "watching.md").read_text()
+    named = set(re.findall(r"\b((?:kafka|turnstile)_[a-z_]+)", page.partition("## Metrics")[2]))
+    assert len(named) > 8 and named <= {row["name"] for row in _LISTED}
+
+
 def test_the_products_own_names_follow_openmetrics():
     for row in _LISTED:
         if row["name"].startswith("turnstile_"):

@@ -47,7 +47,7 @@ class Cluster:
         self.killed: list[BrokerShard] = []
         self.busy: set[BrokerShard] = set()
         self.answers: dict[str, Callable[..., object]] = {
-            "describe_connections": lambda member: {"open": member[1], "ips": 0, "top": []}
+            "describe_proxies": lambda member: [["10.0.0.1", None, member[1]]]
         }
         self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
 

@@ -29,6 +29,10 @@ LIVE = {
          "by": "connection_creation_rate"},
         {"broker": 2, "what": "connections", "of": "broker", "used": 40, "limit": 100, "by": "max.connections"},
     ],
+    "close": [
+        {"broker": 0, "what": "connections", "of": "ip", "high": 9, "near": 4, "full": 1, "limits": 64},
+        {"broker": 1, "what": "new_connections", "of": "ip", "high": 1, "near": 1, "full": 0, "limits": 2},
+    ],
     "throttled": [
         {"broker": 0, "user": "\x1b[31malice", "client_id": "app", "quota": "producer_byte_rate", "throttle_ms": 31_415.9,
          "value": 111_555.0, "limit": 100_000.0},

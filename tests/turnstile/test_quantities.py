@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
+from shards.limits.utilisation import level
 from turnstile import quantities
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ IN_PYTHON = {
     "percent": quantities.percent,
     "duration": quantities.duration,
     "use": lambda case: quantities.use(*case),
-    "level": lambda case: quantities.level(*case).value,
+    "level": lambda case: level(*case).value,
     "quota": lambda case: quantities.use(*case[1:], quantities.QUOTAS[case[0]]),
 }
 ON_THE_PAGE = """

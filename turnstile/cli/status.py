@@ -18,6 +18,7 @@ from turnstile.cli.output import show_json, show_table
 from turnstile.journal_text import journal_lines
 from turnstile.observed_text import observed_line
 from turnstile.quantities import use
+from turnstile.use_text import close_text
 
 
 @click.command()
@@ -55,6 +56,8 @@ def status(cluster: AdminClient, as_json: bool) -> None:
     live = cluster.get("/v1/live", since=time.time())
     for line in _connections(shards, live["uses"]):
         click.echo(f"  {'connections':<12} {line}")
+    if close := close_text(live["close"]):
+        click.echo(f"  {'limits':<12} {close}")
     if live["observed"] is not None:
         click.echo(f"  {'observed':<12} {observed_line(live['observed'])}")
     _show_disk(about["disk"])

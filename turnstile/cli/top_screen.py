@@ -14,12 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from broker.runtime.printable import printable
+from shards.limits.utilisation import Level, level
 from turnstile.cli.config import readable
 from turnstile.cli.top_internals import decisions, shard_tokens
 from turnstile.cli.top_table import packed, table
 from turnstile.observed_text import observed_line
-from turnstile.quantities import Level, count, duration, level, per_second
-from turnstile.use_text import client_text, limit_text, use_text
+from turnstile.quantities import count, duration, per_second
+from turnstile.use_text import client_text, close_text, limit_text, use_text
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SPARK = 60
@@ -65,7 +66,7 @@ def _head(live: dict[str, Any], console: Console, trouble: str, keys: str, low: 
     bars = max(10, min(_SPARK, console.width - 24))
     over = f"rates: the last second; bars: the last {max(1, len(live['series'][-bars:]))} s"
     note = Text(f"{over}   {keys}".rstrip(), style="dim")
-    return [_header(live, trouble), _rates(live, bars, low), note, *_held_up(live), *_observed(live)]
+    return [_header(live, trouble), _rates(live, bars, low), note, *_held_up(live), *_close(live), *_observed(live)]
 
 
 def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
@@ -130,6 +131,12 @@ def _held_up(live: dict[str, Any]) -> list[Text]:
     why = {"waiting": "wait to be let in", "held": "are held for their rate", "muted": "are muted by a quota"}
     told = [f"{count(live['totals'][name])} {what}" for name, what in why.items() if live["totals"][name]]
     return [Text(f"connections: {', '.join(told)}", style="yellow")] if told else []
+
+
+def _close(live: dict[str, Any]) -> list[Text]:
+    """A line about limits, also of addresses and clients that are not shown, that are close to being reached."""
+    told = close_text(live["close"])
+    return [Text(f"limits: {told}", style="yellow")] if told else []
 
 
 def _observed(live: dict[str, Any]) -> list[Text]:

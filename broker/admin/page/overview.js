@@ -50,17 +50,24 @@ function limitText(row) {
   const whose = kind === "ip" ? name.join(":") : kind === "listener" ? `listener ${name.join(":")}` : "the broker";
   return `${what} of ${whose}`;
 }
+// How many limits are close to being reached, each on each broker once; "" if none is. As close_text of turnstile/use_text.py.
+function closeText(close) {
+  const [high, near, full] = ["high", "near", "full"].map(name => sum(close.map(row => row[name])));
+  return [[full, "reached"], [near - full, "from 90 %"], [high - near, "from 80 %"]].filter(([n]) => n).map(([n, share]) => `${count(n)} ${share}`).join(", ");
+}
 const FEW = 5, MOST = 9; // uses that are shown however small they are, and at most
 export function drawUses(live) {
+  const several = live.brokers > 1, told = closeText(live.close);
+  const close = told ? el("div", {class: "rest", id: "close"}, `Of all limits, those of addresses and clients among them: ${told}.`) : null;
   if (!live.uses.length) {
     const set = live.limits.some(limit => limit.set) ? "in use: no connection counts against one now" : "set: set one in the list of limits";
-    return show("uses", empty(`No limit on connections is ${set}.`));
+    return show("uses", empty(`No limit on connections is ${set}.`), close);
   }
-  const several = live.brokers > 1;
   const rows = live.uses.filter((row, n) => n < FEW || !row.of.startsWith("ip:") || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
     el("span", {}, limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
+    close,
     rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; turnstile explain ip=ADDRESS shows any other.`) : null);
 }
 

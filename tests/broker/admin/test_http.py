@@ -234,12 +234,18 @@ def held(pool, count):
     return {"home": [], "holds": [{"pool": pool, "home": 0, "in_use": count, "cached": 5}], "truncated": False}
 
 
+def told(**more):
+    """What a shard answers to describe_fullest."""
+    none = [0, 0, 0, 0]
+    return {"addresses": [], "close": none, "rates": [], "close_rates": none, "quotas": [], "close_quotas": {}, **more}
+
+
 async def test_live_puts_what_an_address_has_open_beside_its_cap_on_each_broker(api):
     api.cluster.answers["describe_refusals"] = lambda member: [
         ("10.0.0.1", 3, 0, {"ip_cap": 3}),
         ("10.0.0.2", 1, 0, {}),
     ]
-    api.cluster.answers["describe_connections"] = lambda member: {"open": 9, "ips": 1, "top": [["10.0.0.3", 9]]}
+    api.cluster.answers["describe_fullest"] = lambda member: told(addresses=["10.0.0.3"])
     asked = []
     api.cluster.answers["describe_tokens"] = lambda member, pools: asked.append(pools) or held("ip:10.0.0.1", 2)
     await api.put("/v1/cluster_config", {"upsert": {"max.connections": 40, "kafka_connections_max_per_ip": 4}})
@@ -267,9 +273,8 @@ async def test_live_says_of_how_many_refused_addresses_it_shows_some(api):
 
 
 async def test_live_tells_creation_rates_beside_their_limits(api):
-    accept_rate = "kafka_server_socket_server_metrics_connection_accept_rate"
-    api.cluster.answers["describe_gauges"] = lambda member: (
-        [[accept_rate, {"ip": "10.0.0.1"}, 12.5]] if member == (1, 0) else []
+    api.cluster.answers["describe_fullest"] = lambda member: told(
+        rates=[["10.0.0.1", 12.5]] if member == (1, 0) else []
     )
     await api.put("/v1/quotas", {"alter": [{"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 10}}]})
     own = {"listener.name.internal.max.connection.creation.rate": 50}
@@ -279,6 +284,44 @@ async def test_live_tells_creation_rates_beside_their_limits(api):
                        "by": "connection_creation_rate"}  # fmt: skip
     named = {(use["of"], use["limit"]) for use in uses}
     assert {("broker", 100), ("listener:INTERNAL", 50)} < named and ("listener:EXTERNAL", 100) not in named
+
+
+async def test_the_limits_closest_to_being_reached_come_first(api):
+    await api.put("/v1/cluster_config", {"upsert": {"max.connections": 10, "kafka_connections_max_per_ip": 4}})
+    await api.put("/v1/quotas", {"alter": [{"entity": {"client-id": None}, "set": {"producer_byte_rate": 100}}]})
+    addresses = [f"10.0.0.{n}" for n in range(60)]
+    hostile = "<b>\x1b[31m"
+    api.cluster.answers["describe_fullest"] = lambda member: told(
+        addresses=addresses,
+        close=[7, 5, 2, 60],
+        quotas=[["producer_byte_rate", "", hostile, 95.0, 100.0, None]] if member == (0, 0) else [],
+        close_quotas={"producer_byte_rate": [1, 1, 0, 1]},
+    )
+    api.cluster.answers["describe_tokens"] = lambda member, pools: {
+        "home": [{"pool": pool, "in_use": 1} for pool in pools if pool.startswith("ip:") and member[0] == 0],
+        "holds": [{"pool": "broker", "in_use": 4}],
+    }
+    answer = await api.get("/v1/utilisation?limit=3")
+    rows = [(row["what"], row["of"], row["broker"], row["percent"], row["level"]) for row in answer["limits"]]
+    assert rows == [
+        ("producer_byte_rate", "client", 0, 95.0, "near"),
+        ("connections", "broker", 0, 80.0, "high"),
+        ("connections", "ip:10.0.0.0", 0, 50.0, "roomy"),
+        ("connections", "ip:10.0.0.1", 0, 50.0, "roomy"),
+        ("connections", "broker", 1, 40.0, "roomy"),
+    ]
+    assert answer["limits"][0]["client_id"] == hostile
+    assert {"broker": 0, "what": "connections", "of": "ip", "high": 14, "near": 10, "full": 4, "limits": 120} in answer[
+        "close"
+    ]
+    assert {"broker": 0, "what": "connections", "of": "broker", "high": 1, "near": 0, "full": 0, "limits": 1} in answer[
+        "close"
+    ]
+    page = await api.get("/metrics")
+    assert 'turnstile_limit_utilisation_ratio{broker="0",limit="producer_byte_rate",of="client"} 0.95' in page
+    assert 'turnstile_limit_utilisation_ratio{broker="0",limit="connections",of="ip"} 0.5' in page
+    assert 'turnstile_limits_close{at_least="0.9",broker="0",limit="connections",of="ip"} 10.0' in page
+    assert "10.0.0.1" not in page and hostile not in page, "labels are bounded"
 
 
 async def test_all_rates_of_an_answer_are_over_one_window(api):

@@ -263,6 +263,16 @@ public final class AdminApi {
         return json("GET", "/v1/proxies", null, new TypeReference<>() {});
     }
 
+    /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
+    public UtilisationAnswer getUtilisation(Long limit) {
+        return json("GET", target("/v1/utilisation", "limit", limit), null, new TypeReference<>() {});
+    }
+
+    /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
+    public UtilisationAnswer getUtilisation() {
+        return getUtilisation(null);
+    }
+
     /** The caps most in use, and which shard holds how many of their tokens. */
     public TokensAnswer getTokens() {
         return json("GET", "/v1/tokens", null, new TypeReference<>() {});
@@ -482,6 +492,22 @@ public final class AdminApi {
             /** The level that each quota comes from, by the quota's key. */
             Map<String, Map<String, String>> levels) {}
 
+    /** How many limits of a kind are close to being reached on one broker. One that is full is near and high, too. */
+    public record CloseRow(
+            long broker,
+            /** connections, new_connections, or a client quota's key. */
+            String what,
+            /** broker: of the broker and its listeners; ip: of addresses; client: of clients. */
+            String of,
+            /** From 80 % on. */
+            long high,
+            /** From 90 % on. */
+            long near,
+            /** From 100 % on. */
+            long full,
+            /** Those that were looked at, of which anything was used. */
+            long limits) {}
+
     /** Where the cluster lives. */
     public record ClusterAnswer(
             String clusterId,
@@ -639,6 +665,8 @@ public final class AdminApi {
             List<SeriesPoint> series,
             /** The fullest first. */
             List<LimitUse> uses,
+            /** How many limits are close to being reached. */
+            List<CloseRow> close,
             List<RefusedAddress> topRefused,
             RefusedAddresses refusedAddresses,
             /** Clients that their quota slows down, the slowest first. */
@@ -1064,6 +1092,39 @@ public final class AdminApi {
     /** Every user. */
     public record UsersAnswer(
             List<UserRow> users) {}
+
+    /** How much of a limit is used on one broker. */
+    public record Utilisation(
+            long broker,
+            /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
+            String what,
+            /** broker, broker:all, listener:NAME, ip:ADDRESS, or client. */
+            String of,
+            /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
+            String user,
+            /** Of a client; empty: its quota does not tell client ids apart. null: it is no client's. */
+            String clientId,
+            /** Connections, or in the quota's unit: bytes a second, percent, mutations a second. */
+            double used,
+            double limit,
+            /** null: the limit is 0, and something is used. */
+            Double percent,
+            /** Below 80 % of the limit, from 80 %, from 90 %, from 100 % on. */
+            String level,
+            /** The setting or quota that gives the limit. */
+            String by) {}
+
+    /**
+     * How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its
+     * shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of
+     * them are the closest, and `close`, was seen in the last ten seconds.
+     */
+    public record UtilisationAnswer(
+            /** Unix seconds. */
+            double at,
+            /** All of brokers and listeners, and of addresses and clients the closest. */
+            List<Utilisation> limits,
+            List<CloseRow> close) {}
 
     /** The volume of the data; bytes are -1 where the system does not tell them. */
     public record VolumeAnswer(

@@ -1,0 +1,168 @@
+"""How much of each limit is used, the closest to being reached first: of brokers, listeners, addresses and clients.
+
+A limit holds on each broker by itself, so no use here is a sum over brokers. Shards name the addresses and clients that are
+closest (broker/process/fullest.py, bounded), and are then asked how many connections these have: that is a sum over shards,
+each of which answers within this question.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any, NamedTuple
+
+from broker.admin.images import Images
+from broker.admin.sampler import Sampler
+from broker.admin.uses import CONNECTIONS, NEW_CONNECTIONS, AddressRate, Use, connection_uses, in_use, rate_uses
+from broker.admin.utilisation_answers import CloseRow, LimitOf, Utilisation, UtilisationAnswer
+from shards.config.coordinator import Coordinator
+from shards.limits.utilisation import NO_LIMITS, CloseLimits, Fullest, level_of, utilisation
+from shards.ownership import BrokerShard
+from shards.quotas.meters import QuotaUse
+
+CLIENTS = "client"
+
+
+class ClientUse(NamedTuple):
+    """How much a client uses of its quota on one broker."""
+
+    broker: int
+    quota: QuotaUse
+
+
+class Kind(NamedTuple):
+    """Limits that are counted together: of one broker, of the same thing (`what`: as of Use, or a quota's key), of the broker and
+    its listeners, of addresses or of clients."""
+
+    broker: int
+    what: str
+    of: LimitOf
+
+
+class Closest(NamedTuple):
+    """What the shards tell of their limits closest to being reached. `addresses`: without those that another one names, too."""
+
+    addresses: list[str]
+    rates: list[AddressRate]
+    quotas: list[ClientUse]
+    close: Mapping[Kind, CloseLimits]
+
+
+def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Closest:
+    """Of what shards answer to describe_fullest: of each the `most` closest addresses."""
+    addresses: dict[str, None] = {}
+    rates: list[AddressRate] = []
+    quotas: list[ClientUse] = []
+    close: dict[Kind, CloseLimits] = {}
+    for (broker, _), answer in answers.items():
+        addresses |= dict.fromkeys(answer["addresses"][:most])
+        rates += [AddressRate(broker, ip, per_s) for ip, per_s in answer["rates"]]
+        quotas += [ClientUse(broker, QuotaUse(*use)) for use in answer["quotas"]]
+        told: dict[Kind, Iterable[int]] = {
+            Kind(broker, CONNECTIONS, "ip"): answer["close"],
+            Kind(broker, NEW_CONNECTIONS, "ip"): answer["close_rates"],
+            **{Kind(broker, quota, "client"): counted for quota, counted in answer["close_quotas"].items()},
+        }
+        for kind, counted in told.items():
+            close[kind] = close.get(kind, NO_LIMITS).plus(CloseLimits(*counted))
+    return Closest(list(addresses), rates, quotas, close)
+
+
+class Utilised(NamedTuple):
+    """Every limit that is known of, the closest to being reached first, and how many are close, of the kinds that have any."""
+
+    limits: list[Utilisation]
+    close: list[CloseRow]
+
+
+def utilised(uses: Iterable[Use], found: Closest) -> Utilised:
+    """Of brokers, listeners and addresses (`uses`) and of clients."""
+    limits = sorted([*map(_of_use, uses), *map(_of_client, found.quotas)], key=_order)
+    return Utilised(limits, list(_close_rows(limits, found.close)))
+
+
+def _close_rows(limits: Iterable[Utilisation], close: Mapping[Kind, CloseLimits]) -> Iterator[CloseRow]:
+    of_brokers: dict[Kind, Fullest[str]] = {}
+    for row in limits:
+        if row["of"] != CLIENTS and not row["of"].startswith("ip:"):
+            kind = Kind(row["broker"], row["what"], "broker")
+            of_brokers.setdefault(kind, Fullest(1)).look(row["of"], utilisation(row["used"], row["limit"]))
+    counted = dict(close)
+    for kind, seen in of_brokers.items():
+        seen.end_turn()
+        counted[kind] = seen.close
+    for kind, each in sorted(counted.items()):
+        if each.limits:
+            yield {
+                "broker": kind.broker, "what": kind.what, "of": kind.of, "high": each.high, "near": each.near, "full": each.full,
+                "limits": each.limits,
+            }  # fmt: skip
+
+
+def _of_use(use: Use) -> Utilisation:
+    share = utilisation(use.used, use.limit)
+    return {
+        "broker": use.broker, "what": use.what, "of": use.of, "user": None, "client_id": None, "used": use.used, "limit": use.limit,
+        "percent": _percent(share), "level": level_of(share).value, "by": use.by,
+    }  # fmt: skip
+
+
+def _of_client(use: ClientUse) -> Utilisation:
+    quota, share = use.quota, utilisation(use.quota.used, use.quota.limit)
+    return {
+        "broker": use.broker, "what": quota.kind, "of": CLIENTS, "user": quota.user, "client_id": quota.client_id,
+        "used": round(quota.used, 3), "limit": quota.limit, "percent": _percent(share), "level": level_of(share).value,
+        "by": quota.kind,
+    }  # fmt: skip
+
+
+def _percent(share: float) -> float | None:
+    """Rounded down, so that 100 is said only of a limit that is reached."""
+    return None if share == float("inf") else int(share * 1000 + 1e-9) / 10
+
+
+def _order(row: Utilisation) -> tuple[float, str, str, str, str, int]:
+    share = utilisation(row["used"], row["limit"])
+    return -share, row["what"], row["of"], row["user"] or "", row["client_id"] or "", row["broker"]
+
+
+class UtilisationView:
+    """Asks the shards."""
+
+    def __init__(self, coordinator: Coordinator, sampler: Sampler, images: Images) -> None:
+        self._coordinator = coordinator
+        self._sampler = sampler
+        self._images = images
+
+    async def closest(self, most: int) -> Closest:
+        """The limits closest to being reached, of each shard the `most` closest addresses."""
+        return closest(await self._coordinator.ask_all("describe_fullest"), most)
+
+    async def utilised(self, most: int) -> Utilised:
+        """See Utilised. Exact for the `most` closest of addresses."""
+        found = await self.closest(most)
+        listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
+        pools = ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in found.addresses)]
+        used: Counter[tuple[int, str]] = in_use(await self._coordinator.ask_all("describe_tokens", pools))
+        capped = connection_uses(self._images, self._coordinator.state.brokers, pools, used)
+        uses = [use for use in capped if use.used or not use.of.startswith("ip:")]
+        return utilised([*uses, *self.rate_uses(found.rates)], found)
+
+    async def answer(self, most: int) -> UtilisationAnswer:
+        """At most `most` limits of addresses and clients."""
+        known = await self.utilised(most)
+        many = count()
+        limits = [row for row in known.limits if not _is_of_many(row) or next(many) < most]
+        return {"at": time.time(), "limits": limits, "close": known.close}
+
+    def rate_uses(self, addresses: Iterable[AddressRate]) -> list[Use]:
+        """How much of each creation rate is used, averaged over the quota window: of brokers, listeners and these addresses."""
+        samples, size_ms = self._images.of(0).limits.window
+        window = self._sampler.window(samples * size_ms / 1000)
+        return rate_uses(self._images, self._sampler, window, addresses)
+
+
+def _is_of_many(row: Utilisation) -> bool:
+    return row["of"] == CLIENTS or row["of"].startswith("ip:")

@@ -1,0 +1,52 @@
+"""What `/v1/utilisation` answers: how much of each limit is used, as types, as in answers.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias, TypedDict
+
+UnixSeconds: TypeAlias = Annotated[float, "Unix seconds."]
+UsedLevel: TypeAlias = Annotated[
+    Literal["roomy", "high", "near", "full"], "Below 80 % of the limit, from 80 %, from 90 %, from 100 % on."
+]
+LimitOf: TypeAlias = Literal["broker", "ip", "client"]
+
+
+class Utilisation(TypedDict):
+    """How much of a limit is used on one broker."""
+
+    broker: int
+    what: Annotated[
+        str, "connections: open ones; new_connections: a second, over the quota window; or a client quota's key."
+    ]
+    of: Annotated[str, "broker, broker:all, listener:NAME, ip:ADDRESS, or client."]
+    user: Annotated[str | None, "Of a client; empty: its quota does not tell users apart. null: it is no client's."]
+    client_id: Annotated[
+        str | None, "Of a client; empty: its quota does not tell client ids apart. null: it is no client's."
+    ]
+    used: Annotated[float, "Connections, or in the quota's unit: bytes a second, percent, mutations a second."]
+    limit: float
+    percent: Annotated[float | None, "null: the limit is 0, and something is used."]
+    level: UsedLevel
+    by: Annotated[str, "The setting or quota that gives the limit."]
+
+
+class CloseRow(TypedDict):
+    """How many limits of a kind are close to being reached on one broker. One that is full is near and high, too."""
+
+    broker: int
+    what: Annotated[str, "connections, new_connections, or a client quota's key."]
+    of: Annotated[LimitOf, "broker: of the broker and its listeners; ip: of addresses; client: of clients."]
+    high: Annotated[int, "From 80 % on."]
+    near: Annotated[int, "From 90 % on."]
+    full: Annotated[int, "From 100 % on."]
+    limits: Annotated[int, "Those that were looked at, of which anything was used."]
+
+
+class UtilisationAnswer(TypedDict):
+    """How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its shards answered
+    this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and
+    `close`, was seen in the last ten seconds."""
+
+    at: UnixSeconds
+    limits: Annotated[list[Utilisation], "All of brokers and listeners, and of addresses and clients the closest."]
+    close: list[CloseRow]

@@ -1,0 +1,63 @@
+"""The addresses whose caps are closest to being reached, of the pools at home on one shard.
+
+looked_at_in_the_sweep  There may be a million pools, and no question walks them: the wheel that visits each pool once a turn to
+    send idle tokens home (pool.py) hands it over here, a sixteenth of them at a time. A pool that came since is looked at after
+    a turn. Where there are few pools, a question looks at all of them, as they are.
+out_is_the_use  A home knows the tokens that are out, not which of them another shard only caches: so a pool is ranked, and
+    counted, by what is out. How much of a pool is in use the shards that hold its tokens tell (describe.py).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from shards.limits.utilisation import CloseLimits, Fullest, utilisation
+from shards.tokens.home_pool import HomePool
+from shards.tokens.pool import Pool, PoolTable
+
+MOST: Final = 200
+FEW: Final = 2000
+_ADDRESS: Final = "ip:"
+
+
+class FullestPools:
+    """Of the pools of addresses alone: those of a broker and its listeners are few, and known by name."""
+
+    def __init__(self, table: PoolTable) -> None:
+        self._table = table
+        self._turn: Fullest[str] = Fullest(MOST)
+        self._ends_at = table.TICKS
+
+    def look(self, pool: Pool) -> None:
+        """The wheel visits a pool."""
+        _look(self._turn, pool)
+
+    def visited(self) -> None:
+        """The wheel has visited all that was due."""
+        if self._table.ticks >= self._ends_at:
+            self._turn.end_turn()
+            self._ends_at = self._table.ticks + self._table.TICKS
+
+    def addresses(self) -> list[str]:
+        """The closest to their caps, at most MOST, the fullest first."""
+        return [key.removeprefix(_ADDRESS) for key in self._seen().limits()]
+
+    def close(self) -> CloseLimits:
+        """How many addresses are close to their caps."""
+        return self._seen().close
+
+    def _seen(self) -> Fullest[str]:
+        if len(self._table.pools) > FEW:
+            return self._turn
+        now: Fullest[str] = Fullest(MOST)
+        for pool in self._table.pools.values():
+            _look(now, pool)
+        now.end_turn()
+        return now
+
+
+def _look(turn: Fullest[str], pool: Pool) -> None:
+    if isinstance(pool, HomePool) and pool.key.startswith(_ADDRESS):
+        cap = pool.terms.rule.cap
+        if cap is not None and (out := pool.out):
+            turn.look(pool.key, utilisation(out, cap))
