@@ -43,6 +43,11 @@ def test_each_use_stands_beside_the_limit_of_its_broker():
     assert "max.connections" in drawn(LIVE, 120).partition("refused by")[0], "a wide screen says what sets a limit"
 
 
+def test_limits_that_are_close_are_counted_in_a_line():
+    assert "limits: 1 reached, 4 from 90 %, 5 from 80 %" in drawn(LIVE, 80)
+    assert "limits: " not in drawn({**LIVE, "close": []}, 80)
+
+
 def test_the_words_of_the_token_protocol_are_on_a_screen_of_their_own():
     words = ("token", "cached", "rpc", "reclaim", "decided", "in use")
     assert not [word for word in words if word in drawn(LIVE, 120).replace("limits and their use", "")]
