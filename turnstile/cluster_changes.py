@@ -22,6 +22,17 @@ class WouldRefuse:
     by_ip: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class WouldThrottle:
+    """Requests that observed client quotas would have throttled, for how long in all, and `refused` mutations. `by_client`:
+    {(user, client id): requests}."""
+
+    requests: int
+    throttle_ms: int
+    refused: int
+    by_client: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
 class ClusterChanges:
     """Changes of a running cluster, this process's or not. A change is in force when its method returns."""
 
@@ -63,10 +74,30 @@ class ClusterChanges:
 
         Raises AdminError.
         """
+        self._put_quotas(entity, rates, observe=None)
+
+    def observe_quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
+        """Client quotas that are observed instead of enforced (shadow mode, dry run) when this returns, as `quota` takes them.
+        They throttle no client; `would_throttle` tells what they would have done. None: observed no more.
+
+        Raises AdminError.
+        """
+        self._put_quotas(entity, rates, observe=True)
+
+    def would_throttle(self) -> WouldThrottle:
+        """What the observed client quotas would have done since they were last changed."""
+        told = self.admin.get("/v1/quotas/observed")
+        by_client = {(row["user"], row["client_id"]): row["requests"] for row in told["clients"]}
+        refused = sum(row["refused"] for row in told["quotas"])
+        return WouldThrottle(told["requests"], told["throttle_ms"], refused, by_client)
+
+    def _put_quotas(
+        self, entity: str | Mapping[str, str | None], rates: Mapping[str, float | None], *, observe: bool | None
+    ) -> None:
         given = {key: float(rate) for key, rate in rates.items() if rate is not None}
         remove = [key for key, rate in rates.items() if rate is None]
         change = {"entity": as_entity(entity), "set": given, "remove": remove}
-        self.admin.put("/v1/quotas", {"alter": [change]})
+        self.admin.put("/v1/quotas", {"alter": [change]}, observe=observe)
 
     def advertise(self, listener: str | None, /, *addresses: str, broker: int | None = None) -> None:
         """Where clients of a listener are told to connect, in force when this returns: advertise("EDGE", "localhost:32801"), with

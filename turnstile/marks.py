@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from shards.config.changes import ConfigState, quotas_delta
+from shards.config.changes import ConfigState
+from shards.config.quota_changes import quotas_delta
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 from shards.settings.config_def import BROKER, broker_setting, canonical_name, parse
 from shards.settings.errors import ConfigInvalid

@@ -1,10 +1,11 @@
-"""What observed caps (rehearsal, shadow mode) would have done, in words: for `config observed`, `status` and `top`."""
+"""What observed limits (rehearsal, shadow mode) would have done, in words: for `config observed`, `status` and `top`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from turnstile.observed_quota_text import observed_quotas_line
 from turnstile.quantities import count
 
 
@@ -21,7 +22,12 @@ def would_have(told: Mapping[str, Any]) -> str:
 
 
 def observed_line(told: Mapping[str, Any]) -> str:
-    """What is observed, and what it would have done, in one line."""
+    """What is observed, and what it would have done, in one line: caps, client quotas, or both."""
+    caps = [_caps_line(told)] if told["set"] or told["brokers"] else []
+    return "; ".join([*caps, *([observed_quotas_line(told["quotas"])] if told["quotas"] else [])])
+
+
+def _caps_line(told: Mapping[str, Any]) -> str:
     of_brokers = sum(map(len, told["brokers"].values()))
     named = [f"{name} = {_text(value)}" for name, value in told["set"].items()]
     named += [f"{of_brokers} of single brokers"] if of_brokers else []

@@ -16,10 +16,10 @@ from broker.admin.answers import (
     changed,
 )
 from broker.admin.bodies import FaultsBody, QuotasBody, SubscriptionBody, UserBody
-from broker.admin.cluster_answers import Explanation
+from broker.admin.cluster_answers import Explanation, ObservedQuotasAnswer
 from broker.admin.describe import Admin
 from broker.admin.explain import explain_address, explain_client
-from broker.admin.parameters import ClientId, ClientInstanceId, DryRun, Ip, UserName, Who
+from broker.admin.parameters import ClientId, ClientInstanceId, DryRun, Ip, ObserveQuotas, UserName, Who
 from broker.admin.requests import fault_changes, quota_changes, subscription_change
 from broker.admin.route import RouteTable
 from broker.admin.telemetry import describe_telemetry, last_push
@@ -31,17 +31,25 @@ routes = RouteTable("clients")
 
 
 @routes.get("/v1/quotas")
-async def get_quotas(admin: Admin) -> QuotasAnswer:
+async def get_quotas(admin: Admin, observe: ObserveQuotas) -> QuotasAnswer:
     """Every quota that is set."""
-    return {"quotas": admin.settings.quotas()}
+    return {"quotas": admin.settings.quotas(observed=observe)}
 
 
 @routes.put("/v1/quotas")
-async def put_quotas(admin: Admin, body: QuotasBody, dry_run: DryRun, who: Who) -> ChangedConfig:
-    """Changes quotas; answers when every shard enforces them."""
+async def put_quotas(
+    admin: Admin, body: QuotasBody, dry_run: DryRun, observe: ObserveQuotas, who: Who
+) -> ChangedConfig:
+    """Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them."""
     changes = quota_changes(body)
-    version = await admin.coordinator.alter_quotas(who, changes, dry_run)
+    version = await admin.coordinator.alter_quotas(who, changes, dry_run, observe)
     return changed(version, notes_of_quotas(admin.coordinator.state, changes))
+
+
+@routes.get("/v1/quotas/observed")
+async def get_observed_quotas(admin: Admin) -> ObservedQuotasAnswer:
+    """The client quotas that are observed instead of enforced, and what they would have done."""
+    return await admin.observed.quotas()
 
 
 @routes.get("/v1/quotas/explain")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, NotRequired, TypeAlias, TypedDict
 
-from broker.admin.answers import ClientQuotas, Settings
+from broker.admin.answers import ClientQuotas, EntityQuotas, Settings
 from shards.config.cluster_plan import ClusterAbout
 
 ByReason: TypeAlias = Annotated[dict[str, int], "Connections, by the reason of the refusal."]
@@ -24,6 +24,38 @@ class ObservedCapRow(TypedDict):
     count: Annotated[int, "Connections that it would have refused, or made wait."]
 
 
+class ObservedQuotaRow(TypedDict):
+    """A client quota that is observed instead of enforced, at one value."""
+
+    quota: Annotated[str, "Its kind."]
+    value: float
+    requests: Annotated[int, "Requests that it would have throttled."]
+    throttle_ms: Annotated[int, "For how long, added up."]
+    refused: Annotated[int, "Mutations that it would have refused."]
+
+
+class ObservedClientRow(TypedDict):
+    """A client that observed quotas would have throttled."""
+
+    user: str
+    client_id: str
+    requests: int
+    error: Annotated[int, "By how many `requests` may be too high."]
+    quotas: Annotated[dict[str, int], "Requests, by the quota with the longest throttle time."]
+
+
+class ObservedQuotasAnswer(TypedDict):
+    """What the observed client quotas would have done since they were last changed; a shard that was started again has forgotten
+    its part."""
+
+    set: Annotated[list[EntityQuotas], "The observed quotas."]
+    requests: Annotated[int, "Requests that at least one of them would have throttled."]
+    throttle_ms: Annotated[int, "For how long, added up: of each request the longest."]
+    more: Annotated[bool, "There are more clients than `clients` has."]
+    quotas: list[ObservedQuotaRow]
+    clients: list[ObservedClientRow]
+
+
 class ObservedAnswer(TypedDict):
     """What the observed caps would have done since they were last changed; a shard that was started again has forgotten its
     part."""
@@ -36,6 +68,7 @@ class ObservedAnswer(TypedDict):
     caps: list[ObservedCapRow]
     set: Annotated[Settings, "The observed values by name."]
     brokers: Annotated[dict[str, Settings], "Those that single brokers have of their own, by broker id."]
+    quotas: Annotated[ObservedQuotasAnswer | None, "null: no client quota is observed."]
 
 
 class RefusedRow(TypedDict):

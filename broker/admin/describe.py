@@ -4,6 +4,7 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
 
     describe_refusals     [[ip, count, possible error, {reason: count}]], the most refused first (TopTalkers.top)
     describe_observed     ObservedCounts.describe
+    describe_observed_quotas   ObservedQuotaCounts.describe
     describe_sources      {"forgotten": n, "outcomes": {outcome: {ip: count}}} (SourceCounts.describe)
     describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
     describe_fullest      FullestHere.describe: the limits of addresses and clients that are closest to being reached
@@ -98,7 +99,7 @@ class Admin:
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members
         }
         self.sampler = Sampler(self.counters, self.layout)
-        self.observed = ObservedView(coordinator, self.sampler)
+        self.observed = ObservedView(coordinator, self.sampler, self.settings)
         self.utilisation = UtilisationView(coordinator, self.sampler, self.images)
         self._live = LiveView(
             coordinator,

@@ -51,9 +51,10 @@ class SettingsView:
             found[broker] = given(broker, {}, own, unreadable=lambda fault: None)
         return found
 
-    def quotas(self) -> list[EntityQuotas]:
+    def quotas(self, *, observed: bool = False) -> list[EntityQuotas]:
         """Every entity that has a quota, and its values."""
-        quotas = sorted(self._coordinator.state.quotas.items())
+        state = self._coordinator.state
+        quotas = sorted((state.observed_quotas if observed else state.quotas).items())
         return [{"entity": dict(entity_of_key(key)), "values": values} for key, values in quotas]
 
     def users(self) -> list[UserRow]:

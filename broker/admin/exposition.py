@@ -57,6 +57,8 @@ def _counter(metric: str, help: str, counter: str, *, scale: float = 1, **labels
 _DECISIONS = "Admission decisions, by where they were taken."
 _TOKENS = "Connection tokens held here, of all pools."
 _BYTES = "Bytes of requests and responses."
+_OBSERVED_THROTTLED = "Requests answered that an observed client quota would have throttled, by quota."
+_OBSERVED_SECONDS = "Throttle times that observed client quotas would have told, by quota."
 _THROTTLED = "Requests answered with a throttle time, by quota."
 _THROTTLE_SECONDS = "Throttle time told to clients, by quota."
 _PROXY_HEADERS = "PROXY headers by version, and connections without one, by HAProxy's name for the reason."
@@ -103,6 +105,33 @@ _PER_SHARD = (
     *(
         _counter("turnstile_throttle_seconds_total", _THROTTLE_SECONDS, f"throttle_ms_{kind}", scale=1e-3, quota=kind)
         for kind in KINDS
+    ),
+    *(
+        _counter(
+            "turnstile_observed_throttled_requests_total",
+            _OBSERVED_THROTTLED,
+            f"observed_throttled_{kind}",
+            observed="true",
+            quota=kind,
+        )
+        for kind in KINDS
+    ),
+    *(
+        _counter(
+            "turnstile_observed_throttle_seconds_total",
+            _OBSERVED_SECONDS,
+            f"observed_throttle_ms_{kind}",
+            scale=1e-3,
+            observed="true",
+            quota=kind,
+        )
+        for kind in KINDS
+    ),
+    _counter(
+        "turnstile_observed_mutations_refused_total",
+        "Mutations made that an observed quota would have refused.",
+        "observed_mutations_refused",
+        observed="true",
     ),
     *(_counter("turnstile_faults_total", _FAULTS, f"faults_{kind}", kind=kind) for kind in FAULTS),
     *(

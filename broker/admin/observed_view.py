@@ -1,15 +1,26 @@
-"""The admin API's answers about caps that are observed instead of enforced: what they are, and what they would have done."""
+"""The admin API's answers about limits that are observed instead of enforced: what they are, and what they would have done."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, cast
 
-from broker.admin.cluster_answers import ObservedAnswer, ObservedCapRow, RefusalsAnswer, RefusedBy, RefusedRow
+from broker.admin.cluster_answers import (
+    ObservedAnswer,
+    ObservedCapRow,
+    ObservedClientRow,
+    ObservedQuotaRow,
+    ObservedQuotasAnswer,
+    RefusalsAnswer,
+    RefusedBy,
+    RefusedRow,
+)
+from broker.admin.describe_settings import SettingsView
 from broker.admin.redpanda import as_json
 from broker.admin.sampler import Sampler
 from broker.journal.schema import OBSERVED_REASONS
 from broker.metrics.observed_counts import ObservedSummary, summed
+from broker.metrics.observed_quota_counts import summed_quotas
 from shards.config.changes import ConfigState
 from shards.config.coordinator import Coordinator
 from shards.ownership import BrokerShard
@@ -40,20 +51,22 @@ def _as_json(values: dict[str, Value]) -> dict[str, Any]:
 class ObservedView:
     """Asks the shards and the counters."""
 
-    def __init__(self, coordinator: Coordinator, sampler: Sampler) -> None:
+    def __init__(self, coordinator: Coordinator, sampler: Sampler, settings: SettingsView) -> None:
         self._coordinator = coordinator
+        self._settings = settings
         self._sampler = sampler
 
     async def summary(self) -> ObservedAnswer | None:
-        """None while no cap is observed."""
+        """None while nothing is observed."""
         state = self._coordinator.state
-        if not state.observed:
+        if not (state.observed or state.observed_quotas):
             return None
         told = await self._summed()
+        quotas = await self.quotas() if state.observed_quotas else None
         return {
             "refused": told.refused, "waited": told.waited, "undecided": told.undecided, "addresses": told.addresses,
             "more": told.more, "caps": cast(list[ObservedCapRow], told.caps),
-            "set": observed_config(state), "brokers": observed_overrides(state),
+            "set": observed_config(state), "brokers": observed_overrides(state), "quotas": quotas,
         }  # fmt: skip
 
     async def refusals(self, by: RefusedBy) -> RefusalsAnswer:
@@ -84,6 +97,16 @@ class ObservedView:
         summary = await self.summary()
         return {"observed": True, "by": by, "total": total, "admitted": sampler.total(now, "admitted"), "refusals": rows,
                 "summary": summary}  # fmt: skip
+
+    async def quotas(self) -> ObservedQuotasAnswer:
+        """Of client quotas; empty while none is observed."""
+        told = summed_quotas((await self._coordinator.ask_all("describe_observed_quotas")).values())
+        return {
+            "set": self._settings.quotas(observed=True), "requests": told.requests, "throttle_ms": told.throttle_ms,
+            "more": told.more,
+            "quotas": [cast(ObservedQuotaRow, each._asdict()) for each in told.quotas],
+            "clients": [cast(ObservedClientRow, each._asdict()) for each in told.clients],
+        }  # fmt: skip
 
     async def _summed(self) -> ObservedSummary:
         return summed((await self._coordinator.ask_all("describe_observed")).values())

@@ -92,6 +92,9 @@ ListenerName: TypeAlias = Annotated[str | None, _text("listener", "A listener's 
 Ip: TypeAlias = Annotated[str | None, _text("ip", "An address: the limits that hold for it.")]
 UserName: TypeAlias = Annotated[str | None, _text("user", "A user: the quotas that hold for it.")]
 ClientId: TypeAlias = Annotated[str | None, _text("client-id", "A client id: the quotas that hold for it.")]
+ObserveQuotas: TypeAlias = Annotated[
+    bool, _flag("observe", False, "Of client quotas that are observed instead of enforced.")
+]
 Observe: TypeAlias = Annotated[bool, _flag("observe", False, "Of caps that are observed instead of enforced.")]
 Observed: TypeAlias = Annotated[bool, _OBSERVED]
 By: TypeAlias = Annotated[

@@ -67,10 +67,12 @@ KINDS: tuple[str, ...] = (
     "charge",
     "meter",
     "observed",
+    "observed_charge",
+    "observed_meter",
 )
 """`ended`: the process ends in order; no event of it follows. A spool has their places as numbers, so new ones come last."""
 
-TOLD_LATE: tuple[str, ...] = ("throttled", "charge", "meter")
+TOLD_LATE: tuple[str, ...] = ("throttled", "charge", "meter", "observed_charge", "observed_meter")
 """Kinds whose `mono_ns` is the instant at which a meter recorded, in whole milliseconds: it may be before that of the event
 before."""
 
@@ -93,7 +95,7 @@ observed pool did not answer, so that nothing is known."""
 WAITS: tuple[str, ...] = ("broker_wait", "listener_wait")
 
 STAND_IN = "stand_in"
-"""The reason of a `throttled` or `charge` event that a stand-in of the quota's home decided."""
+"""The reason of a `throttled`, `charge` or `observed_charge` event that a stand-in of the quota's home decided."""
 
 CODE_OF_KIND: dict[str, int] = {kind: code for code, kind in enumerate(KINDS, start=1)}
 """The byte a kind is in a spool record. 0 is no kind, so that a file's tail of zeros is never an event."""

@@ -14,7 +14,7 @@ from broker.journal import spool
 from broker.journal.buffer import ROW, JournalBuffer
 from broker.journal.schema import CODE_OF_KIND, COORDINATOR, STAND_IN
 
-LIMIT_KINDS = ("static", "setting", "quota", "observed")
+LIMIT_KINDS = ("static", "setting", "quota", "observed", "observed_quota")
 SECRET_WORDS = ("password", "secret", "sasl.jaas.config", ".key")
 MASK = "[hidden]"
 
@@ -32,10 +32,10 @@ _CLOSED = struct.Struct("<BBHHHHHH6x4xqqq8xf4x").pack_into
 _THROTTLED = struct.Struct("<BBHHHHHHHH2xiqqqd4xI").pack_into
 _CHARGE = struct.Struct("<BB6xHHH2xHHiq8xqd4xI").pack_into
 _MOVED = struct.Struct("<BB16xH4xq24x4xI").pack_into
-_K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED, _K_CHARGE = (
+_K_ADMITTED, _K_REFUSED, _K_CLOSED, _K_THROTTLED, K_CHARGE = (
     CODE_OF_KIND[kind] for kind in ("admitted", "refused", "closed", "throttled", "charge")
 )
-K_OBSERVED = CODE_OF_KIND["observed"]
+K_OBSERVED, K_OBSERVED_CHARGE = CODE_OF_KIND["observed"], CODE_OF_KIND["observed_charge"]
 _F_HELD = spool.FLAG_HELD
 _F_REFUSED = spool.FLAG_HELD | spool.FLAG_LIMIT_VALUE
 _F_CLOSED = spool.FLAG_HELD | spool.FLAG_BYTES
@@ -186,9 +186,10 @@ class JournalWriter(JournalBuffer):
         at_ms: int,
         detail: str,
         stand_in: bool,
+        code: int = K_CHARGE,
     ) -> None:
         """A meter decided a charge: `amount` (bytes, nanoseconds of handler time, partitions) was recorded at `at_ms` under a quota
-        of the kind `limit`. `detail`: JSON, one of few texts."""
+        of the kind `limit`. `detail`: JSON, one of few texts. `code`: K_OBSERVED_CHARGE where the quota is observed."""
         end = self._end
         if end >= self._capacity:
             self.flush()
@@ -196,14 +197,14 @@ class JournalWriter(JournalBuffer):
         ids = self._ids
         try:
             _CHARGE(
-                self._buffer, end, _K_CHARGE, _F_THROTTLED, ids[STAND_IN] if stand_in else 0, ids[user], ids[client_id],
+                self._buffer, end, code, _F_THROTTLED, ids[STAND_IN] if stand_in else 0, ids[user], ids[client_id],
                 ids[limit], ids[detail], min(throttle_ms, _MAX_THROTTLE_MS), at_ms * 1_000_000, amount, limit_value, version,
             )  # fmt: skip
         except KeyError:
             self._learn(STAND_IN, user, client_id, limit, detail)
             return self.charge(
                 user, client_id, amount=amount, throttle_ms=throttle_ms, limit=limit, limit_value=limit_value, version=version,
-                at_ms=at_ms, detail=detail, stand_in=stand_in,
+                at_ms=at_ms, detail=detail, stand_in=stand_in, code=code,
             )  # fmt: skip
         self._end = end + ROW
         return None

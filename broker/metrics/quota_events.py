@@ -1,12 +1,13 @@
-"""The journal's events of meters: `charge` and `meter`, written by the shard that decided, at a quota's home or as its stand-in."""
+"""The journal's events of meters: `charge` and `meter`, written by the shard that decided, at a quota's home or as its stand-in;
+of observed quotas `observed_charge` and `observed_meter`."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from broker.journal.writer import JournalWriter
+from broker.journal.writer import K_CHARGE, K_OBSERVED_CHARGE, JournalWriter
 from shards.limits.client_quota_managers import REQUEST
 from shards.limits.short_names import short_name
 from shards.limits.throttle import java_round
@@ -15,10 +16,22 @@ from shards.quotas.history import MeterKey
 from shards.quotas.meters import Decision
 
 
+class EventKinds(NamedTuple):
+    """How the events of some meters are called: the code of their charges, and the kind of what they note besides."""
+
+    charge: int
+    meter: str
+
+
+CHARGES: Final = EventKinds(K_CHARGE, "meter")
+OBSERVED_CHARGES: Final = EventKinds(K_OBSERVED_CHARGE, "observed_meter")
+
+
 class QuotaEvents:
     """Notes of one shard's meters (charge_notes.py). `version()` is the configuration version in force for them."""
 
-    def __init__(self, journal: JournalWriter, version: Callable[[], int]) -> None:
+    def __init__(self, journal: JournalWriter, version: Callable[[], int], kinds: EventKinds = CHARGES) -> None:
+        self._kinds = kinds
         self._journal = journal
         self._version = version
         self._details: dict[tuple[int, bool, bool, bool], str] = {}
@@ -43,7 +56,7 @@ class QuotaEvents:
         self._journal.charge(
             short_name(user) or None, client_id or None, amount=java_round(amount * 1e6) if kind == REQUEST else int(amount),
             throttle_ms=decision.throttle_ms, limit=kind, limit_value=limit, version=self._version(), at_ms=at_ms, detail=detail,
-            stand_in=stand_in,
+            stand_in=stand_in, code=self._kinds.charge,
         )  # fmt: skip
 
     def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:
@@ -56,11 +69,11 @@ class QuotaEvents:
 
     def reset(self, *, at_ms: int) -> None:
         """All meters begin anew."""
-        self._journal.add("meter", version=self._version(), detail={"reset": True}, at_ns=at_ms * 1_000_000)
+        self._journal.add(self._kinds.meter, version=self._version(), detail={"reset": True}, at_ns=at_ms * 1_000_000)
 
     def _add(self, place: MeterKey, detail: Mapping[str, Any], at_ms: int) -> None:
         self._journal.add(
-            "meter",
+            self._kinds.meter,
             user=place.user or None,
             client_id=place.client_id or None,
             limit=place.kind,

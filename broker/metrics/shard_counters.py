@@ -56,6 +56,9 @@ _COUNTERS = (
     "sessions_expired",
     *(f"throttled_{kind}" for kind in KINDS),
     *(f"throttle_ms_{kind}" for kind in KINDS),
+    *(f"observed_throttled_{kind}" for kind in KINDS),  # answered without that throttle: no part of any other counter
+    *(f"observed_throttle_ms_{kind}" for kind in KINDS),
+    "observed_mutations_refused",
     *(f"faults_{kind}" for kind in FAULTS),
     *(f"proxy_{header}" for header in PROXY_HEADERS),
     "events",

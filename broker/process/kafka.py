@@ -50,6 +50,7 @@ from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.verification import TransactionalProducer, Verification
 from broker.serve import authentication
 from broker.serve.call import Route
+from broker.serve.client_quotas import ClientQuotas
 from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.storage.disk_space import LOOK_EVERY_S
 from broker.storage.log_cleaner import LogCleaner
@@ -61,7 +62,6 @@ from shards.config.image import ClusterImage
 from shards.loop.turns import Turns
 from shards.mesh.mesh import Mesh
 from shards.ownership import home_of_bucket
-from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.settings.releases import AS_VERSION
 
 
@@ -79,7 +79,7 @@ class Kafka:
         mesh: Mesh,
         turns: Turns,
         *,
-        meters: ShardedQuotas,
+        quotas: ClientQuotas,
         room: Callable[[int], int],
         ends: LogEnds,
         tokens: DelegationTokenCache,
@@ -122,7 +122,7 @@ class Kafka:
         calls = GroupRouter(self._groups, mesh, me.shard, plan.brokers, plan.shards)
         routes = [
             *self._routes_of_records(partitions, homes, share_homes, verification, room),
-            *self._routes_of_topics(cluster, meters),
+            *self._routes_of_topics(cluster, quotas),
             *self._routes_of_groups(cluster, calls),
             *self._routes_of_transactions(cluster, calls, homes, ids, partitions),
             *self._routes_of_the_cluster(cluster, tokens),
@@ -190,11 +190,11 @@ class Kafka:
             *write_txn_markers.routes(homes, partitions),
         ]
 
-    def _routes_of_topics(self, cluster: ClusterMetadata, meters: ShardedQuotas) -> list[GuardedRoute]:
+    def _routes_of_topics(self, cluster: ClusterMetadata, quotas: ClientQuotas) -> list[GuardedRoute]:
         image, mesh, spawn = self._image, self._mesh, self._turns.spawn
-        mutations = TopicMutations(mesh, meters)
+        mutations = TopicMutations(mesh, quotas)
         return [
-            *metadata.routes(cluster, image, mesh, meters, self._turns),
+            *metadata.routes(cluster, image, mesh, quotas, self._turns),
             *reassignments.routes(image, mesh, spawn),
             *create_topics.routes(cluster, image, mutations, spawn),
             *create_partitions.routes(cluster, image, mutations, spawn),

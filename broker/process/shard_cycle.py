@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from broker.journal.writer import JournalWriter
     from broker.metrics.shard_counters import ShardCounters
     from broker.process.kafka import Kafka
+    from broker.serve.client_quotas import ClientQuotas
     from broker.serve.throttling import Throttling
     from shards.mesh.mesh import Mesh
-    from shards.quotas.sharded_quotas import ShardedQuotas
 
 ImageStep = Callable[[Collection[str]], None]
 """Called with the kinds of records ("topic", "acl", "setting") that differ from those of the version before."""
@@ -53,14 +53,14 @@ def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acc
 
 
 def pass_steps(
-    acceptors: Acceptors, journal: JournalWriter, counters: ShardCounters, meters: ShardedQuotas, mesh: Mesh
+    acceptors: Acceptors, journal: JournalWriter, counters: ShardCounters, quotas: ClientQuotas, mesh: Mesh
 ) -> list[PassStep]:
     """At the end of a pass of the poller:
 
     acceptors   answers waiting connections, so that their admissions and refusals are in the journal written next
     journal     the `closed` of each connection that ended is on its way to disk before ...
     counters    (requests, which are plain numbers during a pass)
-    meters      (what requests were charged elsewhere)
+    quotas      (what requests were charged elsewhere)
     mesh        ... the tokens it released leave for other shards, where they may be taken again
     """
-    return [acceptors.flush, journal.flush, counters.flush, meters.flush, mesh.flush]
+    return [acceptors.flush, journal.flush, counters.flush, quotas.flush, mesh.flush]

@@ -19,7 +19,6 @@ import trio
 
 from broker.accept.acceptors import Acceptors
 from broker.kafka.transactions.homes import Shard
-from broker.metrics.quota_events import QuotaEvents
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.clients import Clients
 from broker.process.context import make_context
@@ -29,6 +28,7 @@ from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
 from broker.runtime import collector
 from broker.runtime.logger import set_level
+from broker.serve.client_quotas import make_client_quotas
 from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.throttling import Throttling
@@ -43,7 +43,6 @@ from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer
 from shards.ownership import BrokerShard
-from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.supervisor.binding import RunDir
 
 LEAVING = ("leaving",)
@@ -92,18 +91,8 @@ class ShardProcess:
             start_soon=self._start_soon,
             stalled=self._stalled,
         )
-        self.meters = ShardedQuotas(
-            shard,
-            plan.shards,
-            context.image,
-            call=self._call,
-            now_ms=lambda: context.poller.clock_ns() // 1_000_000,
-            touch=context.poller.touch,
-            after=context.timers.after,
-            mistaken=context.log.call_mistaken,
-            notes=QuotaEvents(context.journal, lambda: context.image.version),
-        )
-        self.throttling = Throttling(self.meters, context.image, context.journal, context.counters)
+        self.quotas = make_client_quotas(context, self._call)
+        self.throttling = Throttling(self.quotas, context.image, context.journal, context.counters)
         self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)
         self._clients = Clients(plan, context, throttling=self.throttling, tokens=self._delegation_tokens)
         self.connections = self._clients.connections
@@ -113,8 +102,10 @@ class ShardProcess:
             self.connections,
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
-        self.gauges = ShardGauges(context, self._clients.muted, self.meters)
-        self._fullest = FullestHere(context.tokens, self.meters, context.image, self.acceptors.address_rates)
+        self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
+        self._fullest = FullestHere(
+            context.tokens, self.quotas.meters, context.image, self.acceptors.address_rates
+        )
         self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
         self._may_listen = trio.Event()
@@ -175,7 +166,7 @@ class ShardProcess:
             self.context.journal.tick(poller.now_ns)
             self.acceptors.tick()
             self.mesh.tick()
-            self.meters.expire()
+            self.quotas.expire()
             self.gauges.set()
             poller.stalls.look()
             self._fullest.tick()
@@ -208,22 +199,23 @@ class ShardProcess:
             on_dead=self._peer_dead,
             on_message=exchange.receive,
         )
-        self._pass_steps = pass_steps(acceptors, context.journal, context.counters, self.meters, mesh)
+        self._pass_steps = pass_steps(acceptors, context.journal, context.counters, self.quotas, mesh)
         context.poller.at_end_of_pass(self._end_of_pass)
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("describe_tokens", lambda peer, pools=None: self.context.tokens.describe(pools))
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
         mesh.serve("describe_observed", lambda peer: acceptors.rehearsal.counts.describe())
+        mesh.serve("describe_observed_quotas", lambda peer: self.quotas.rehearsal.counts.describe())
         mesh.serve("describe_sources", lambda peer: self._clients.sources.describe())
-        mesh.serve("describe_quota", lambda peer, user, client_id: self.meters.rates_here(user, client_id))
+        mesh.serve("describe_quota", lambda peer, user, client_id: self.quotas.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
         mesh.serve("describe_proxies", lambda peer: self.connections.describe_proxies())
         mesh.serve("describe_faults", lambda peer: self._clients.describe_faults())
         mesh.serve("reset", lambda peer: self._reset())
-        self.meters.serve_on(mesh.serve)
-        self.meters.await_peers()
+        self.quotas.serve_on(mesh.serve)
+        self.quotas.await_peers()
         self.acceptors.eviction.serve_on(mesh.serve)
         self.turns = Turns(spawn)
         self.kafka = Kafka(
@@ -232,7 +224,7 @@ class ShardProcess:
             context.image,
             mesh,
             self.turns,
-            meters=self.meters,
+            quotas=self.quotas,
             room=self._clients.room,
             ends=self._ends,
             tokens=self._delegation_tokens,
@@ -243,7 +235,7 @@ class ShardProcess:
         nursery.start_soon(self._meet_peers, nursery)
 
     def _describe_gauges(self) -> list[list[Any]]:
-        told = describe_gauges(self.meters, self._clients.muted) + self.acceptors.describe_gauges()
+        told = describe_gauges(self.quotas.meters, self._clients.muted) + self.acceptors.describe_gauges()
         return told + self.kafka.describe_gauges()
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
@@ -283,14 +275,14 @@ class ShardProcess:
         if peer.broker == self.broker:
             self.context.tokens.peer_up(key, peer.epoch)
             self.acceptors.peer_up(key)
-            self.meters.publications.greet(key)
+            self.quotas.peer_up(key)
 
     def _peer_lost(self, key: Any, peer: Peer) -> None:
         """Its links broke: its process may live, and use what it was granted."""
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(key)
             self.acceptors.peer_lost(key)
-            self.meters.peer_lost(key)
+            self.quotas.peer_lost(key)
         elif key == COORDINATOR:
             self.subscriber.coordinator_lost()
 

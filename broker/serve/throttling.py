@@ -21,6 +21,7 @@ from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
 from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
+from broker.serve.client_quotas import ClientQuotas
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded
 from broker.wire.codec import Message
@@ -28,7 +29,7 @@ from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.quotas.meters import KINDS
-from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
+from shards.quotas.sharded_quotas import RecordedCharge
 
 if TYPE_CHECKING:
     from broker.wire.responses import FetchTypes
@@ -41,14 +42,17 @@ _BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
 
 
 class Throttling:
-    """`active`: whether any client quota was ever set; until then nothing is charged. `timed`: whether one of request time was."""
+    """`active`: whether any client quota was ever set, or is observed; until then nothing is charged. `timed`: whether one of
+    request time was."""
 
     def __init__(
-        self, meters: ShardedQuotas, image: ClusterImage, journal: JournalWriter, counters: ShardCounters
+        self, quotas: ClientQuotas, image: ClusterImage, journal: JournalWriter, counters: ShardCounters
     ) -> None:
         self.active = False
         self.timed = False
-        self._meters = meters
+        self._quotas = quotas
+        self._meters = quotas.meters
+        self._rehearsal = quotas.rehearsal
         self._image = image
         self._journal = journal
         self._counters = counters
@@ -56,19 +60,19 @@ class Throttling:
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version: quotas, or `turnstile.request.cost`, may have changed."""
-        self._meters.read_quotas()
+        self._quotas.image_changed()
         self._read_image()
 
     def _read_image(self) -> None:
-        self.active = any(map(self._meters.in_use, KINDS))
-        self.timed = self._meters.in_use(REQUEST)
+        self.active = self._rehearsal.is_on or any(map(self._meters.in_use, KINDS))
+        self.timed = self._meters.in_use(REQUEST) or self._rehearsal.in_use(REQUEST)
         self._costs = {
             api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._image.get("turnstile.request.cost")
         }
 
     def reset(self) -> None:
         """No client has used any of a quota yet."""
-        self._meters.reset()
+        self._quotas.reset()
         self._read_image()
 
     def most_bytes(self, call: Call) -> float | None:
@@ -127,6 +131,8 @@ class Throttling:
             )
             if call.throttle_ms > worst_ms:
                 worst_kind, worst_ms = MUTATION, call.throttle_ms
+        if self._rehearsal.is_on:
+            self._rehearsal.charge(call, asked, withheld=bool(worst_ms))
         if not worst_ms:
             return encoded
         channel.throttle = worst_kind, worst_ms

@@ -93,12 +93,16 @@ public sealed class AdminApi : IDisposable
         JsonAsync<ChangedAdvertised>("DELETE", "/v1/advertise", null, ("listener", listener), ("broker", broker));
 
     /// <summary>Every quota that is set.</summary>
-    public Task<QuotasAnswer> GetQuotasAsync() =>
-        JsonAsync<QuotasAnswer>("GET", "/v1/quotas");
+    public Task<QuotasAnswer> GetQuotasAsync(bool? observe = null) =>
+        JsonAsync<QuotasAnswer>("GET", "/v1/quotas", null, ("observe", observe));
 
-    /// <summary>Changes quotas; answers when every shard enforces them.</summary>
-    public Task<ChangedConfig> PutQuotasAsync(QuotasChange body, bool? dryRun = null) =>
-        JsonAsync<ChangedConfig>("PUT", "/v1/quotas", body, ("dry_run", dryRun));
+    /// <summary>Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them.</summary>
+    public Task<ChangedConfig> PutQuotasAsync(QuotasChange body, bool? dryRun = null, bool? observe = null) =>
+        JsonAsync<ChangedConfig>("PUT", "/v1/quotas", body, ("dry_run", dryRun), ("observe", observe));
+
+    /// <summary>The client quotas that are observed instead of enforced, and what they would have done.</summary>
+    public Task<ObservedQuotasAnswer> GetObservedQuotasAsync() =>
+        JsonAsync<ObservedQuotasAnswer>("GET", "/v1/quotas/observed");
 
     /// <summary>The quotas that hold for a client.</summary>
     public Task<ClientQuotas> ExplainQuotasAsync(string? user = null, string? clientId = null) =>
@@ -420,13 +424,33 @@ public sealed record NotesAnswer(List<string> Notes);
 /// <param name="More">Of at least as many.</param>
 /// <param name="Set">By name; null: it has no value.</param>
 /// <param name="Brokers">Those that single brokers have of their own, by broker id.</param>
-public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, long Addresses, bool More, List<ObservedCapRow> Caps, Dictionary<string, object?> Set, Dictionary<string, Dictionary<string, object?>> Brokers);
+/// <param name="Quotas">null: no client quota is observed.</param>
+public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, long Addresses, bool More, List<ObservedCapRow> Caps, Dictionary<string, object?> Set, Dictionary<string, Dictionary<string, object?>> Brokers, ObservedQuotasAnswer? Quotas);
 
 /// <summary>A cap that is observed instead of enforced.</summary>
 /// <param name="Limit">The setting.</param>
 /// <param name="Waits">Connections would have waited for a slot.</param>
 /// <param name="Count">Connections that it would have refused, or made wait.</param>
 public sealed record ObservedCapRow(string Limit, double Value, bool Waits, long Count);
+
+/// <summary>A client that observed quotas would have throttled.</summary>
+/// <param name="Error">By how many `requests` may be too high.</param>
+/// <param name="Quotas">Requests, by the quota with the longest throttle time.</param>
+public sealed record ObservedClientRow(string User, string ClientId, long Requests, long Error, Dictionary<string, long> Quotas);
+
+/// <summary>A client quota that is observed instead of enforced, at one value.</summary>
+/// <param name="Quota">Its kind.</param>
+/// <param name="Requests">Requests that it would have throttled.</param>
+/// <param name="ThrottleMs">For how long, added up.</param>
+/// <param name="Refused">Mutations that it would have refused.</param>
+public sealed record ObservedQuotaRow(string Quota, double Value, long Requests, long ThrottleMs, long Refused);
+
+/// <summary>What the observed client quotas would have done since they were last changed; a shard that was started again has forgotten its part.</summary>
+/// <param name="Set">The observed quotas.</param>
+/// <param name="Requests">Requests that at least one of them would have throttled.</param>
+/// <param name="ThrottleMs">For how long, added up: of each request the longest.</param>
+/// <param name="More">There are more clients than `clients` has.</param>
+public sealed record ObservedQuotasAnswer(List<EntityQuotas> Set, long Requests, long ThrottleMs, bool More, List<ObservedQuotaRow> Quotas, List<ObservedClientRow> Clients);
 
 /// <summary>A cap that is observed instead of enforced, and its use.</summary>
 public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InUse);

@@ -204,26 +204,46 @@ func (a *AdminAPI) DeleteAdvertised(ctx context.Context, query DeleteAdvertisedQ
 	return ask[ChangedAdvertised](ctx, a, "DELETE", "/v1/advertise", query.values(), nil)
 }
 
+// GetQuotasQuery is the query of GetQuotas; what is nil is left out.
+type GetQuotasQuery struct {
+	// Of client quotas that are observed instead of enforced.
+	Observe *bool
+}
+
+func (q GetQuotasQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "observe", q.Observe)
+	return query
+}
+
 // GetQuotas: Every quota that is set.
-func (a *AdminAPI) GetQuotas(ctx context.Context) (QuotasAnswer, error) {
-	return ask[QuotasAnswer](ctx, a, "GET", "/v1/quotas", nil, nil)
+func (a *AdminAPI) GetQuotas(ctx context.Context, query GetQuotasQuery) (QuotasAnswer, error) {
+	return ask[QuotasAnswer](ctx, a, "GET", "/v1/quotas", query.values(), nil)
 }
 
 // PutQuotasQuery is the query of PutQuotas; what is nil is left out.
 type PutQuotasQuery struct {
 	// Only check whether it could be set.
 	DryRun *bool
+	// Of client quotas that are observed instead of enforced.
+	Observe *bool
 }
 
 func (q PutQuotasQuery) values() url.Values {
 	query := url.Values{}
 	put(query, "dry_run", q.DryRun)
+	put(query, "observe", q.Observe)
 	return query
 }
 
-// PutQuotas: Changes quotas; answers when every shard enforces them.
+// PutQuotas: Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them.
 func (a *AdminAPI) PutQuotas(ctx context.Context, body QuotasChange, query PutQuotasQuery) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/quotas", query.values(), body)
+}
+
+// GetObservedQuotas: The client quotas that are observed instead of enforced, and what they would have done.
+func (a *AdminAPI) GetObservedQuotas(ctx context.Context) (ObservedQuotasAnswer, error) {
+	return ask[ObservedQuotasAnswer](ctx, a, "GET", "/v1/quotas/observed", nil, nil)
 }
 
 // ExplainQuotasQuery is the query of ExplainQuotas; what is nil is left out.
@@ -917,6 +937,8 @@ type ObservedAnswer struct {
 	Set map[string]any `json:"set"`
 	// Those that single brokers have of their own, by broker id.
 	Brokers map[string]map[string]any `json:"brokers"`
+	// null: no client quota is observed.
+	Quotas *ObservedQuotasAnswer `json:"quotas"`
 }
 
 // ObservedCapRow: A cap that is observed instead of enforced.
@@ -928,6 +950,45 @@ type ObservedCapRow struct {
 	Waits bool `json:"waits"`
 	// Connections that it would have refused, or made wait.
 	Count int64 `json:"count"`
+}
+
+// ObservedClientRow: A client that observed quotas would have throttled.
+type ObservedClientRow struct {
+	User     string `json:"user"`
+	ClientID string `json:"client_id"`
+	Requests int64  `json:"requests"`
+	// By how many `requests` may be too high.
+	Error int64 `json:"error"`
+	// Requests, by the quota with the longest throttle time.
+	Quotas map[string]int64 `json:"quotas"`
+}
+
+// ObservedQuotaRow: A client quota that is observed instead of enforced, at one value.
+type ObservedQuotaRow struct {
+	// Its kind.
+	Quota string  `json:"quota"`
+	Value float64 `json:"value"`
+	// Requests that it would have throttled.
+	Requests int64 `json:"requests"`
+	// For how long, added up.
+	ThrottleMs int64 `json:"throttle_ms"`
+	// Mutations that it would have refused.
+	Refused int64 `json:"refused"`
+}
+
+// ObservedQuotasAnswer: What the observed client quotas would have done since they were last changed; a shard that
+// was started again has forgotten its part.
+type ObservedQuotasAnswer struct {
+	// The observed quotas.
+	Set []EntityQuotas `json:"set"`
+	// Requests that at least one of them would have throttled.
+	Requests int64 `json:"requests"`
+	// For how long, added up: of each request the longest.
+	ThrottleMs int64 `json:"throttle_ms"`
+	// There are more clients than `clients` has.
+	More    bool                `json:"more"`
+	Quotas  []ObservedQuotaRow  `json:"quotas"`
+	Clients []ObservedClientRow `json:"clients"`
 }
 
 // ObservedUse: A cap that is observed instead of enforced, and its use.

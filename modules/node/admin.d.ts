@@ -40,10 +40,13 @@ export class AdminApi {
   deleteAdvertised (query?: { listener?: string, broker?: number }): Promise<ChangedAdvertised>
 
   /** Every quota that is set. */
-  getQuotas (): Promise<QuotasAnswer>
+  getQuotas (query?: { observe?: boolean }): Promise<QuotasAnswer>
 
-  /** Changes quotas; answers when every shard enforces them. */
-  putQuotas (body: QuotasChange, query?: { dry_run?: boolean }): Promise<ChangedConfig>
+  /** Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them. */
+  putQuotas (body: QuotasChange, query?: { dry_run?: boolean, observe?: boolean }): Promise<ChangedConfig>
+
+  /** The client quotas that are observed instead of enforced, and what they would have done. */
+  getObservedQuotas (): Promise<ObservedQuotasAnswer>
 
   /** The quotas that hold for a client. */
   explainQuotas (query?: { user?: string, 'client-id'?: string }): Promise<ClientQuotas>
@@ -610,6 +613,8 @@ export interface ObservedAnswer {
   set: Record<string, string[] | boolean | number | string | null>
   /** Those that single brokers have of their own, by broker id. */
   brokers: Record<string, Record<string, string[] | boolean | number | string | null>>
+  /** null: no client quota is observed. */
+  quotas: ObservedQuotasAnswer | null
 }
 
 /** A cap that is observed instead of enforced. */
@@ -621,6 +626,47 @@ export interface ObservedCapRow {
   waits: boolean
   /** Connections that it would have refused, or made wait. */
   count: number
+}
+
+/** A client that observed quotas would have throttled. */
+export interface ObservedClientRow {
+  user: string
+  client_id: string
+  requests: number
+  /** By how many `requests` may be too high. */
+  error: number
+  /** Requests, by the quota with the longest throttle time. */
+  quotas: Record<string, number>
+}
+
+/** A client quota that is observed instead of enforced, at one value. */
+export interface ObservedQuotaRow {
+  /** Its kind. */
+  quota: string
+  value: number
+  /** Requests that it would have throttled. */
+  requests: number
+  /** For how long, added up. */
+  throttle_ms: number
+  /** Mutations that it would have refused. */
+  refused: number
+}
+
+/**
+ * What the observed client quotas would have done since they were last changed; a shard that was started again has
+ * forgotten its part.
+ */
+export interface ObservedQuotasAnswer {
+  /** The observed quotas. */
+  set: EntityQuotas[]
+  /** Requests that at least one of them would have throttled. */
+  requests: number
+  /** For how long, added up: of each request the longest. */
+  throttle_ms: number
+  /** There are more clients than `clients` has. */
+  more: boolean
+  quotas: ObservedQuotaRow[]
+  clients: ObservedClientRow[]
 }
 
 /** A cap that is observed instead of enforced, and its use. */

@@ -74,12 +74,16 @@ export class AdminApi {
     return this.json('DELETE', '/v1/advertise', query)
   }
 
-  getQuotas () {
-    return this.json('GET', '/v1/quotas')
+  getQuotas (query) {
+    return this.json('GET', '/v1/quotas', query)
   }
 
   putQuotas (body, query) {
     return this.json('PUT', '/v1/quotas', query, body)
+  }
+
+  getObservedQuotas () {
+    return this.json('GET', '/v1/quotas/observed')
   }
 
   explainQuotas (query) {

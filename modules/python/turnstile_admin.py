@@ -102,13 +102,17 @@ class AdminApi:
         """Forgets what was said live: clients are told what the cluster was started with."""
         return self._json("DELETE", "/v1/advertise", {"listener": listener, "broker": broker})
 
-    def get_quotas(self) -> QuotasAnswer:
+    def get_quotas(self, *, observe: bool | None = None) -> QuotasAnswer:
         """Every quota that is set."""
-        return self._json("GET", "/v1/quotas", {})
+        return self._json("GET", "/v1/quotas", {"observe": observe})
 
-    def put_quotas(self, body: QuotasChange, *, dry_run: bool | None = None) -> ChangedConfig:
-        """Changes quotas; answers when every shard enforces them."""
-        return self._json("PUT", "/v1/quotas", {"dry_run": dry_run}, body)
+    def put_quotas(self, body: QuotasChange, *, dry_run: bool | None = None, observe: bool | None = None) -> ChangedConfig:
+        """Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them."""
+        return self._json("PUT", "/v1/quotas", {"dry_run": dry_run, "observe": observe}, body)
+
+    def get_observed_quotas(self) -> ObservedQuotasAnswer:
+        """The client quotas that are observed instead of enforced, and what they would have done."""
+        return self._json("GET", "/v1/quotas/observed", {})
 
     def explain_quotas(self, *, user: str | None = None, client_id: str | None = None) -> ClientQuotas:
         """The quotas that hold for a client."""
@@ -739,6 +743,8 @@ class ObservedAnswer(TypedDict):
     set: dict[str, list[str] | bool | float | str | None]
     # Those that single brokers have of their own, by broker id.
     brokers: dict[str, dict[str, list[str] | bool | float | str | None]]
+    # null: no client quota is observed.
+    quotas: ObservedQuotasAnswer | None
 
 
 class ObservedCapRow(TypedDict):
@@ -751,6 +757,47 @@ class ObservedCapRow(TypedDict):
     waits: bool
     # Connections that it would have refused, or made wait.
     count: int
+
+
+class ObservedClientRow(TypedDict):
+    """A client that observed quotas would have throttled."""
+
+    user: str
+    client_id: str
+    requests: int
+    # By how many `requests` may be too high.
+    error: int
+    # Requests, by the quota with the longest throttle time.
+    quotas: dict[str, int]
+
+
+class ObservedQuotaRow(TypedDict):
+    """A client quota that is observed instead of enforced, at one value."""
+
+    # Its kind.
+    quota: str
+    value: float
+    # Requests that it would have throttled.
+    requests: int
+    # For how long, added up.
+    throttle_ms: int
+    # Mutations that it would have refused.
+    refused: int
+
+
+class ObservedQuotasAnswer(TypedDict):
+    """What the observed client quotas would have done since they were last changed; a shard that was started again has forgotten its part."""
+
+    # The observed quotas.
+    set: list[EntityQuotas]
+    # Requests that at least one of them would have throttled.
+    requests: int
+    # For how long, added up: of each request the longest.
+    throttle_ms: int
+    # There are more clients than `clients` has.
+    more: bool
+    quotas: list[ObservedQuotaRow]
+    clients: list[ObservedClientRow]
 
 
 class ObservedUse(TypedDict):

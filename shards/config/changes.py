@@ -19,7 +19,6 @@ import msgpack
 from shards.config.advertised import advertised_text, listeners_as_advertised
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.limits.observed_limits import check_observable
-from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
 from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
 from shards.settings.config_key import ConfigKey
@@ -63,11 +62,12 @@ class ConfigState:
         self.tokens: dict[str, dict[str, Any]] = {}
         self.advertised: dict[str, str] = {}
         self.observed: dict[str, str] = {}  # as settings, and none of them is in force
+        self.observed_quotas: dict[str, dict[str, float]] = {}  # as quotas, and none of them is in force
         self._tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
             "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
             "group_config": self.group_configs, "feature": self.features, "token": self.tokens,
-            "advertised": self.advertised, "observed": self.observed,
+            "advertised": self.advertised, "observed": self.observed, "observed_quota": self.observed_quotas,
         }  # fmt: skip
         self.put(records)
 
@@ -286,45 +286,6 @@ def limits_in_force(state: ConfigState) -> dict[str, str]:
     names = [*LIMITS, *(name for name in found if listener_of(name))]
     rows = {name: (broker_setting(name), found[name]) for name in names if name in found}
     return {name: row.kind.spell(value) for name, (row, value) in rows.items() if value != row.default}
-
-
-# ---- quotas and users
-
-
-def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
-    """`changes`: [{type: name or None}, {key: value or None}]. Raises ConfigInvalid with Kafka's messages."""
-    bounded(changes)
-    wanted: dict[str, dict[str, float]] = {}
-    for types_to_names, quotas in changes:
-        entity: Entity = entity_of(types_to_names)
-        key = key_of_entity(entity)
-        values = wanted.setdefault(key, dict(state.quotas.get(key, {})))
-        for name, value in quotas.items():
-            if value is None:
-                values.pop(name, None)
-                continue
-            values[name] = quota_of(entity, name, value)
-    return storable(
-        [("quota", key, values or None) for key, values in wanted.items() if values != state.quotas.get(key, {})]
-    )
-
-
-def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
-    """`changes`: [user, mechanism, credential as a dict, or None to remove it]. A credential is stored as it is; what is in
-    it is checked by broker/serve/sasl.py. Raises ConfigInvalid."""
-    bounded(changes)
-    wanted: dict[str, dict[str, Any]] = {}
-    for name, mechanism, credential in changes:
-        if not name or not isinstance(name, str):
-            raise ConfigInvalid("user", name or "", "it must have a name", error="UNACCEPTABLE_CREDENTIAL")
-        known = wanted.setdefault(name, dict(state.users.get(name, {})))
-        if credential is not None:
-            known[mechanism] = credential
-        elif known.pop(mechanism, None) is None:
-            raise ConfigInvalid("user", name, f"it has no {mechanism} credential", error="RESOURCE_NOT_FOUND")
-    return storable(
-        [("user", name, known or None) for name, known in wanted.items() if known != state.users.get(name, {})]
-    )
 
 
 # ---- faults

@@ -26,13 +26,12 @@ from shards.config.changes import (
     faults_delta,
     observed_delta,
     overruled,
-    quotas_delta,
     settings_delta,
-    users_delta,
 )
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
+from shards.config.quota_changes import quotas_delta, users_delta
 from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
@@ -184,9 +183,11 @@ class Coordinator:
         """As alter_settings, of caps that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: observed_delta(self.state, changes), validate_only)
 
-    async def alter_quotas(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
-        """[{entity type: name or None}, {key: value or None}]. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: quotas_delta(self.state, changes), validate_only)
+    async def alter_quotas(
+        self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False, observed: bool = False
+    ) -> int:
+        """[{entity type: name or None}, {key: value or None}]; `observed`: not enforced. The version. Raises ConfigInvalid."""
+        return await self._alter(who, lambda: quotas_delta(self.state, changes, observed=observed), validate_only)
 
     async def alter_users(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[user, mechanism, credential or None]. Returns the version. Raises ConfigInvalid."""

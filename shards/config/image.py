@@ -20,7 +20,7 @@ from shards.config.replicas import replicas_of
 from shards.limits.caps import NO_RATE, OBSERVED, CapRule, RateRule
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
-from shards.limits.observed_limits import ObservedLimits, changed_pools
+from shards.limits.observed_limits import ObservedLimits, changed_pools, merged_quotas
 from shards.limits.quota_entities import CONNECTION_RATE, Entity, entity_of_key
 from shards.settings.both_vocabularies import tightened
 from shards.settings.broker_config import given
@@ -33,7 +33,7 @@ from shards.settings.resource_settings import GROUP
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = (
     "static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature", "token",
-    "advertised", "observed",
+    "advertised", "observed", "observed_quota",
 )  # fmt: skip
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
@@ -101,6 +101,7 @@ class ClusterImage:
         self.version = 0
         self.topics = Topics()
         self.quotas: dict[Entity, dict[str, float]] = {}
+        self.observed_quotas: dict[Entity, dict[str, float]] = {}  # observed instead of enforced
         self.users: dict[str, dict[str, Any]] = {}
         self.faults: dict[str, dict[str, Any]] = {}
         self.acls: dict[str, bool] = {}  # by the key that spells it (acl_changes.py)
@@ -144,10 +145,11 @@ class ClusterImage:
                 "user": self.users, "fault": self.faults, "acl": self.acls,
                 "client_metrics": self.client_metrics, "group_config": self.group_configs,
                 "feature": self.features, "token": self.tokens, "advertised": self.advertised,
-                "observed": self.observed}[kind]  # fmt: skip
+                "observed": self.observed, "observed_quota": self.observed_quotas}[kind]  # fmt: skip
 
     def _forget(self) -> None:
         self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
+        self.observed_quotas = {}
         self.faults, self.acls, self.client_metrics, self.group_configs = {}, {}, {}, {}
         self.features, self.tokens, self.advertised, self.observed = {}, {}, {}, {}
         self.topics = Topics()
@@ -157,7 +159,7 @@ class ClusterImage:
             self.topics.put(key, value)
             return
         records = self._records(kind)
-        place = entity_of_key(key) if kind == "quota" else key
+        place = entity_of_key(key) if kind in ("quota", "observed_quota") else key
         if value is None:
             records.pop(place, None)
         else:
@@ -235,6 +237,11 @@ class ClusterImage:
     def quota_for_ip(self, ip: str) -> float | None:
         """`connection_creation_rate` of an address, else of the default ip entity, else None: unlimited."""
         return self._ip_quotas.quota(ip)
+
+    @property
+    def rehearsed_quotas(self) -> dict[Entity, dict[str, float]]:
+        """The client quotas that would be in force if the observed ones were set; none while none is observed."""
+        return merged_quotas(self.quotas, self.observed_quotas)
 
     @property
     def limits_ip_rates(self) -> bool:

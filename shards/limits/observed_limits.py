@@ -1,15 +1,20 @@
-"""Caps that are observed instead of enforced (rehearsal, shadow mode, dry run): the configuration with the observed values in it.
+"""Limits that are observed instead of enforced (rehearsal, shadow mode, dry run): the configuration with the observed values in
+it.
 
-An observed value takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
+An observed cap takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
 broker. What follows from all of them together is the configuration that would be, and its caps are those of the observed
-pools: `observed/broker`, `observed/listener:NAME`, `observed/ip:ADDRESS`.
+pools: `observed/broker`, `observed/listener:NAME`, `observed/ip:ADDRESS`. An observed client quota takes the place that
+`quota set` would give it, beside the entity's other quotas.
 
 differences_only  An observed pool has a cap only where that differs from the enforced one. An equal one would refuse nothing:
     what is open in the observed pool is open in the enforced one, too.
 """
 
+from collections.abc import Mapping
+
 from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
 from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
+from shards.limits.quota_entities import Entity
 from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
@@ -26,6 +31,23 @@ def check_observable(name: str) -> None:
         each = ", ".join(OBSERVABLE)
         raise ConfigInvalid(name, None, f"can't be observed: only caps can be observed so far ({each})",
                             error="INVALID_REQUEST")  # fmt: skip
+
+
+def check_observable_quota(entity: Entity, key: str) -> None:
+    """Raises ConfigInvalid for a quota that is not of a user or a client id."""
+    if entity[0][0] == "ip":
+        raise ConfigInvalid(key, None, "can't be observed: of quotas only those of users and client ids can be so far",
+                            error="INVALID_REQUEST")  # fmt: skip
+
+
+def merged_quotas(
+    enforced: Mapping[Entity, Mapping[str, float]], observed: Mapping[Entity, Mapping[str, float]]
+) -> dict[Entity, dict[str, float]]:
+    """The client quotas that would be, by entity and key, if the observed ones were set; none where none is observed."""
+    if not observed:
+        return {}
+    of_clients = [entity for entity in (*enforced, *observed) if entity[0][0] != "ip"]
+    return {entity: {**enforced.get(entity, {}), **observed.get(entity, {})} for entity in of_clients}
 
 
 class ObservedLimits:

@@ -13,11 +13,10 @@ meters_are_bounded  Everything that is kept by the names of clients is bounded: 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from shards.config.image import ClusterImage
 from shards.limits.average import Average
 from shards.limits.client_quota_managers import (
     FETCH,
@@ -33,6 +32,7 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.precedence import Key, QuotaTable
+from shards.limits.quota_entities import Entity
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
 from shards.ownership import home_of
@@ -40,6 +40,15 @@ from shards.quotas.history import MeterKey
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 EXPIRED_AT_ONCE: Final = 2000
+
+
+class QuotaImage(Protocol):
+    """The quotas and the settings of a version of the configuration: a ClusterImage."""
+
+    @property
+    def quotas(self) -> Mapping[Entity, Mapping[str, float]]: ...
+
+    def get(self, name: str) -> Any: ...
 
 
 class Metered(NamedTuple):
@@ -83,7 +92,7 @@ class QuotaUse(NamedTuple):
 class Meters:
     """The sensors of one shard, at home here or not. `now_ms()` is the machine's monotonic clock."""
 
-    def __init__(self, me: int, shards: int, image: ClusterImage, *, now_ms: Callable[[], int]) -> None:
+    def __init__(self, me: int, shards: int, image: QuotaImage, *, now_ms: Callable[[], int]) -> None:
         self._me = me
         self._shards = shards
         self._image = image
@@ -158,6 +167,10 @@ class Meters:
     def limit(self, kind: str, user: str, client_id: str) -> float | None:
         """The quota that holds for a client; None: it has none."""
         return self._metered(kind, user, client_id).limit
+
+    def is_metered_as(self, other: Meters, kind: str, user: str, client_id: str) -> bool:
+        """Whether a client has the same quota by other meters, under the same key."""
+        return self._metered(kind, user, client_id) == other._metered(kind, user, client_id)
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""

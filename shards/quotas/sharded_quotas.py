@@ -35,7 +35,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.precedence import Key, QuotaTable
@@ -46,7 +45,7 @@ from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.quotas.attendance import Attendance, PendingBatch
 from shards.quotas.charge_notes import Charge, ChargeNotes
 from shards.quotas.history import History, MeterKey
-from shards.quotas.meters import EXPIRED_AT_ONCE, Meters
+from shards.quotas.meters import EXPIRED_AT_ONCE, Meters, QuotaImage
 from shards.quotas.publications import TELL, Call, Publications
 
 _CHARGE: Final = "charge"
@@ -86,7 +85,7 @@ class ShardedQuotas(Meters):
         self,
         me: int,
         shards: int,
-        image: ClusterImage,
+        image: QuotaImage,
         *,
         call: Call,
         now_ms: Callable[[], int],

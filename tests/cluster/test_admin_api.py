@@ -58,6 +58,9 @@ def pushing(cluster: Cluster, api: AdminApi) -> Iterator[str]:
     api.put_config({"upsert": {"kafka_connections_max": 1}}, observe=True)
     api.put_config({"upsert": {"max.connections": 2}}, observe=True, broker=1)
     api.put_quotas({"alter": [{"entity": {"client-id": "importer"}, "set": {"producer_byte_rate": 1000}}]})
+    api.put_quotas(
+        {"alter": [{"entity": {"client-id": "application"}, "set": {"producer_byte_rate": 10}}]}, observe=True
+    )
     api.put_subscription({"name": "every-client", "configs": {"metrics": "*", "interval.ms": "100"}})
     held = [connect(cluster.address, STORMER) for _ in range(3)]
     assert sum(admitted(each) for each in held) == 1
@@ -115,6 +118,7 @@ def questions(api: AdminApi, instance: str) -> dict[str, Callable[[], object]]:
         "get_notes": api.get_notes,
         "get_advertised": api.get_advertised,
         "get_quotas": api.get_quotas,
+        "get_observed_quotas": api.get_observed_quotas,
         "explain_quotas": lambda: api.explain_quotas(user="alice", client_id="importer"),
         "explain": lambda: api.explain(ip=STORMER, client_id="importer"),
         "get_users": api.get_users,
@@ -215,6 +219,11 @@ def test_the_client_of_node_asks_each_question(cluster: Cluster, api: AdminApi, 
 
 
 def test_what_is_observed(api: AdminApi, pushing: str) -> None:
+    observed = until(
+        lambda: (told := api.get_observed_quotas())["requests"] and told, what="a produce that is too large"
+    )
+    assert [each["values"] for each in observed["set"]] == [{"producer_byte_rate": 10}]
+    assert [(each["client_id"], each["requests"] > 0) for each in observed["clients"]] == [("application", True)]
     assert api.get_config(observe=True) == {"kafka_connections_max": 1}
     assert api.get_broker_overrides(observe=True) == {"overrides": {"1": {"max.connections": 2}}}
     pools = api.explain(ip=STORMER)["brokers"][0]["connections"]

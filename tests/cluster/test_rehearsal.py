@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from batches import batch
 from harness import TURNSTILE, Cluster, admitted, connect, running, until
+from raw import answer, produce, produced
 
 from turnstile.admin_client import AdminRefused
 
@@ -222,3 +224,45 @@ def storm(cluster: Cluster) -> Iterator[None]:
     finally:
         process.kill()
         process.wait()
+
+
+def test_observed_client_quotas_throttle_nobody_and_say_whom_they_would_have(tmp_path: Path) -> None:
+    """Real producers on all shards, beside an enforced quota of another client; through a restart, up to the audit."""
+    observed = {"alter": [{"entity": {"client-id": "app"}, "set": {"producer_byte_rate": 100}}]}
+    with running(tmp_path / "data", "--topic", "t:4", shards=2) as cluster:
+        said = cluster.turnstile("quota", "set", "--observe", "client-id=app", "producer_byte_rate=100")
+        assert "is observed, not enforced" in said
+        with pytest.raises(AdminRefused, match="only those of users and client ids can be so far"):
+            cluster.client.put(
+                "/v1/quotas", {"alter": [{"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 5}}]},
+                observe=True,
+            )  # fmt: skip
+        assert cluster.get("/v1/quotas") == {"quotas": []}
+    with running(tmp_path / "data", shards=2) as cluster:
+        assert cluster.get("/v1/quotas?observe=true")["quotas"][0]["values"] == {"producer_byte_rate": 100}
+        with ExitStack() as clients:
+            socks = [clients.enter_context(connect(cluster.address, ip)) for ip in IPS for _ in range(2)]
+            for sock in socks:
+                for client_id in ("app", "other"):
+                    sock.sendall(produce(client_id, "t", 0, batch(b"x" * 3_000)))
+                    assert produced(answer(sock)) == (0, 0), "no error, no throttle"
+        told = until(lambda: _quotas_told(cluster, 5), what="what the observed quota would have done")
+        assert [each["client_id"] for each in told["clients"]] == ["app"]
+        assert told["quotas"][0]["quota"] == "producer_byte_rate" and told["throttle_ms"] > 0
+        name = "turnstile_observed_throttled_requests_total"
+        assert cluster.metric(name, observed="true", quota="producer_byte_rate") == told["requests"]
+        assert cluster.metric("turnstile_throttled_requests_total") == 0
+        assert "would have throttled" in cluster.turnstile("quota", "observed")
+        assert "1 client quota would have throttled" in cluster.turnstile("status")
+        cluster.client.put("/v1/quotas", {"alter": [{**observed["alter"][0], "set": {}, "remove": ["producer_byte_rate"]}]},
+                           observe=True)  # fmt: skip
+        assert cluster.get("/v1/quotas/observed")["set"] == []
+        assert "quota of client-id=app (observed)" in cluster.turnstile("config", "history")
+    result = json.loads(cluster.turnstile("audit", "--json", str(cluster.data_dir)).splitlines()[0])
+    verdicts = {check["name"]: check["verdict"] for check in result["checks"]}
+    assert verdicts["observed_quota_charges"] == "held" and result["verdict"] == "held"
+
+
+def _quotas_told(cluster: Cluster, least: int) -> dict[str, Any] | None:
+    told: dict[str, Any] = cluster.get("/v1/quotas/observed")
+    return told if told["requests"] >= least else None

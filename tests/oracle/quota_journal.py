@@ -34,7 +34,7 @@ class MeteredShard:
 
     def charge(
         self, user: str | None, client_id: str | None, amount: int, throttle_ms: int, limit: str, limit_value: float,
-        version: int, at_ms: int, detail: str, stand_in: bool,
+        version: int, at_ms: int, detail: str, stand_in: bool, code: int = 0,
     ) -> None:  # fmt: skip
         self._row(
             0, "charge", mono_ns=at_ms * MS, user=user, client_id=client_id, bytes=amount, throttle_ms=throttle_ms, limit=limit,

@@ -35,6 +35,7 @@ from broker.kafka.topics import create_partitions, create_topics, delete_topics,
 from broker.kafka.topics.internal_topics import InternalTopics
 from broker.kafka.topics.topic_mutations import TopicMutations
 from broker.serve.call import Call
+from broker.serve.client_quotas import ClientQuotas, side_by_side
 from broker.wire import apis, wire
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
@@ -88,6 +89,12 @@ class DeskMesh:
             raise RemoteError(type(fault).__name__, str(fault)) from None
 
 
+class _Uncounted:
+    """Counters that nobody reads."""
+
+    def add(self, name: str, amount: int) -> None: ...
+
+
 def _raise(error: Exception) -> None:
     raise error
 
@@ -119,7 +126,7 @@ class Desk:
             member: Subscriber(image, partial(self._enforce, member)) for member, image in self.images.items()
         }
         self.meshes = {member: DeskMesh(self, *member) for member in members}
-        self.meters: dict[tuple[int, int], ShardedQuotas] = {}
+        self.quotas: dict[tuple[int, int], ClientQuotas] = {}
         self.homes: dict[tuple[int, int], GroupCoordinator] = {}
         self._routes: dict[tuple[int, int], dict[int, GuardedRoute]] = {}
 
@@ -144,23 +151,23 @@ class Desk:
         home.serve_on(mesh)
         if self.nursery is not None:
             self.nursery.start_soon(home.run)
-        meters = ShardedQuotas(
+        make = partial(
+            ShardedQuotas,
             shard,
             self.shards,
-            image,
-            call=mesh.call,
             now_ms=lambda: int(trio.current_time() * 1000),
-            touch=lambda: meters.flush(),
+            touch=lambda: quotas.flush(),
             after=lambda ms, function: None,  # no home here is slow
             mistaken=_raise,
         )
-        meters.serve_on(mesh.serve)
-        meters.read_quotas()
-        self.meters[member] = meters
+        quotas = side_by_side(make, image, mesh.call, _Uncounted(), _raise)  # type: ignore[arg-type]
+        quotas.serve_on(mesh.serve)
+        quotas.image_changed()
+        self.quotas[member] = quotas
         calls = GroupRouter(home, mesh, shard, self.brokers, self.shards)
-        mutations = TopicMutations(mesh, meters)
+        mutations = TopicMutations(mesh, quotas)
         routes = [
-            *metadata.routes(shown, image, mesh, meters, turns),
+            *metadata.routes(shown, image, mesh, quotas, turns),
             *describe_cluster.routes(shown, image),
             *reassignments.routes(image, mesh, SPAWN),
             *acls.routes(Access(image), mesh, SPAWN),
@@ -184,8 +191,8 @@ class Desk:
         return await self._subscribers[member].apply(COORDINATOR, *packed(args))
 
     def _enforce(self, member: tuple[int, int], applied: AppliedVersion, done: Callable[[], None]) -> None:
-        if member in self.meters:
-            self.meters[member].read_quotas()
+        if member in self.quotas:
+            self.quotas[member].image_changed()
             self.homes[member].topics.image_changed(applied.changed.kinds)
         done()
 

@@ -62,6 +62,17 @@ LIVE = {
         "caps": [{"limit": "kafka_connections_max_per_ip", "value": 50, "waits": False, "count": 1_204},
                  {"limit": "max.connections", "value": 40, "waits": True, "count": 3}],
         "set": {"kafka_connections_max_per_ip": 50, "max.connections": 40}, "brokers": {},
+        "quotas": {
+            "set": [{"entity": {"client-id": "<b>app</b>"}, "values": {"producer_byte_rate": 1e6}}],
+            "requests": 77, "throttle_ms": 12_500, "more": False,
+            "quotas": [
+                {"quota": "producer_byte_rate", "value": 1e6, "requests": 77, "throttle_ms": 12_500, "refused": 0}
+            ],
+            "clients": [
+                {"user": "ANONYMOUS", "client_id": "<b>app</b>", "requests": 77, "error": 0,
+                 "quotas": {"producer_byte_rate": 77}}
+            ],
+        },
     },
     "limits": [
         {"name": "max.connections", "broker": None, "value": 100, "set": True},

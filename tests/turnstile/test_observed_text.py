@@ -11,7 +11,7 @@ from turnstile.observed_text import observed_line, observed_lines, would_have
 
 def told(**changed: Any) -> dict[str, Any]:
     nothing = {"refused": 0, "waited": 0, "undecided": 0, "addresses": 0, "more": False, "caps": []}
-    return {**nothing, "set": {"kafka_connections_max_per_ip": 50}, "brokers": {}, **changed}
+    return {**nothing, "set": {"kafka_connections_max_per_ip": 50}, "brokers": {}, "quotas": None, **changed}
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,13 @@ def export(cluster: AdminClient, as_json: bool) -> None:
     overrides = cluster.get("/v1/cluster_config/broker_overrides")["overrides"]
     observed = cluster.get("/v1/cluster_config", observe=True)
     click.echo(write(about, settings, quotas, users, overrides, observed), nl=False)
+    for row in cluster.get("/v1/quotas", observe=True)["quotas"]:
+        rates = " ".join(f"{key}={value:.15g}" for key, value in row["values"].items())
+        click.echo(
+            printable(
+                f"# a file has no observed quotas: turnstile quota set --observe {entity_text(row['entity'])} {rates}"
+            )
+        )
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -187,7 +194,9 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
     if as_json:
         show_json(told)
         return
-    if told["summary"] is None:
+    if told["summary"] is not None and told["summary"]["quotas"] is not None:
+        click.echo("client quotas are observed: turnstile quota observed", err=True)
+    if told["summary"] is None or not (told["summary"]["set"] or told["summary"]["brokers"]):
         click.echo("no cap is observed: turnstile config set --observe kafka_connections_max_per_ip 50")
         return
     for line in observed_lines(told["summary"]):
@@ -251,8 +260,8 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
 
 def described(kind: str, key: str) -> str:
     """The changed setting, quota, user or topic, for people."""
-    if kind == "quota":
-        return "quota of " + entity_text(json.loads(key))
+    if kind in ("quota", "observed_quota"):
+        return f"quota of {entity_text(json.loads(key))}{' (observed)' * (kind == 'observed_quota')}"
     if kind == "advertised":
         broker, _, listener = key.partition("/")
         return f"address of {listener} (broker {broker})"

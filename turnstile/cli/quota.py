@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from broker.runtime.printable import printable
@@ -19,11 +21,21 @@ from turnstile.cli.output import (
 )
 from turnstile.cli.suggest import Commands, did_you_mean
 from turnstile.cli.use_rows import client_rows
-from turnstile.quantities import written
+from turnstile.observed_quota_text import observed_quota_lines
+from turnstile.quantities import count, written
 
+_CLIENTS = 20
 KEYS = (
     "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
     "controller_mutation_rate for user and client-id"
+)
+
+
+observe_option = click.option(
+    "--observe",
+    is_flag=True,
+    help="Of client quotas that are observed instead of enforced (shadow mode, dry run): they throttle no client, and it is "
+    "counted what they would have done.",
 )
 
 
@@ -43,6 +55,13 @@ def quota() -> None:
     turnstile quota set 'ip=<default>' connection_creation_rate=100
     turnstile quota set user=alice 'client-id=<default>' producer_byte_rate=1MB/s
     turnstile quota explain user=alice client-id=app
+
+    A client quota can be rehearsed first (shadow mode, dry run): it is observed, counted, and throttles no client.
+
+    \b
+    turnstile quota set --observe client-id=app producer_byte_rate=1MB/s
+    turnstile quota observed
+    turnstile quota unset --observe client-id=app
     """
 
 
@@ -50,9 +69,10 @@ def quota() -> None:
 @click.argument(
     "words", nargs=-1, required=True, metavar="ENTITY KEY=VALUE...", shell_complete=completion.entity_words(values="=")
 )
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be set.")
+@observe_option
+@click.option("--dry-run", is_flag=True, help="Only check whether it could be set; to see what it would do: --observe.")
 @with_cluster
-def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
+def set_(cluster: AdminClient, words: tuple[str, ...], observe: bool, dry_run: bool, as_json: bool) -> None:
     """Set quotas of an entity; its other quotas stay. 1MB/s is 1000000, 1MiB/s is 1048576.
 
     \b
@@ -72,38 +92,45 @@ def set_(cluster: AdminClient, words: tuple[str, ...], dry_run: bool, as_json: b
     if not values:
         raise click.UsageError(f"give at least one KEY=VALUE; keys are {KEYS}")
     body = {"alter": [{"entity": entity, "set": values}]}
-    answer = cluster.put("/v1/quotas", body, dry_run=dry_run or None)
+    answer = cluster.put("/v1/quotas", body, dry_run=dry_run or None, observe=observe or None)
     told = " ".join(f"{key}={_number(value)}" for key, value in values.items())
-    show_change(answer, [f"{entity_text(entity)}: {told}"], as_json=as_json, dry_run=dry_run)
+    how = " is observed, not enforced" if observe else ""
+    show_change(answer, [f"{entity_text(entity)}: {told}{how}"], as_json=as_json, dry_run=dry_run)
+    if observe and not (as_json or dry_run):
+        click.echo("what it would have throttled: turnstile quota observed", err=True)
 
 
 @quota.command("unset")
 @click.argument(
     "words", nargs=-1, required=True, metavar="ENTITY [KEY...]", shell_complete=completion.entity_words(named=True)
 )
+@observe_option
 @with_cluster
-def unset(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
+def unset(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: bool) -> None:
     """Remove quotas of an entity: those named, or all of them.
 
     \b
     turnstile quota unset ip=10.0.0.1
     turnstile quota unset user=alice producer_byte_rate
+    turnstile quota unset --observe client-id=app
     """
     entity, keys = _entity(words)
-    now: dict[str, float] = next(
-        (row["values"] for row in cluster.get("/v1/quotas")["quotas"] if row["entity"] == entity), {}
-    )
+    now: dict[str, float] = next((row["values"] for row in _quotas(cluster, observe) if row["entity"] == entity), {})
     missing = [key for key in keys if key not in now]
     if missing or not now:
-        raise CommandFailed(f"{entity_text(entity)} has no {' and no '.join(missing) if missing else 'quota'}")
-    answer = cluster.put("/v1/quotas", {"alter": [{"entity": entity, "remove": keys or list(now)}]})
-    show_change(answer, [f"{entity_text(entity)}: removed {' '.join(keys or now)}"], as_json=as_json)
+        which = "observed " * observe
+        raise CommandFailed(f"{entity_text(entity)} has no {which}{' and no '.join(missing) if missing else 'quota'}")
+    change = {"alter": [{"entity": entity, "remove": keys or list(now)}]}
+    answer = cluster.put("/v1/quotas", change, observe=observe or None)
+    done = f"{' '.join(keys or now)} is observed no more" if observe else f"removed {' '.join(keys or now)}"
+    show_change(answer, [f"{entity_text(entity)}: {done}"], as_json=as_json)
 
 
 @quota.command("list")
 @click.argument("words", nargs=-1, metavar="[ENTITY]", shell_complete=completion.entity_words(named=True))
+@observe_option
 @with_cluster
-def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
+def list_(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: bool) -> None:
     """Show every quota, or those of entities that contain what is given.
 
     \b
@@ -115,18 +142,45 @@ def list_(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
         raise click.UsageError(f"{rest[0]!r} is not an entity; one is ip=ADDRESS, user=NAME or client-id=NAME")
     rows = [
         row
-        for row in cluster.get("/v1/quotas")["quotas"]
+        for row in _quotas(cluster, observe)
         if all(kind in row["entity"] and row["entity"][kind] == name for kind, name in wanted.items())
     ]
     if as_json:
         show_json({"quotas": rows})
     elif not rows:
-        click.echo("no quota is set" + (f" for {printable(entity_text(wanted))}" if wanted else ""))
+        click.echo(
+            f"no quota is {'observed' if observe else 'set'}"
+            + (f" for {printable(entity_text(wanted))}" if wanted else "")
+        )
     else:
         show_table([
             (entity_text(row["entity"]), " ".join(f"{key}={_number(value)}" for key, value in row["values"].items()))
             for row in rows
         ])  # fmt: skip
+
+
+@quota.command("observed")
+@with_cluster
+def observed(cluster: AdminClient, as_json: bool) -> None:
+    """Show the client quotas that are observed instead of enforced (shadow mode, dry run), and what they would have done.
+
+    \b
+    turnstile quota observed
+    """
+    told = cluster.get("/v1/quotas/observed")
+    if as_json:
+        show_json(told)
+        return
+    if not told["set"]:
+        click.echo("no client quota is observed: turnstile quota set --observe client-id=app producer_byte_rate=1MB/s")
+        return
+    for line in observed_quota_lines(told):
+        click.echo(printable(line))
+    rows = [
+        (row["user"], row["client_id"] or "-", count(row["requests"]), ", ".join(row["quotas"]))
+        for row in told["clients"][:_CLIENTS]
+    ]
+    show_table([("USER", "CLIENT ID", "REQUESTS", "BECAUSE OF"), *rows] if rows else [], indent="  ")
 
 
 @quota.command("explain")
@@ -186,6 +240,11 @@ def _one_spelling(ip: str) -> str:
         return normalise_ip(ip)
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+
+
+def _quotas(cluster: AdminClient, observe: bool) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = cluster.get("/v1/quotas", observe=observe or None)["quotas"]
+    return rows
 
 
 def _number(value: float) -> str:

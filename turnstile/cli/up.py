@@ -255,8 +255,9 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 
     with paused():
         from broker.process import launch
-        from shards.config.changes import ConfigState, observed_delta, quotas_delta, static_settings, users_delta
+        from shards.config.changes import ConfigState, observed_delta, static_settings
         from shards.config.cluster_plan import ListenerSpec
+        from shards.config.quota_changes import quotas_delta, users_delta
         from shards.settings.errors import ConfigInvalid, TurnstileError
 
     admin_token = _token(admin_token_file)

@@ -116,7 +116,7 @@ export function drawClients(live, series) {
 }
 
 const connections = n => `${count(n)} connection${n === 1 ? "" : "s"}`;
-// What caps that are observed instead of enforced would have done; null: none is observed.
+// What limits that are observed instead of enforced would have done; null: none is.
 export function drawObserved(told) {
   $("rehearsal").hidden = told === null;
   if (told === null) return;
@@ -126,7 +126,17 @@ export function drawObserved(told) {
   const named = [...Object.entries(told.set).map(([name, value]) => [name, value, ""]),
     ...Object.entries(told.brokers).flatMap(([broker, own]) => Object.entries(own).map(([name, value]) => [name, value, ` (broker ${broker})`]))];
   const counted = name => sum(told.caps.filter(cap => cap.limit === name).map(cap => cap.count));
-  show("observed", el("p", {}, el("b", {}, would.filter(Boolean).join(", and ") + of), undecided ? `; ${connections(undecided)} could not be decided` : ""),
+  show("observed", ...(named.length ? [el("p", {}, el("b", {}, would.filter(Boolean).join(", and ") + of), undecided ? `; ${connections(undecided)} could not be decided` : ""),
     table([["observed", "k"], ["value", "n t"], ["connections", "n"]], named.map(([name, value, where]) =>
-      [el("span", {class: "mono"}, name + where), Array.isArray(value) ? value.join(", ") : String(value), count(counted(name))])));
+      [el("span", {class: "mono"}, name + where), Array.isArray(value) ? value.join(", ") : String(value), count(counted(name))]))] : []), ...(told.quotas ? drawObservedQuotas(told.quotas) : []));
+}
+
+function drawObservedQuotas(told) {
+  const of = told.clients.length ? ` of ${told.more ? "at least " : ""}${count(told.clients.length)} client${told.clients.length === 1 ? "" : "s"}` : "";
+  const counted = (quota, value) => sum(told.quotas.filter(row => row.quota === quota && row.value === value).map(row => row.requests));
+  const named = told.set.flatMap(({entity, values}) => Object.entries(values).map(([quota, value]) =>
+    [Object.entries(entity).map(([kind, name]) => `${kind}=${name === null ? "<default>" : name}`).join(" "), quota, value]));
+  return [el("p", {}, el("b", {}, `would have throttled ${count(told.requests)} request${told.requests === 1 ? "" : "s"}${of}`)),
+    table([["observed", "k"], ["quota", "h k"], ["value", "n t"], ["requests", "n"]], named.map(([whose, quota, value]) =>
+      [el("span", {class: "mono"}, whose), el("span", {title: quota}, WORDS[quota]), String(value), count(counted(quota, value))]))];
 }

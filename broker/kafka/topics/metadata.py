@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from broker.kafka.cluster_metadata import ClusterMetadata
-from broker.kafka.quotas.mutations import Mutations
+from broker.kafka.quotas.mutations import Bill, Mutations
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
 from broker.kafka.security.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import metadata_guards
 from broker.serve.call import Call
+from broker.serve.client_quotas import ClientQuotas
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.config.image import ClusterImage, Topic
@@ -30,7 +31,6 @@ from shards.errors import ClientFault
 from shards.loop.deferred import Deferred, MaybeDeferred, then
 from shards.loop.turns import Turns
 from shards.ownership import PARTITIONS
-from shards.quotas.sharded_quotas import ShardedQuotas
 
 if TYPE_CHECKING:
     from broker.wire.requests import DescribeTopicPartitionsRequest, MetadataRequest
@@ -43,9 +43,9 @@ MAX_PARTITIONS = 2000
 
 
 def routes(
-    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
+    cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, quotas: ClientQuotas, turns: Turns
 ) -> list[GuardedRoute]:
-    handler = _Metadata(cluster, image, mesh, meters, turns)
+    handler = _Metadata(cluster, image, mesh, quotas, turns)
     return [
         GuardedRoute(3, handler.metadata, metadata_guards.metadata, prepared=True),
         GuardedRoute(75, handler.describe_partitions, metadata_guards.describe_topic_partitions),
@@ -54,13 +54,13 @@ def routes(
 
 class _Metadata:
     def __init__(
-        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, meters: ShardedQuotas, turns: Turns
+        self, cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, quotas: ClientQuotas, turns: Turns
     ) -> None:
         self._turns = turns
         self._cluster = cluster
         self._image = image
         self._mesh = mesh
-        self._mutations = Mutations(meters)
+        self._mutations = Mutations(quotas)
 
     # --- Metadata ----------------------------------------------------------------------------------------------
 
@@ -106,14 +106,14 @@ class _Metadata:
     async def _create(
         self, request: MetadataRequest, call: Call[MetadataTypes], names: Sequence[str], missing: Sequence[str]
     ) -> Message:
-        paid: dict[str, int] = {}
+        bill = Bill()
         if self._mutations.in_use:
             default = self._image.get("num.partitions")
             sizes = {name: PARTITIONS if name in CONFIGS else default for name in missing}
-            paid = (await self._mutations.charge(call, sizes, strict=True)).paid
-            missing = [*paid]
+            bill = await self._mutations.charge(call, sizes, strict=True)
+            missing = [*bill.paid]
         failed = await self._ask_for(call, missing) if missing else {}
-        await self._mutations.take_back(call, sum(paid.get(name, 0) for name in failed))
+        await self._mutations.take_back(call, bill, failed)
         made = (one for each in names for one in self._by_name(call, request, each, failed))
         answer = self._answer(request, call, made)
         return await answer if isinstance(answer, Deferred) else answer

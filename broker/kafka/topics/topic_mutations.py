@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from broker.kafka.quotas.mutations import Bill, Mutations
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
 from broker.serve.call import Call
+from broker.serve.client_quotas import ClientQuotas
 from broker.wire import codes
-from shards.quotas.sharded_quotas import ShardedQuotas
 
 if TYPE_CHECKING:
     from broker.wire.requests import CreatableTopic, CreatePartitionsTopic
@@ -68,9 +68,9 @@ def check_topics(
 class TopicMutations:
     """Changes of topics, asked of the coordinator and charged to the client that asked."""
 
-    def __init__(self, mesh: CoordinatorCalls, meters: ShardedQuotas) -> None:
+    def __init__(self, mesh: CoordinatorCalls, quotas: ClientQuotas) -> None:
         self._mesh = mesh
-        self._mutations = Mutations(meters)
+        self._mutations = Mutations(quotas)
 
     async def mutate(
         self,
@@ -103,7 +103,7 @@ class TopicMutations:
         allowed = {name: asked for name, asked in wanted.items() if name not in errors}
         if allowed:
             failed = await self._ask(method, call, allowed, *options)
-            await self._mutations.take_back(call, sum(bill.paid.get(name, 0) for name in failed))
+            await self._mutations.take_back(call, bill, failed)
             errors |= failed
         call.throttle_ms = bill.throttle_ms
         return errors

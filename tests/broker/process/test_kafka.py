@@ -22,7 +22,7 @@ def routes(tmp_path: Path) -> list[GuardedRoute]:
     plan, other = MagicMock(brokers=1, shards=1, data_dir=tmp_path), MagicMock()
     return Kafka(
         plan, Shard(0, 0), ClusterImage(), other, other,
-        meters=other, room=lambda most: most, ends=other, tokens=other,
+        quotas=other, room=lambda most: most, ends=other, tokens=other,
     ).routes  # fmt: skip
 
 

@@ -39,8 +39,8 @@ def test_the_parts_follow_the_image_in_this_order_and_hear_which_records_differ(
 def test_a_pass_ends_in_this_order() -> None:
     called: list[Any] = []
     parts: dict[str, Any] = {
-        name: Recording(name, called) for name in ("mesh", "meters", "counters", "journal", "acceptors")
+        name: Recording(name, called) for name in ("mesh", "quotas", "counters", "journal", "acceptors")
     }
     for step in pass_steps(**parts):
         step()
-    assert called == ["acceptors", "journal", "counters", "meters", "mesh"]
+    assert called == ["acceptors", "journal", "counters", "quotas", "mesh"]

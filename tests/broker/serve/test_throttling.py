@@ -34,7 +34,8 @@ def test_requests_between_brokers_are_exempt_and_those_of_clients_are_not(
 ) -> None:
     meters, call = Meters(), Call(api_key, version)
     call.encoded = b"\0" * 8
-    throttling = Throttling(meters, None, None, None)  # type: ignore[arg-type]
+    quotas = SimpleNamespace(meters=meters, rehearsal=SimpleNamespace(is_on=False))
+    throttling = Throttling(quotas, None, None, None)  # type: ignore[arg-type]
     throttling.timed = True
     assert throttling.settle(SimpleNamespace(throttle=None), call, 10, None, 0) == call.encoded  # type: ignore[arg-type]
     assert (REQUEST not in meters.charged) == exempt

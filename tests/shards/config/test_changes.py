@@ -14,13 +14,12 @@ from shards.config.changes import (
     Change,
     ConfigState,
     overruled,
-    quotas_delta,
     settings_delta,
     static_settings,
-    users_delta,
 )
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.image import ClusterImage
+from shards.config.quota_changes import quotas_delta, users_delta
 from shards.config.recovery import usable
 from shards.config.resource_changes import CLIENT_METRICS_KIND, resource_configs_delta
 from shards.config.topic_changes import create_topics, topic_configs_delta

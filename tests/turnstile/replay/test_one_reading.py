@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shards.config.changes import Change, ConfigState, quotas_delta, settings_delta
+from shards.config.changes import Change, ConfigState, settings_delta
 from shards.config.image import ClusterImage
+from shards.config.quota_changes import quotas_delta
 from shards.limits.connection_limits import READ
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.errors import PipelineError

@@ -59,7 +59,10 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     say("observed")
     observed = observed_checks.checks(events, timeline, seen, ends, incomplete)
     say("quotas")
-    quotas = quota_checks.checks(events, timeline, seen, incomplete)
+    quotas = [
+        *quota_checks.checks(events, timeline, seen, incomplete),
+        *quota_checks.observed_checks(events, timeline, seen, incomplete),
+    ]
     checks = [
         *whole,
         *caps,

@@ -1,13 +1,15 @@
 """The checks of client quotas over a journal: quota_meters.py judges meters, quota_throttles.py what clients were told."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
+from typing import Any
 
 from turnstile.pipeline.audit import quota_meters, quota_throttles
 from turnstile.pipeline.audit.audit_result import Check
 from turnstile.pipeline.audit.quota_findings import FOUND, check_of
-from turnstile.pipeline.audit.quota_rows import noted, resets
+from turnstile.pipeline.audit.quota_rows import ENFORCED, OBSERVED, Noted, noted, resets
 from turnstile.pipeline.audit.quota_tables import QuotaTables, resets_of
+from turnstile.pipeline.events.observed_timeline import ObservedTimeline
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import first_gaps
 from turnstile.pipeline.events.survey import Survey
@@ -25,15 +27,9 @@ HELD_TEXT = {
 
 def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:
     """The checks, if any version sets a client quota or anything was charged. `unsure`: brokers of which events are missing."""
-    tables = QuotaTables(seen, timeline, resets_of(resets(events)) if seen.kinds["meter"] else {})
-    if not tables.any and not any(seen.kinds[kind] for kind in ("charge", "meter")):
+    meters = _meters(events, timeline, seen, unsure, ENFORCED)
+    if meters is None:
         return []
-    until = {place: gap.first for place, gap in first_gaps(seen.gaps).items()}
-    began_ms = {each[:3]: each.first_ns // 1_000_000 for each in seen.processes}
-    known = quota_meters.Known(tables, until, timeline.floor, timeline.stored, began_ms, frozenset(unsure))
-    meters = noted(events, tables).by(
-        ("broker", "quota", "meter_user", "meter_client"), partial(quota_meters.beyond, known), FOUND
-    )
     lives: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for each in seen.processes:
         lives.setdefault(each[:2], []).append((each.first_ns, each.last_ns))
@@ -41,8 +37,37 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[in
     throttles = quota_throttles.throttling(events).by(
         ("broker", "user", "client_id"), partial(quota_throttles.told, context), FOUND
     )
-    found = [*meters.table().to_pylist(), *throttles.table().to_pylist()]
-    made = [check_of(name, found, held) for name, held in HELD_TEXT.items()]
+    return _made([*meters, *throttles.table().to_pylist()], HELD_TEXT)
+
+
+def observed_checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:
+    """The same of the meters of observed quotas (docs/rehearsal.md), which tell no client of a throttle; their names begin with
+    `observed_`."""
+    found = _meters(events, ObservedTimeline(timeline), seen, unsure, OBSERVED)
+    if found is None:
+        return []
+    of_meters = {name: held for name, held in HELD_TEXT.items() if name != quota_throttles.THROTTLES}
+    return [check._replace(name=f"observed_{check.name}") for check in _made(found, of_meters)]
+
+
+def _meters(
+    events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int], kinds: Noted
+) -> list[dict[str, Any]] | None:
+    """FOUND of what some meters noted; None where there is nothing to judge."""
+    tables = QuotaTables(seen, timeline, resets_of(resets(events, kinds)) if seen.kinds[kinds.meter] else {})
+    if not tables.any and not any(seen.kinds[kind] for kind in kinds):
+        return None
+    until = {place: gap.first for place, gap in first_gaps(seen.gaps).items()}
+    began_ms = {each[:3]: each.first_ns // 1_000_000 for each in seen.processes}
+    known = quota_meters.Known(tables, until, timeline.floor, timeline.stored, began_ms, frozenset(unsure))
+    judged = noted(events, tables, kinds).by(
+        ("broker", "quota", "meter_user", "meter_client"), partial(quota_meters.beyond, known), FOUND
+    )
+    return list(judged.table().to_pylist())
+
+
+def _made(found: list[dict[str, Any]], held_texts: Mapping[str, str]) -> list[Check]:
+    made = [check_of(name, found, held) for name, held in held_texts.items()]
     shared = sum(row["count"] for row in found if row["why"] == "shared")
     if shared and not made[0].brokers:
         made[0] = made[0]._replace(

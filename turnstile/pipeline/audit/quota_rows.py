@@ -7,7 +7,7 @@ meter_follows_from_the_version  A `charge` names a client; its meter follows fro
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
@@ -54,7 +54,17 @@ detail      of STATE and TOLD what was noted"""
 _CHARGE_DETAIL = {"asker", "strict", "accepted", "shared"}
 
 
-def resets(events: Rows) -> list[dict[str, Any]]:
+class Noted(NamedTuple):
+    """The kinds of the events of some meters: of their charges, and of what they note besides."""
+
+    charge: str
+    meter: str
+
+
+ENFORCED, OBSERVED = Noted("charge", "meter"), Noted("observed_charge", "observed_meter")
+
+
+def resets(events: Rows, kinds: Noted = ENFORCED) -> list[dict[str, Any]]:
     """The events that say that all meters of a process begin anew."""
     columns = ("kind", *INCARNATION, "seq", "version", "limit")
     schema = pyarrow.schema([(name, NOTED.field(name).type) for name in (*INCARNATION, "seq", "version")])
@@ -63,19 +73,19 @@ def resets(events: Rows) -> list[dict[str, Any]]:
         kept = table.filter(pyarrow.array(~arrays.present(table, "limit")))
         return arrays.table_of(schema, **{name: kept[name] for name in schema.names})
 
-    return list(events.of_kinds(("meter",), columns).each(mine, schema).table().to_pylist())
+    return list(events.of_kinds((kinds.meter,), columns).each(mine, schema).table().to_pylist())
 
 
-def noted(events: Rows, tables: QuotaTables) -> Rows:
+def noted(events: Rows, tables: QuotaTables, kinds: Noted = ENFORCED) -> Rows:
     """NOTED of a journal."""
-    return events.of_kinds(("charge", "meter"), READ).each(partial(placed, tables), NOTED)
+    return events.of_kinds(kinds, READ).each(partial(placed, tables, kinds), NOTED)
 
 
-def placed(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
+def placed(tables: QuotaTables, kinds: Noted, table: pyarrow.Table) -> pyarrow.Table:
     """NOTED from the columns of READ."""
     if not table.num_rows:
         return NOTED.empty_table()
-    is_charge = arrays.is_one_of(table, "kind", ("charge",))
+    is_charge = arrays.is_one_of(table, "kind", (kinds.charge,))
     charges, meters = (table.filter(pyarrow.array(each)) for each in (is_charge, ~is_charge))
     return pyarrow.concat_tables([_charges(tables, charges), _meters(tables, meters)])
 

@@ -1,7 +1,7 @@
 """What the configuration said at each version: records by kind and key, put together from the journal's config events.
 
-`State`: (kind, key) -> value, as records of the configuration have them. Kinds are STATIC (the command line), SETTING, QUOTA
-and OBSERVED (a setting that is observed instead of enforced).
+`State`: (kind, key) -> value, as records of the configuration have them. Kinds are STATIC (the command line), SETTING, QUOTA,
+OBSERVED and OBSERVED_QUOTA (a setting, a quota that is observed instead of enforced).
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from shards.limits.connection_limits import READ
 from shards.limits.quota_entities import entity_of_key
 
-STATIC, SETTING, QUOTA, OBSERVED = "static", "setting", "quota", "observed"
+STATIC, SETTING, QUOTA, OBSERVED, OBSERVED_QUOTA = "static", "setting", "quota", "observed", "observed_quota"
 Place = tuple[str, str]
 State = Mapping[Place, Any]
 
@@ -82,7 +82,7 @@ def brokers_with_settings(states: Mapping[int, State]) -> set[int]:
 
 def is_limit(kind: str, key: str) -> bool:
     """Whether a record is a limit of connections, of all brokers, of one, or of a listener (`listener.name.x.max.connections`)."""
-    if kind == QUOTA:
+    if kind in (QUOTA, OBSERVED_QUOTA):
         return entity_of_key(key)[0][0] == "ip"
     name = key.partition("/")[2]
     return name in READ or (name.startswith("listener.name.") and any(name.endswith(f".{each}") for each in READ))
@@ -96,9 +96,11 @@ def limit_place(place: Place) -> Place:
 
 def named_place(kind: str, key: str) -> str:
     """A setting's name, or a quota's entity as `turnstile quota` takes it: `ip=<default>`."""
-    if kind != "quota":
+    if kind not in (QUOTA, OBSERVED_QUOTA):
         return f"{'observed ' * (kind == OBSERVED)}{key.removeprefix('/')}"
-    return ", ".join(f"{type_}={'<default>' if name is None else name}" for type_, name in entity_of_key(key))
+    return "observed " * (kind == OBSERVED_QUOTA) + ", ".join(
+        f"{type_}={'<default>' if name is None else name}" for type_, name in entity_of_key(key)
+    )
 
 
 def shown_value(value: Any) -> str:

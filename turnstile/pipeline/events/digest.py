@@ -29,6 +29,8 @@ NEEDED = {
     "shard_lost": ("detail",),
     "charge": ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail"),
     "meter": ("version", "detail"),
+    "observed_charge": ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail"),
+    "observed_meter": ("version", "detail"),
 }
 """Kind -> columns without which an event of it can't be judged."""
 READ = (*KEYS, "ts_us", *dict.fromkeys((*(name for names in NEEDED.values() for name in names), "reason")))
@@ -105,10 +107,11 @@ def _faults(table: pyarrow.Table) -> tuple[arrays.Array, list[str]]:
                 if table[name].null_count:
                     faults[is_it & ~arrays.present(table, name) & (faults < 0)] = len(reasons)
                     reasons.append(f"{each} without {name}")
-    if "charge" in kinds:
-        is_known = arrays.is_one_of(table, "limit", CLIENT_KEYS)
-        faults[(kind == kinds.index("charge")) & ~is_known & (faults < 0)] = len(reasons)
-        reasons.append("charge of an unknown quota")
+    for each in ("charge", "observed_charge"):
+        if each in kinds:
+            is_known = arrays.is_one_of(table, "limit", CLIENT_KEYS)
+            faults[(kind == kinds.index(each)) & ~is_known & (faults < 0)] = len(reasons)
+            reasons.append(f"{each} of an unknown quota")
     return faults, reasons
 
 

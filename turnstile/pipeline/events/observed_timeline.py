@@ -1,4 +1,5 @@
-"""The timeline as the caps that were observed instead of enforced (docs/rehearsal.md): the same versions and periods, other caps.
+"""The timeline as the limits that were observed instead of enforced (docs/rehearsal.md): the same versions and periods, other
+caps and client quotas.
 
 observed_while_every_version_observes_it  a cap counts as observed while every version that may be in force observes it, as the
     widest of their caps counts
@@ -6,6 +7,8 @@ observed_while_every_version_observes_it  a cap counts as observed while every v
 
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.observed_limits import ObservedLimits
+from shards.limits.quota_entities import Entity
+from turnstile.pipeline.events.config_states import OBSERVED_QUOTA, QUOTA
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
 
@@ -52,6 +55,11 @@ class ObservedTimeline(Timeline):
                 self._is_observing(version, each) and not self._is_observing(version - 1, each) for each in self.brokers
             )
         ]
+
+    def client_quotas(self, version: int) -> dict[str, dict[Entity, float]] | None:
+        """The quotas in force with the observed ones in them; none where none is observed."""
+        observed = self._quotas_of(version, (OBSERVED_QUOTA,))
+        return self._quotas_of(version, (QUOTA, OBSERVED_QUOTA)) if observed and any(observed.values()) else observed
 
     def _is_observing(self, version: int, broker: int) -> bool:
         return bool(self.observed_settings(version, broker))

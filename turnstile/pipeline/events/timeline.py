@@ -12,7 +12,7 @@ unknown_version_may_allow_anything  so may one that follows on a version which i
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -194,12 +194,17 @@ class Timeline:
 
     def client_quotas(self, version: int) -> dict[str, dict[Entity, float]] | None:
         """The quotas of users and client ids that a version sets, by kind of quota; None where it is not in the journal."""
+        return self._quotas_of(version, (QUOTA,))
+
+    def _quotas_of(self, version: int, records: Sequence[str]) -> dict[str, dict[Entity, float]] | None:
+        """Those of some kinds of record; of an entity that several have, the last one's."""
         state = self._states.get(version)
         if not state:
             return None
         found: dict[str, dict[Entity, float]] = {kind: {} for kind in CLIENT_KEYS}
-        for (record, key), values in state.items():
-            entity = entity_of_key(key) if record == QUOTA and isinstance(values, Mapping) else ()
+        rows = [(key, values) for each in records for (record, key), values in state.items() if record == each]
+        for key, values in rows:
+            entity = entity_of_key(key) if isinstance(values, Mapping) else ()
             if entity and entity[0][0] != "ip":
                 for kind in CLIENT_KEYS:
                     if kind in values:

@@ -39,6 +39,7 @@ def page(built: Built, *, name: str) -> str:
         "What refused clients do next": _reconnects(rows["reconnects"]),
         "Open connections against the cap": _open(built),
         **({"Observed limits": _observed(rows["observed"], rows["observed_ips"])} if rows["observed"] else {}),
+        **({"Observed quotas": _observed_throttled(rows["observed_throttled"])} if rows["observed_throttled"] else {}),
         "Throttle time": _throttled(rows["throttled"]),
         "How long connections were open": section(
             "How long connections were open", "Of those that closed, in ms.", _distribution(rows["hold_times"], doubling)
@@ -204,6 +205,27 @@ def _observed(rows: TableRows, addresses: TableRows) -> str:
         "Connections that were admitted, and that a cap under observation would have turned away.",
         table([heading, *cells], caption="By limit", text=["limit", "they"]),
         table([of, *most], caption="Addresses with most", text=of[:2]),
+    )
+
+
+def _observed_throttled(rows: TableRows) -> str:
+    """Client quotas that were observed instead of enforced."""
+    heading = ["user", "client id", "quota", "value", "charges", "throttled s"]
+    cells = [
+        [
+            row["user"],
+            row["client_id"],
+            row["limit"],
+            f"{row['limit_value']:.15g}",
+            f"{row['charges']:,}",
+            f"{row['throttle_s']:,.1f}",
+        ]
+        for row in rows
+    ]
+    return section(
+        "Observed quotas",
+        "Charges that a client quota under observation would have answered with a throttle time.",
+        table([heading, *cells], caption="Clients with most", text=heading[:3]),
     )
 
 

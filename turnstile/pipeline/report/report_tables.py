@@ -38,6 +38,16 @@ _THROTTLED = pyarrow.schema(
 _TOKENS = pyarrow.schema([("at", _DOUBLE), ("kind", _STRING), ("moves", _LONG), ("tokens", _LONG)])
 _OBSERVED = pyarrow.schema([("limit", _STRING), ("limit_value", _DOUBLE), ("reason", _STRING), ("count", _LONG)])
 _OBSERVED_IPS = pyarrow.schema([("ip", _STRING), ("limit", _STRING), ("limit_value", _DOUBLE), ("count", _LONG)])
+_OBSERVED_THROTTLED = pyarrow.schema(
+    [
+        ("user", _STRING),
+        ("client_id", _STRING),
+        ("limit", _STRING),
+        ("limit_value", _DOUBLE),
+        ("charges", _LONG),
+        ("throttle_ms", _LONG),
+    ]
+)
 _PATHS = pyarrow.schema([("at", _DOUBLE), ("path", _STRING), ("count", _LONG)])
 
 
@@ -225,6 +235,29 @@ def observed_ips(source: Source) -> pyarrow.Table:
     return topped(rows, keys, partial(_counted, keys), _OBSERVED_IPS, {"count": "sum"}, TOP, ("-count", *keys))
 
 
+def observed_throttled(source: Source) -> pyarrow.Table:
+    """The TOP (user, client_id) that observed quotas would have throttled, for each quota and value: charges, throttle_s."""
+    keys = _OBSERVED_THROTTLED.names[:4]
+    added = {"charges": "sum", "throttle_ms": "sum"}
+
+    def each(table: pyarrow.Table) -> pyarrow.Table:
+        delayed = table.filter(pyarrow.compute.greater(table["throttle_ms"], 0))
+        names = {name: pyarrow.compute.fill_null(delayed[name], "") for name in keys[:2]}
+        ones = pyarrow.repeat(pyarrow.scalar(1), delayed.num_rows)
+        mine = {
+            **names,
+            **{name: delayed[name] for name in keys[2:]},
+            "charges": ones,
+            "throttle_ms": delayed["throttle_ms"],
+        }
+        return add(keys, added, pyarrow.table(mine)).cast(_OBSERVED_THROTTLED)
+
+    rows = source.events.of_kinds(("observed_charge",), (*keys, "throttle_ms"))
+    found = topped(rows, keys, each, _OBSERVED_THROTTLED, added, TOP, ("-throttle_ms", *keys))
+    seconds = pyarrow.compute.divide(found["throttle_ms"].cast(_DOUBLE), 1000.0)
+    return found.set_column(found.schema.get_field_index("throttle_ms"), "throttle_s", seconds)
+
+
 def _decided_by_observed(source: Source) -> Rows:
     return source.events.of_kinds(("observed",), ("ip", "limit", "limit_value", "reason"))
 
@@ -248,5 +281,6 @@ TABLES: dict[str, Callable[[Source], pyarrow.Table]] = {
     "paths": paths,
     "observed": observed,
     "observed_ips": observed_ips,
+    "observed_throttled": observed_throttled,
     "reconnects": lambda source: reconnects(source.events, TOP),
 }

@@ -35,7 +35,7 @@ async def limit(desk: Desk, rate: float) -> None:
 
 
 def tokens(desk: Desk) -> float:
-    meters = desk.meters[0, 0]
+    meters = desk.quotas[0, 0].meters
     left = meters.mutation.tokens("ANONYMOUS", "client", now_ms=meters._now_ms())
     assert left is not None
     return left
@@ -90,7 +90,7 @@ async def test_topics_that_may_not_be_deleted_cost_nothing(tmp_path: Path, autoj
 
 
 async def test_what_a_request_took_itself_is_off_its_throttle_time(desk: Desk, autojump_clock: MockClock) -> None:
-    bill = await Mutations(desk.meters[0, 0]).charge(Call(19, 5, client_id="client"), {"a": 9, "b": 7}, strict=False)
+    bill = await Mutations(desk.quotas[0, 0]).charge(Call(19, 5, client_id="client"), {"a": 9, "b": 7}, strict=False)
     assert bill.paid == {"a": 9, "b": 7}
     assert bill.throttle_ms == 5000
     autojump_clock.jump(1.5)

@@ -174,18 +174,28 @@ public final class AdminApi {
     }
 
     /** Every quota that is set. */
+    public QuotasAnswer getQuotas(Boolean observe) {
+        return json("GET", target("/v1/quotas", "observe", observe), null, new TypeReference<>() {});
+    }
+
+    /** Every quota that is set. */
     public QuotasAnswer getQuotas() {
-        return json("GET", "/v1/quotas", null, new TypeReference<>() {});
+        return getQuotas(null);
     }
 
-    /** Changes quotas; answers when every shard enforces them. */
-    public ChangedConfig putQuotas(QuotasChange body, Boolean dryRun) {
-        return json("PUT", target("/v1/quotas", "dry_run", dryRun), body, new TypeReference<>() {});
+    /** Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them. */
+    public ChangedConfig putQuotas(QuotasChange body, Boolean dryRun, Boolean observe) {
+        return json("PUT", target("/v1/quotas", "dry_run", dryRun, "observe", observe), body, new TypeReference<>() {});
     }
 
-    /** Changes quotas; answers when every shard enforces them. */
+    /** Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them. */
     public ChangedConfig putQuotas(QuotasChange body) {
-        return putQuotas(body, null);
+        return putQuotas(body, null, null);
+    }
+
+    /** The client quotas that are observed instead of enforced, and what they would have done. */
+    public ObservedQuotasAnswer getObservedQuotas() {
+        return json("GET", "/v1/quotas/observed", null, new TypeReference<>() {});
     }
 
     /** The quotas that hold for a client. */
@@ -797,7 +807,9 @@ public final class AdminApi {
             /** By name; null: it has no value. */
             Map<String, Object> set,
             /** Those that single brokers have of their own, by broker id. */
-            Map<String, Map<String, Object>> brokers) {}
+            Map<String, Map<String, Object>> brokers,
+            /** null: no client quota is observed. */
+            ObservedQuotasAnswer quotas) {}
 
     /** A cap that is observed instead of enforced. */
     public record ObservedCapRow(
@@ -808,6 +820,44 @@ public final class AdminApi {
             boolean waits,
             /** Connections that it would have refused, or made wait. */
             long count) {}
+
+    /** A client that observed quotas would have throttled. */
+    public record ObservedClientRow(
+            String user,
+            String clientId,
+            long requests,
+            /** By how many `requests` may be too high. */
+            long error,
+            /** Requests, by the quota with the longest throttle time. */
+            Map<String, Long> quotas) {}
+
+    /** A client quota that is observed instead of enforced, at one value. */
+    public record ObservedQuotaRow(
+            /** Its kind. */
+            String quota,
+            double value,
+            /** Requests that it would have throttled. */
+            long requests,
+            /** For how long, added up. */
+            long throttleMs,
+            /** Mutations that it would have refused. */
+            long refused) {}
+
+    /**
+     * What the observed client quotas would have done since they were last changed; a shard that was started again
+     * has forgotten its part.
+     */
+    public record ObservedQuotasAnswer(
+            /** The observed quotas. */
+            List<EntityQuotas> set,
+            /** Requests that at least one of them would have throttled. */
+            long requests,
+            /** For how long, added up: of each request the longest. */
+            long throttleMs,
+            /** There are more clients than `clients` has. */
+            boolean more,
+            List<ObservedQuotaRow> quotas,
+            List<ObservedClientRow> clients) {}
 
     /** A cap that is observed instead of enforced, and its use. */
     public record ObservedUse(

@@ -1,0 +1,108 @@
+"""The client quotas of one shard: meters of those in force, and the rehearsal of those that are observed, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from broker.metrics.quota_events import CHARGES, OBSERVED_CHARGES, QuotaEvents
+from broker.metrics.shard_counters import ShardCounters
+from broker.runtime.shard_context import ShardContext
+from broker.serve.quota_rehearsal import QuotaRehearsal
+from shards.config.image import ClusterImage
+from shards.loop.deferred import Deferred
+from shards.quotas.charge_notes import ChargeNotes
+from shards.quotas.publications import Call
+from shards.quotas.rehearsed_quotas import RehearsedQuotas
+from shards.quotas.sharded_quotas import ShardedQuotas
+
+_OBSERVED = "observed_"
+"""Before the names of the methods by which the meters of observed quotas call each other."""
+
+
+class Serve(Protocol):
+    """Mesh.serve."""
+
+    def __call__(self, method: str, function: Callable[..., Any], /) -> None: ...
+
+
+class ClientQuotas:
+    """`meters`: of the quotas in force; `rehearsal`: of those that are observed, by meters of its own."""
+
+    def __init__(self, meters: ShardedQuotas, observed: ShardedQuotas, rehearsal: QuotaRehearsal) -> None:
+        self.meters = meters
+        self.rehearsal = rehearsal
+        self._observed = observed
+        self._each = meters, observed
+
+    def serve_on(self, serve: Serve) -> None:
+        """Offers both to the other shards."""
+        self.meters.serve_on(serve)
+        self._observed.serve_on(lambda method, function: serve(_OBSERVED + method, function))
+
+    def image_changed(self) -> None:
+        """The image has another version."""
+        self.meters.read_quotas()
+        self.rehearsal.follow()
+
+    def reset(self) -> None:
+        """No client has used any of a quota yet."""
+        self.meters.reset()
+        self.rehearsal.reset()
+
+    def await_peers(self) -> None:
+        """See ShardedQuotas, as of the methods below."""
+        for each in self._each:
+            each.await_peers()
+
+    def peer_up(self, shard: int) -> None:
+        for each in self._each:
+            each.publications.greet(shard)
+
+    def peer_lost(self, shard: int) -> None:
+        for each in self._each:
+            each.peer_lost(shard)
+
+    def flush(self) -> None:
+        for each in self._each:
+            each.flush()
+
+    def expire(self) -> None:
+        for each in self._each:
+            each.expire()
+
+
+def make_client_quotas(context: ShardContext, call: Call) -> ClientQuotas:
+    """Those of a shard. `call`: mesh.call."""
+    make = partial(
+        ShardedQuotas,
+        context.shard,
+        context.shards,
+        now_ms=lambda: context.poller.clock_ns() // 1_000_000,
+        touch=context.poller.touch,
+        after=context.timers.after,
+        mistaken=context.log.call_mistaken,
+    )
+    notes = [
+        QuotaEvents(context.journal, lambda: context.image.version, kinds) for kinds in (CHARGES, OBSERVED_CHARGES)
+    ]
+    return side_by_side(make, context.image, call, context.counters, context.log.call_mistaken, notes)
+
+
+def side_by_side(
+    make: Callable[..., ShardedQuotas],
+    image: ClusterImage,
+    call: Call,
+    counters: ShardCounters,
+    mistaken: Callable[[Exception], None],
+    notes: Sequence[ChargeNotes | None] = (None, None),
+) -> ClientQuotas:
+    """`make(image, call=, notes=)`: the meters of a shard; those in force have the first of `notes`."""
+
+    def call_observed(peer: int, method: str, *args: Any) -> Deferred[Any]:
+        return call(peer, _OBSERVED + method, *args)
+
+    meters = make(image, call=call, notes=notes[0])
+    observed = make(RehearsedQuotas(image), call=call_observed, notes=notes[1])
+    return ClientQuotas(meters, observed, QuotaRehearsal(meters, observed, image, counters, mistaken))

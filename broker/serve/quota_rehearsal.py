@@ -1,0 +1,166 @@
+"""Client quotas that are observed instead of enforced (shadow mode, dry run): charged by the same protocol, and never acted on.
+
+While a client quota is observed there is an observed world beside the real one: the quotas in force with the observed ones in
+them, and meters of their own, with the same homes, stand-ins and arithmetic (shards/quotas/sharded_quotas.py).
+
+real_charge_first  A request is charged there when the quotas in force have answered, and what becomes of it there changes
+    nothing for its client. While no quota is observed nothing of this module is called for a request.
+other_quotas_only  Only a client whose quota would be another one, by its value or its meter, is charged there.
+nothing_withheld_is_charged  A Fetch that a quota in force answers without records costs no bytes there, and a mutation that one
+    refuses costs nothing.
+observed_throttles_take_back  What the observed quotas would have withheld or refused is not recorded there, as in Kafka: the
+    bytes of a Fetch that one of them throttles, and mutations beyond a quota in strict versions.
+observed_meters_begin_empty  When a first quota is observed, and when none is any more, these meters begin anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from broker.metrics.observed_quota_counts import ObservedQuotaCounts, WouldThrottle
+from broker.metrics.shard_counters import ShardCounters
+from broker.serve.call import Call
+from shards.config.image import ClusterImage
+from shards.limits.client_quota_managers import FETCH, MUTATION
+from shards.limits.quota_entities import Entity
+from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
+from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
+
+T = TypeVar("T")
+
+
+class QuotaRehearsal:
+    """The observed world of one shard. `meters`: of the quotas in force; `observed`: of those that would be; `mistaken(error)` is
+    told of mistakes in a charge."""
+
+    def __init__(
+        self,
+        meters: ShardedQuotas,
+        observed: ShardedQuotas,
+        image: ClusterImage,
+        counters: ShardCounters,
+        mistaken: Callable[[Exception], None],
+    ) -> None:
+        self.is_on = False
+        self.counts = ObservedQuotaCounts()
+        self._meters = meters
+        self._observed = observed
+        self._image = image
+        self._counters = counters
+        self._mistaken = mistaken
+        self._quotas: Mapping[Entity, Mapping[str, float]] = {}
+
+    def follow(self) -> None:
+        """The image has another version; the meters of the quotas in force have read it."""
+        if self._image.observed_quotas != self._quotas:
+            self._quotas = {entity: dict(values) for entity, values in self._image.observed_quotas.items()}
+            self.counts.clear()
+        is_on = bool(self._quotas)
+        if is_on:
+            self._observed.read_quotas()
+        elif self.is_on:
+            self._observed.reset()
+        self.is_on = is_on
+
+    def reset(self) -> None:
+        """No client has used any of a quota yet."""
+        self.counts.clear()
+        if self.is_on:
+            self._observed.reset()
+
+    def in_use(self, kind: str) -> bool:
+        """Whether a quota of this kind is observed."""
+        return self.is_on and any(kind in values for values in self._quotas.values())
+
+    # Requests
+
+    def charge(self, call: Call, asked: Iterable[tuple[str, float]], *, withheld: bool) -> None:
+        """The charges of a request that has been answered; `withheld`: a quota in force throttles it, so that a Fetch has no
+        records."""
+        user, client_id = call.user, call.client_id or ""
+        charges = [
+            (kind, amount)
+            for kind, amount in asked
+            if not (withheld and kind == FETCH) and self._is_another(kind, user, client_id)
+        ]
+        if charges:
+            answers = gather([self._observed.charge(kind, user, client_id, amount) for kind, amount in charges])
+            self._when_told(answers, partial(self._charged, user, client_id, charges))
+
+    def _charged(
+        self, user: str, client_id: str, charges: Sequence[tuple[str, float]], answers: Sequence[RecordedCharge]
+    ) -> None:
+        would = []
+        for (kind, _), answer in zip(charges, answers, strict=True):
+            limit = self._observed.limit(kind, user, client_id)
+            if answer.throttle_ms and limit is not None:
+                would.append(WouldThrottle(kind, limit, answer.throttle_ms))
+        if not would:
+            return
+        self._count(user, client_id, would)
+        for (kind, amount), answer in zip(charges, answers, strict=True):
+            if kind == FETCH and not answer.throttle_ms:
+                self._observed.charge(FETCH, user, client_id, -amount)
+
+    # Mutations
+
+    def mutate(self, call: Call, partitions: int, *, strict: bool) -> MaybeDeferred[RecordedCharge] | None:
+        """Charges a mutation that the quotas in force have accepted; None: nothing is observed of this client's."""
+        user, client_id = call.user, call.client_id or ""
+        if not (self.is_on and self._is_another(MUTATION, user, client_id)):
+            return None
+        return self._observed.charge(MUTATION, user, client_id, partitions, strict=strict)
+
+    def mutated(self, call: Call, answers: Sequence[MaybeDeferred[RecordedCharge]]) -> None:
+        """All mutations of a request are charged; `answers`: as of `mutate`."""
+        if answers:
+            user, client_id = call.user, call.client_id or ""
+            self._when_told(gather(answers), partial(self._mutated, user, client_id))
+
+    def _mutated(self, user: str, client_id: str, answers: Sequence[RecordedCharge]) -> None:
+        throttle_ms = max(each.throttle_ms for each in answers)
+        limit = self._observed.limit(MUTATION, user, client_id)
+        if throttle_ms and limit is not None:
+            refused = sum(not each.accepted for each in answers)
+            self._count(user, client_id, [WouldThrottle(MUTATION, limit, throttle_ms, refused)])
+
+    def take_back(self, call: Call, partitions: int, answer: MaybeDeferred[RecordedCharge]) -> None:
+        """Returns the charge of a mutation that failed after all, if it was accepted there (observed_throttles_take_back)."""
+
+        def accepted(recorded: RecordedCharge) -> None:
+            if recorded.accepted:
+                self._observed.charge(MUTATION, call.user, call.client_id or "", -partitions)
+
+        self._when_told(answer, accepted)
+
+    # Parts
+
+    def _is_another(self, kind: str, user: str, client_id: str) -> bool:
+        """Whether the observed quota of a client is another one than that in force (other_quotas_only)."""
+        return self._observed.in_use(kind) and not self._observed.is_metered_as(self._meters, kind, user, client_id)
+
+    def _count(self, user: str, client_id: str, would: Sequence[WouldThrottle]) -> None:
+        for quota, _, throttle_ms, refused in would:
+            self._counters.add(f"observed_throttled_{quota}", 1)
+            self._counters.add(f"observed_throttle_ms_{quota}", throttle_ms)
+            if refused:
+                self._counters.add("observed_mutations_refused", refused)
+        self.counts.add(user, client_id, would)
+
+    def _when_told(self, answer: MaybeDeferred[T], use: Callable[[T], None]) -> None:
+        """Nothing waits for what is made of an answer here, so its mistakes are told apart."""
+        try:
+            made = then(answer, use)
+        except Exception as error:
+            self._mistaken(error)
+            return
+        if isinstance(made, Deferred):
+            made.add_callback(self._done)
+
+    def _done(self, made: Deferred[None]) -> None:
+        try:
+            made.result()
+        except Exception as error:
+            self._mistaken(error)

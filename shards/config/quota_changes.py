@@ -1,0 +1,56 @@
+"""Requested changes of quotas and of users -> the delta to store; rules and invariants as of changes.py. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.limits.observed_limits import check_observable_quota
+from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
+from shards.settings.errors import ConfigInvalid
+
+
+def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]], *, observed: bool = False) -> list[Change]:
+    """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of client quotas that are observed and not enforced.
+    Raises ConfigInvalid with Kafka's messages."""
+    if observed:
+        return _quotas_delta("observed_quota", state.observed_quotas, changes, check=check_observable_quota)
+    return _quotas_delta("quota", state.quotas, changes)
+
+
+def _quotas_delta(
+    kind: str,
+    records: Mapping[str, Mapping[str, float]],
+    changes: Sequence[Sequence[Any]],
+    check: Callable[[Entity, str], None] = lambda entity, key: None,
+) -> list[Change]:
+    bounded(changes)
+    wanted: dict[str, dict[str, float]] = {}
+    for types_to_names, quotas in changes:
+        entity: Entity = entity_of(types_to_names)
+        key = key_of_entity(entity)
+        values = wanted.setdefault(key, dict(records.get(key, {})))
+        for name, value in quotas.items():
+            check(entity, name)
+            if value is None:
+                values.pop(name, None)
+                continue
+            values[name] = quota_of(entity, name, value)
+    return storable([(kind, key, values or None) for key, values in wanted.items() if values != records.get(key, {})])
+
+
+def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+    """`changes`: [user, mechanism, credential as a dict, or None to remove it]. A credential is stored as it is; what is in
+    it is checked by broker/serve/sasl.py. Raises ConfigInvalid."""
+    bounded(changes)
+    wanted: dict[str, dict[str, Any]] = {}
+    for name, mechanism, credential in changes:
+        if not name or not isinstance(name, str):
+            raise ConfigInvalid("user", name or "", "it must have a name", error="UNACCEPTABLE_CREDENTIAL")
+        known = wanted.setdefault(name, dict(state.users.get(name, {})))
+        if credential is not None:
+            known[mechanism] = credential
+        elif known.pop(mechanism, None) is None:
+            raise ConfigInvalid("user", name, f"it has no {mechanism} credential", error="RESOURCE_NOT_FOUND")
+    return storable(
+        [("user", name, known or None) for name, known in wanted.items() if known != state.users.get(name, {})]
+    )

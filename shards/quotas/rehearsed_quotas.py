@@ -1,0 +1,24 @@
+"""The quotas that the meters of a rehearsal read from the image: those in force with the observed ones in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shards.config.image import ClusterImage
+from shards.limits.quota_entities import Entity
+
+
+class RehearsedQuotas:
+    """A QuotaImage (meters.py); it has no quota while none is observed."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+
+    @property
+    def quotas(self) -> dict[Entity, dict[str, float]]:
+        """By entity and key."""
+        return self._image.rehearsed_quotas
+
+    def get(self, name: str) -> Any:
+        """As of ClusterImage."""
+        return self._image.get(name)
