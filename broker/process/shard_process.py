@@ -103,9 +103,7 @@ class ShardProcess:
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
-        self._fullest = FullestHere(
-            context.tokens, self.quotas.meters, context.image, self.acceptors.address_rates
-        )
+        self._fullest = FullestHere(context.tokens, self.quotas.meters, context.image, self.acceptors.address_rates)
         self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
         self._may_listen = trio.Event()
