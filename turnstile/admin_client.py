@@ -95,9 +95,9 @@ class AdminClient:
         """The JSON of the answer, when the change is in force. Raises AdminError."""
         return self._json(self._call("PUT", path, json.dumps(body).encode(), query))
 
-    def post(self, path: str) -> Any:
+    def post(self, path: str, body: Any = None) -> Any:
         """The JSON of the answer. Raises AdminError."""
-        return self._json(self._call("POST", path, b"", {}))
+        return self._json(self._call("POST", path, b"" if body is None else json.dumps(body).encode(), {}))
 
     def delete(self, path: str, **query: Any) -> Any:
         """As `put`, without a body."""

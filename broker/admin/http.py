@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from broker.admin.connect_rpc import ConnectFault
 from broker.admin.describe import Admin
 from broker.admin.guard import Guard
 from broker.admin.http_server import serve_http
@@ -41,6 +42,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
     handlers: dict[Any, Any] = {
         ConfigInvalid: _invalid,
         CannotStore: _unstored,
+        ConnectFault: _failed,
         HTTPException: _problem,
         ClientDisconnect: _gone,
         OSError: _short,
@@ -53,6 +55,11 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, ConfigInvalid)
     return JSONResponse({error.name: str(error)}, 400)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ConnectFault)
+    return error.response()
 
 
 async def _unstored(request: Request, error: Exception) -> Response:

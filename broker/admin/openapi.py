@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from broker.admin import clients_api, cluster_api, settings_api
+from broker.admin import clients_api, cluster_api, redpanda_api, settings_api
 from broker.admin.answers import InvalidValues, Problem
 from broker.admin.describe import Admin
 from broker.admin.json_schema import Schema, Schemas
@@ -28,12 +28,19 @@ async def get_openapi(admin: Admin) -> dict[str, object]:
     return document()
 
 
-ROUTES: tuple[AdminRoute, ...] = (*settings_api.routes, *clients_api.routes, *cluster_api.routes, *routes)
+ROUTES: tuple[AdminRoute, ...] = (
+    *settings_api.routes,
+    *clients_api.routes,
+    *cluster_api.routes,
+    *redpanda_api.routes,
+    *routes,
+)
 """Every route of the admin API, in the order in which they are matched."""
 _TAGS = {
     "settings": "The cluster's settings, and where its clients are told to connect.",
     "clients": "Quotas, users, faults and telemetry of clients.",
     "cluster": "The running cluster: connections, tokens, processes, metrics.",
+    "redpanda": "Calls of Redpanda's admin API v2, by the Connect protocol, for rpk.",
     "document": "This description.",
 }
 _ABOUT = (
@@ -48,6 +55,7 @@ _RESPONSES: Mapping[int, str] = {
     408: "The body did not arrive in time.",
     413: f"The body has more than {MAX_BODY} bytes.",
     500: "A mistake in Turnstile, which its log tells of.",
+    501: "A part of it is not emulated.",
     503: "This can't be told now.",
     507: "The change can't be stored: the disk is full, or broken.",
 }

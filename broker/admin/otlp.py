@@ -1,7 +1,7 @@
 """What clients pushed as telemetry, made readable: MetricsData of OTLP, of which these are the fields that clients fill.
 
-Why by hand: opentelemetry-proto and protobuf weigh more than the admin API, for a format of five wire types. Numbers of fields
-are those of opentelemetry/proto/metrics/v1/metrics.proto and common/v1/common.proto. A field that is not known is skipped.
+Numbers of fields are those of opentelemetry/proto/metrics/v1/metrics.proto and common/v1/common.proto. A field that is not known
+is skipped.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+from broker.admin.protobuf import LENGTH, NotProtobuf, fields
+
 _SHAPES = {5: "gauge", 7: "sum", 9: "histogram", 10: "exponential_histogram", 11: "summary"}
 _TEMPORALITIES = {1: "delta", 2: "cumulative"}
 MOST_METRICS = 10_000
@@ -35,13 +36,13 @@ def metrics_of(data: bytes) -> list[dict[str, Any]]:
                     found += _points(metric, about)
                     if len(found) >= MOST_METRICS:
                         return found[:MOST_METRICS]
-    except (struct.error, IndexError, UnicodeDecodeError, TypeError, AttributeError) as fault:
+    except (NotProtobuf, struct.error, IndexError, UnicodeDecodeError, TypeError, AttributeError) as fault:
         raise NotOtlp(f"it is no MetricsData: {fault}") from None
     return found
 
 
 def _points(metric: bytes, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    texts = {number: value for number, kind, value in _fields(metric) if kind == _LENGTH}
+    texts = {number: value for number, kind, value in fields(metric) if kind == LENGTH}
     for number, shape in _SHAPES.items():
         if number not in texts:
             continue
@@ -62,7 +63,7 @@ def _points(metric: bytes, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]
 def _number(point: bytes) -> dict[str, Any]:
     """Of a NumberDataPoint."""
     told: dict[str, Any] = {"attributes": _attributes(point, 7), "at_ms": _at_ms(point), "value": None}
-    for number, _, value in _fields(point):
+    for number, _, value in fields(point):
         if number == 4:
             told["value"] = _double(value)
         elif number == 6:
@@ -95,56 +96,23 @@ def _attributes(message: bytes, number: int) -> dict[str, Any]:
     """KeyValues of this field; a list or a map among them is left out."""
     told = {}
     for pair in _messages(message, number):
-        for kind, _, value in _fields(_first(pair, 2, b"")):
+        for kind, _, value in fields(_first(pair, 2, b"")):
             if kind in _VALUES:
                 told[_text(_first(pair, 1, b""))] = _VALUES[kind](value)
     return told
 
 
-# ---- the wire format of Protocol Buffers
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int, Any]]:
-    """(number of the field, wire type, value): an int of a varint, else bytes."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        number, kind = tag >> 3, tag & 7
-        value: Any
-        if kind == _VARINT:
-            value, at = _varint(message, at)
-        else:
-            size = {_FIXED64: 8, _FIXED32: 4}.get(kind)
-            if kind == _LENGTH:
-                size, at = _varint(message, at)
-            if size is None or at + size > len(message):
-                raise NotOtlp(f"it is no MetricsData: byte {at} belongs to no field")
-            value, at = message[at : at + size], at + size
-        yield number, kind, value
-
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise NotOtlp(f"it is no MetricsData: the number before byte {at} has no end")
-
-
 def _messages(message: bytes, number: int) -> Iterator[bytes]:
     """The messages in a repeated field."""
-    return (value for each, kind, value in _fields(message) if each == number and kind == _LENGTH)
+    return (value for each, kind, value in fields(message) if each == number and kind == LENGTH)
 
 
 def _first(message: bytes, number: int, default: Any = b"") -> Any:
-    return next((value for each, _, value in _fields(message) if each == number), default)
+    return next((value for each, _, value in fields(message) if each == number), default)
 
 
 def _packed(message: bytes, number: int, form: str) -> list[Any]:
-    found = b"".join(value for each, _, value in _fields(message) if each == number)
+    found = b"".join(value for each, _, value in fields(message) if each == number)
     return [value for (value,) in struct.iter_unpack(form, found)]
 
 

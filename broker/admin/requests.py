@@ -29,8 +29,8 @@ WHO = "x-turnstile-who"
 _FOUND = tuple(f"http://{host}:{DEFAULT_ADMIN[1]}" for host in (DEFAULT_ADMIN[0], "localhost"))
 
 
-async def read_body(request: Request) -> Any:
-    """The JSON of the body. Raises HTTPException: 400 for what is not JSON, 408 when it does not arrive, 413."""
+async def read_bytes(request: Request) -> bytes:
+    """The body. Raises HTTPException: 408 when it does not arrive, 413."""
     too_long = HTTPException(413, f"a body may have at most {MAX_BODY} bytes.")
     if int(request.headers.get("content-length", 0)) > MAX_BODY:
         raise too_long
@@ -42,6 +42,12 @@ async def read_body(request: Request) -> Any:
                 raise too_long
     if arriving.cancelled_caught:
         raise HTTPException(408, f"the body did not arrive within {BODY_WITHIN_S:g} s.", {"connection": "close"})
+    return bytes(received)
+
+
+async def read_body(request: Request) -> Any:
+    """The JSON of the body. Raises HTTPException: 400 for what is not JSON, and as read_bytes."""
+    received = await read_bytes(request)
     try:
         body = json.loads(received, parse_constant=_refuse_constant)
         json.dumps(body, ensure_ascii=False).encode()  # half of a surrogate pair is JSON, but no text

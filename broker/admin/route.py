@@ -48,9 +48,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Body:
-    """The JSON body of a request: of this type, as far as its caller is honest. The argument is called `body`."""
+    """The JSON body of a request: of this type, as far as its caller is honest. The argument is called `body`; `read` makes it of
+    a request."""
 
     kind: object
+    read: Callable[[Request], Awaitable[object]] = read_body
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class AdminRoute:
             self._refuse_unknown(request)
             given = {name: parameter.read(request) for name, parameter in self.parameters.items()}
             if self.body is not None:
-                given["body"] = await read_body(request)
+                given["body"] = await self.body.read(request)
             told = await self.function(admin, **given)
             return told if isinstance(told, Response) else JSONResponse(told)
 
@@ -139,8 +141,8 @@ class RouteTable:
     def put(self, path: str) -> Callable[[F], F]:
         return self._route("PUT", path)
 
-    def post(self, path: str) -> Callable[[F], F]:
-        return self._route("POST", path)
+    def post(self, path: str, *, also: Mapping[int, object] = _NOTHING) -> Callable[[F], F]:
+        return self._route("POST", path, also=also)
 
     def delete(self, path: str) -> Callable[[F], F]:
         return self._route("DELETE", path)

@@ -31,6 +31,7 @@ from broker.runtime.logger import set_level
 from broker.serve.client_quotas import make_client_quotas
 from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.serve.key_derivation import KeyDerivation
+from broker.serve.listed_connections import ListedConnections
 from broker.serve.throttling import Throttling
 from broker.storage.log_ends import LogEnds
 from broker.storage.memory import keep_freed_buffers
@@ -209,6 +210,8 @@ class ShardProcess:
         mesh.serve("describe_quota", lambda peer, user, client_id: self.quotas.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
+        listed = ListedConnections(self.connections, (self.broker, self.shard), self.hello.epoch, context.poller)
+        mesh.serve("list_connections", lambda peer, *query: listed.select(*query))
         mesh.serve("describe_proxies", lambda peer: self.connections.describe_proxies())
         mesh.serve("describe_faults", lambda peer: self._clients.describe_faults())
         mesh.serve("reset", lambda peer: self._reset())

@@ -59,6 +59,7 @@ class Connection(FramedSocket):
         "parting",
         "pools",
         "port",
+        "requests",
         "software",
         "throttle",
         "under_way",
@@ -80,6 +81,7 @@ class Connection(FramedSocket):
         self.parting: str | None = None
         self.client_id: str | None = None
         self.software: tuple[str, str] | None = None
+        self.requests = 0  # answered, or served without an answer
         self.opened_ns = self.last_used_ns = serving.poller.now_ns
         self.received: bytearray | None = None
         self.under_way: tuple[int, Deferred[Encoded | None]] | None = None  # a request that waits: its size, its answer
@@ -255,6 +257,7 @@ class Connection(FramedSocket):
 
     def _answer(self, size: int, response: Encoded | None) -> None:
         """Counts a request of `size` bytes, and sends what answers it."""
+        self.requests += 1
         if response is None:
             self.serving.answered(size, 0)
         else:

@@ -204,6 +204,18 @@ public sealed class AdminApi : IDisposable
     public Task<string> GetPageFileAsync(string name) =>
         TextAsync("GET", $"/page/{Encoded(name)}");
 
+    /// <summary>The open connections that match a filter, in an order (Redpanda's ListKafkaConnections).</summary>
+    public Task<ListedConnections> ListKafkaConnectionsAsync(ListConnectionsBody body) =>
+        JsonAsync<ListedConnections>("POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", body);
+
+    /// <summary>The brokers, as rpk asks for them.</summary>
+    public Task<ListedBrokers> ListBrokersAsync(ListBrokersBody body) =>
+        JsonAsync<ListedBrokers>("POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", body);
+
+    /// <summary>A broker and its release, as rpk asks for it.</summary>
+    public Task<OneBroker> GetBrokerAsync(GetBrokerBody body) =>
+        JsonAsync<OneBroker>("POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", body);
+
     /// <summary>This document.</summary>
     public Task<Dictionary<string, object>> GetOpenapiAsync() =>
         JsonAsync<Dictionary<string, object>>("GET", "/v1/openapi.json");
@@ -243,6 +255,9 @@ public sealed record AdvertisedAddress(long Broker, string Listener, string Addr
 /// <summary>Each listener of each broker.</summary>
 public sealed record AdvertisedAnswer(List<AdvertisedAddress> Advertised);
 
+/// <summary>Whether a client has proven who it is.</summary>
+public sealed record AuthenticationInfo(string State, string UserPrincipal);
+
 /// <summary>A broker, as rpk asks for it.</summary>
 /// <param name="ConfigVersion">The version that every shard of the broker has acknowledged.</param>
 public sealed record BrokerConfigStatus(long NodeId, bool Restart, long ConfigVersion, List<string> Invalid, List<string> Unknown);
@@ -257,6 +272,9 @@ public sealed record BrokerOverrides(Dictionary<string, Dictionary<string, objec
 /// <summary>The present rates of a client on one broker.</summary>
 /// <param name="Rates">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 public sealed record BrokerQuotaRates(long Broker, Dictionary<string, double> Rates);
+
+/// <summary>The release of Redpanda whose calls a broker answers here.</summary>
+public sealed record BuildInfo(string Version, string BuildSha);
 
 /// <summary>The addresses after a change, which is in force on every shard.</summary>
 /// <param name="ConfigVersion">The version of the configuration that is in force on every shard.</param>
@@ -302,6 +320,14 @@ public sealed record CloseRow(long Broker, string What, string Of, long High, lo
 /// <param name="Shards">Of each broker.</param>
 public sealed record ClusterAnswer(long Pid, long CoordinatorPid, List<string> Lost, Dictionary<string, long> Topics, VolumeAnswer? Disk, JournalAnswer Journal, string? ClusterId = null, string? DataDir = null, long? Brokers = null, long? Shards = null, List<ListenerRow>? Listeners = null);
 
+/// <summary>Why a call of the Connect protocol failed.</summary>
+/// <param name="Code">invalid_argument, not_found, unimplemented or unavailable.</param>
+/// <param name="Message">One sentence.</param>
+public sealed record ConnectError(string Code, string Message);
+
+/// <summary>Where a connection comes from: as a trusted proxy announced it, where one did.</summary>
+public sealed record ConnectionSource(string IpAddress, long Port);
+
 /// <summary>The files that were set aside.</summary>
 public sealed record DamagedAnswer(List<DamagedFile> Damaged);
 
@@ -343,6 +369,9 @@ public sealed record FaultsAnswer(List<FaultRow> Faults);
 /// <summary>Faults to add and, by name, to remove: all of them or none.</summary>
 public sealed record FaultsChange(List<NewFault>? Add = null, List<string>? Remove = null);
 
+/// <summary>The broker that is asked for.</summary>
+public sealed record GetBrokerBody(long? NodeId = null);
+
 /// <summary>Whether every shard is up.</summary>
 /// <param name="Missing">The shards that are not up.</param>
 /// <param name="States">The state of each of them.</param>
@@ -350,6 +379,10 @@ public sealed record HealthAnswer(string Status, List<string>? Missing = null, D
 
 /// <summary>Tokens of a pool that one shard has.</summary>
 public sealed record HeldTokens(long Shard, long InUse, long Cached);
+
+/// <summary>Requests under way; of which API is not kept.</summary>
+/// <param name="HasMoreRequests">One is under way.</param>
+public sealed record InFlightRequests(List<string> SampledInFlightRequests, bool HasMoreRequests);
 
 /// <summary>What the journal lacks.</summary>
 /// <param name="EventsDropped">Since the start.</param>
@@ -367,6 +400,28 @@ public sealed record LimitRow(string Name, long? Broker, object? Value, string T
 /// <param name="Of">broker, broker:all, listener:NAME or ip:ADDRESS.</param>
 /// <param name="By">The setting or quota that gives the limit.</param>
 public sealed record LimitUse(long Broker, string What, string Of, double Used, double Limit, string By);
+
+/// <summary>Nothing is asked.</summary>
+public sealed record ListBrokersBody();
+
+/// <summary>Which connections are asked for, and in which order.</summary>
+/// <param name="PageSize">How many, at most; 0, or more than 1000: 1000.</param>
+/// <param name="Filter">Conditions joined by AND, such as `client_id = "app" AND idle_duration &gt; 30s`.</param>
+/// <param name="OrderBy">Fields, each with asc or desc, such as `idle_duration desc, source.port`.</param>
+public sealed record ListConnectionsBody(long? PageSize = null, string? Filter = null, string? OrderBy = null);
+
+/// <summary>Every broker.</summary>
+public sealed record ListedBrokers(List<RedpandaBroker> Brokers);
+
+/// <summary>An open connection. What Redpanda's KafkaConnection has more is not kept.</summary>
+/// <param name="Uid">Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID.</param>
+/// <param name="ClientId">Empty: none was told yet.</param>
+/// <param name="IdleDuration">Since its last request was read; 0s while one is under way.</param>
+public sealed record ListedConnection(long NodeId, long ShardId, string Uid, string State, string OpenTime, AuthenticationInfo AuthenticationInfo, string ListenerName, TlsInfo TlsInfo, ConnectionSource Source, string ClientId, string ClientSoftwareName, string ClientSoftwareVersion, string IdleDuration, InFlightRequests InFlightRequests, RequestStatistics TotalRequestStatistics);
+
+/// <summary>The connections that match.</summary>
+/// <param name="TotalSize">How many match, a whole number; more than `connections` has, if that is cut.</param>
+public sealed record ListedConnections(List<ListedConnection> Connections, string TotalSize);
 
 /// <summary>A listener of one broker.</summary>
 /// <param name="Address">host:port that it is bound to.</param>
@@ -455,6 +510,9 @@ public sealed record ObservedQuotasAnswer(List<EntityQuotas> Set, long Requests,
 /// <summary>A cap that is observed instead of enforced, and its use.</summary>
 public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InUse);
 
+/// <summary>A broker.</summary>
+public sealed record OneBroker(RedpandaBroker Broker);
+
 /// <summary>Why a request was refused, or can't be answered now.</summary>
 /// <param name="Message">One sentence.</param>
 /// <param name="Code">HTTP's status.</param>
@@ -495,6 +553,9 @@ public sealed record QuotasChange(List<QuotaChange> Alter);
 /// <param name="Changes">Kind, such as setting or quota; key; old and new value, null: none.</param>
 public sealed record RecordedChange(long Version, double At, string Who, List<List<object?>> Changes);
 
+/// <summary>A broker.</summary>
+public sealed record RedpandaBroker(long NodeId, BuildInfo BuildInfo);
+
 /// <summary>Counts since the cluster started; by ip of the most refused alone, since their shard started.</summary>
 /// <param name="Observed">True: of caps that are observed; they have refused nothing.</param>
 public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<RefusedRow> Refusals, bool? Observed = null, ObservedAnswer? Summary = null);
@@ -517,6 +578,10 @@ public sealed record RefusedAddresses(long Known, long OthersRefused, bool More)
 /// <param name="Value">Of the limit.</param>
 /// <param name="Waits">At the limit connections would have waited for a slot.</param>
 public sealed record RefusedRow(long Count, string? Ip = null, long? Error = null, string? Listener = null, long? Broker = null, long? Shard = null, string? Reason = null, Dictionary<string, long>? Reasons = null, string? Limit = null, double? Value = null, bool? Waits = null);
+
+/// <summary>Of a connection, since it was opened.</summary>
+/// <param name="RequestCount">A whole number.</param>
+public sealed record RequestStatistics(string RequestCount);
 
 /// <summary>One second: gauges, and how much a second; reasons and quotas of which there were none are left out.</summary>
 /// <param name="At">Unix seconds.</param>
@@ -573,6 +638,9 @@ public sealed record TelemetryPush(string ClientInstanceId, long PushedAtMs, Lis
 /// <summary>What a kind of quota has slowed down, since the start.</summary>
 /// <param name="ThrottleMs">Milliseconds, added up.</param>
 public sealed record Throttles(long Requests, long ThrottleMs);
+
+/// <summary>Of a connection.</summary>
+public sealed record TlsInfo(bool Enabled);
 
 /// <summary>A pool of tokens, one for each connection: what its home says of it, and what every shard holds.</summary>
 /// <param name="Kind">broker, listener or ip.</param>

@@ -446,6 +446,21 @@ func (a *AdminAPI) GetPageFile(ctx context.Context, name string) ([]byte, error)
 	return a.text(ctx, "GET", "/page/"+url.PathEscape(name), nil, nil)
 }
 
+// ListKafkaConnections: The open connections that match a filter, in an order (Redpanda's ListKafkaConnections).
+func (a *AdminAPI) ListKafkaConnections(ctx context.Context, body ListConnectionsBody) (ListedConnections, error) {
+	return ask[ListedConnections](ctx, a, "POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", nil, body)
+}
+
+// ListBrokers: The brokers, as rpk asks for them.
+func (a *AdminAPI) ListBrokers(ctx context.Context, body ListBrokersBody) (ListedBrokers, error) {
+	return ask[ListedBrokers](ctx, a, "POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", nil, body)
+}
+
+// GetBroker: A broker and its release, as rpk asks for it.
+func (a *AdminAPI) GetBroker(ctx context.Context, body GetBrokerBody) (OneBroker, error) {
+	return ask[OneBroker](ctx, a, "POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", nil, body)
+}
+
 // GetOpenapi: This document.
 func (a *AdminAPI) GetOpenapi(ctx context.Context) (map[string]any, error) {
 	return ask[map[string]any](ctx, a, "GET", "/v1/openapi.json", nil, nil)
@@ -519,6 +534,12 @@ type AdvertisedAnswer struct {
 	Advertised []AdvertisedAddress `json:"advertised"`
 }
 
+// AuthenticationInfo: Whether a client has proven who it is.
+type AuthenticationInfo struct {
+	State         string `json:"state"`
+	UserPrincipal string `json:"userPrincipal"`
+}
+
 // BrokerConfigStatus: A broker, as rpk asks for it.
 type BrokerConfigStatus struct {
 	NodeID  int64 `json:"node_id"`
@@ -547,6 +568,12 @@ type BrokerQuotaRates struct {
 	Broker int64 `json:"broker"`
 	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
 	Rates map[string]float64 `json:"rates"`
+}
+
+// BuildInfo: The release of Redpanda whose calls a broker answers here.
+type BuildInfo struct {
+	Version  string `json:"version"`
+	BuildSha string `json:"buildSha"`
 }
 
 // ChangedAdvertised: The addresses after a change, which is in force on every shard.
@@ -646,6 +673,20 @@ type ClusterAnswer struct {
 	Journal JournalAnswer    `json:"journal"`
 }
 
+// ConnectError: Why a call of the Connect protocol failed.
+type ConnectError struct {
+	// invalid_argument, not_found, unimplemented or unavailable.
+	Code string `json:"code"`
+	// One sentence.
+	Message string `json:"message"`
+}
+
+// ConnectionSource: Where a connection comes from: as a trusted proxy announced it, where one did.
+type ConnectionSource struct {
+	IPAddress string `json:"ipAddress"`
+	Port      int64  `json:"port"`
+}
+
 // DamagedAnswer: The files that were set aside.
 type DamagedAnswer struct {
 	Damaged []DamagedFile `json:"damaged"`
@@ -725,6 +766,11 @@ type FaultsChange struct {
 	Remove []string   `json:"remove,omitempty"`
 }
 
+// GetBrokerBody: The broker that is asked for.
+type GetBrokerBody struct {
+	NodeID *int64 `json:"nodeId,omitempty"`
+}
+
 // HealthAnswer: Whether every shard is up.
 type HealthAnswer struct {
 	Status string `json:"status"`
@@ -739,6 +785,13 @@ type HeldTokens struct {
 	Shard  int64 `json:"shard"`
 	InUse  int64 `json:"in_use"`
 	Cached int64 `json:"cached"`
+}
+
+// InFlightRequests: Requests under way; of which API is not kept.
+type InFlightRequests struct {
+	SampledInFlightRequests []string `json:"sampledInFlightRequests"`
+	// One is under way.
+	HasMoreRequests bool `json:"hasMoreRequests"`
 }
 
 // JournalAnswer: What the journal lacks.
@@ -774,6 +827,54 @@ type LimitUse struct {
 	Limit float64 `json:"limit"`
 	// The setting or quota that gives the limit.
 	By string `json:"by"`
+}
+
+// ListBrokersBody: Nothing is asked.
+type ListBrokersBody struct {
+}
+
+// ListConnectionsBody: Which connections are asked for, and in which order.
+type ListConnectionsBody struct {
+	// How many, at most; 0, or more than 1000: 1000.
+	PageSize *int64 `json:"pageSize,omitempty"`
+	// Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`.
+	Filter *string `json:"filter,omitempty"`
+	// Fields, each with asc or desc, such as `idle_duration desc, source.port`.
+	OrderBy *string `json:"orderBy,omitempty"`
+}
+
+// ListedBrokers: Every broker.
+type ListedBrokers struct {
+	Brokers []RedpandaBroker `json:"brokers"`
+}
+
+// ListedConnection: An open connection. What Redpanda's KafkaConnection has more is not kept.
+type ListedConnection struct {
+	NodeID  int64 `json:"nodeId"`
+	ShardID int64 `json:"shardId"`
+	// Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID.
+	Uid                string             `json:"uid"`
+	State              string             `json:"state"`
+	OpenTime           string             `json:"openTime"`
+	AuthenticationInfo AuthenticationInfo `json:"authenticationInfo"`
+	ListenerName       string             `json:"listenerName"`
+	TlsInfo            TlsInfo            `json:"tlsInfo"`
+	Source             ConnectionSource   `json:"source"`
+	// Empty: none was told yet.
+	ClientID              string `json:"clientId"`
+	ClientSoftwareName    string `json:"clientSoftwareName"`
+	ClientSoftwareVersion string `json:"clientSoftwareVersion"`
+	// Since its last request was read; 0s while one is under way.
+	IdleDuration           string            `json:"idleDuration"`
+	InFlightRequests       InFlightRequests  `json:"inFlightRequests"`
+	TotalRequestStatistics RequestStatistics `json:"totalRequestStatistics"`
+}
+
+// ListedConnections: The connections that match.
+type ListedConnections struct {
+	Connections []ListedConnection `json:"connections"`
+	// How many match, a whole number; more than `connections` has, if that is cut.
+	TotalSize string `json:"totalSize"`
 }
 
 // ListenerRow: A listener of one broker.
@@ -999,6 +1100,11 @@ type ObservedUse struct {
 	InUse int64  `json:"in_use"`
 }
 
+// OneBroker: A broker.
+type OneBroker struct {
+	Broker RedpandaBroker `json:"broker"`
+}
+
 // Problem: Why a request was refused, or can't be answered now.
 type Problem struct {
 	// One sentence.
@@ -1069,6 +1175,12 @@ type RecordedChange struct {
 	Changes [][]any `json:"changes"`
 }
 
+// RedpandaBroker: A broker.
+type RedpandaBroker struct {
+	NodeID    int64     `json:"nodeId"`
+	BuildInfo BuildInfo `json:"buildInfo"`
+}
+
 // RefusalsAnswer: Counts since the cluster started; by ip of the most refused alone, since their shard started.
 type RefusalsAnswer struct {
 	By       string       `json:"by"`
@@ -1121,6 +1233,12 @@ type RefusedRow struct {
 	Value *float64 `json:"value,omitempty"`
 	// At the limit connections would have waited for a slot.
 	Waits *bool `json:"waits,omitempty"`
+}
+
+// RequestStatistics: Of a connection, since it was opened.
+type RequestStatistics struct {
+	// A whole number.
+	RequestCount string `json:"requestCount"`
 }
 
 // SeriesPoint: One second: gauges, and how much a second; reasons and quotas of which there were none are left out.
@@ -1244,6 +1362,11 @@ type Throttles struct {
 	Requests int64 `json:"requests"`
 	// Milliseconds, added up.
 	ThrottleMs int64 `json:"throttle_ms"`
+}
+
+// TlsInfo: Of a connection.
+type TlsInfo struct {
+	Enabled bool `json:"enabled"`
 }
 
 // TokenPool: A pool of tokens, one for each connection: what its home says of it, and what every shard holds.

@@ -123,6 +123,15 @@ export class AdminApi {
   /** A file of the live page. */
   getPageFile (name: string): Promise<string>
 
+  /** The open connections that match a filter, in an order (Redpanda's ListKafkaConnections). */
+  listKafkaConnections (body: ListConnectionsBody): Promise<ListedConnections>
+
+  /** The brokers, as rpk asks for them. */
+  listBrokers (body: ListBrokersBody): Promise<ListedBrokers>
+
+  /** A broker and its release, as rpk asks for it. */
+  getBroker (body: GetBrokerBody): Promise<OneBroker>
+
   /** This document. */
   getOpenapi (): Promise<Record<string, unknown>>
 }
@@ -195,6 +204,12 @@ export interface AdvertisedAnswer {
   advertised: AdvertisedAddress[]
 }
 
+/** Whether a client has proven who it is. */
+export interface AuthenticationInfo {
+  state: string
+  userPrincipal: string
+}
+
 /** A broker, as rpk asks for it. */
 export interface BrokerConfigStatus {
   node_id: number
@@ -223,6 +238,12 @@ export interface BrokerQuotaRates {
   broker: number
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   rates: Record<string, number>
+}
+
+/** The release of Redpanda whose calls a broker answers here. */
+export interface BuildInfo {
+  version: string
+  buildSha: string
 }
 
 /** The addresses after a change, which is in force on every shard. */
@@ -321,6 +342,20 @@ export interface ClusterAnswer {
   journal: JournalAnswer
 }
 
+/** Why a call of the Connect protocol failed. */
+export interface ConnectError {
+  /** invalid_argument, not_found, unimplemented or unavailable. */
+  code: string
+  /** One sentence. */
+  message: string
+}
+
+/** Where a connection comes from: as a trusted proxy announced it, where one did. */
+export interface ConnectionSource {
+  ipAddress: string
+  port: number
+}
+
 /** The files that were set aside. */
 export interface DamagedAnswer {
   damaged: DamagedFile[]
@@ -399,6 +434,11 @@ export interface FaultsChange {
   remove?: string[]
 }
 
+/** The broker that is asked for. */
+export interface GetBrokerBody {
+  nodeId?: number
+}
+
 /** Whether every shard is up. */
 export interface HealthAnswer {
   status: 'ok' | 'degraded'
@@ -413,6 +453,13 @@ export interface HeldTokens {
   shard: number
   in_use: number
   cached: number
+}
+
+/** Requests under way; of which API is not kept. */
+export interface InFlightRequests {
+  sampledInFlightRequests: string[]
+  /** One is under way. */
+  hasMoreRequests: boolean
 }
 
 /** What the journal lacks. */
@@ -448,6 +495,54 @@ export interface LimitUse {
   limit: number
   /** The setting or quota that gives the limit. */
   by: string
+}
+
+/** Nothing is asked. */
+export interface ListBrokersBody {
+}
+
+/** Which connections are asked for, and in which order. */
+export interface ListConnectionsBody {
+  /** How many, at most; 0, or more than 1000: 1000. */
+  pageSize?: number
+  /** Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`. */
+  filter?: string
+  /** Fields, each with asc or desc, such as `idle_duration desc, source.port`. */
+  orderBy?: string
+}
+
+/** Every broker. */
+export interface ListedBrokers {
+  brokers: RedpandaBroker[]
+}
+
+/** An open connection. What Redpanda's KafkaConnection has more is not kept. */
+export interface ListedConnection {
+  nodeId: number
+  shardId: number
+  /** Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID. */
+  uid: string
+  state: string
+  openTime: string
+  authenticationInfo: AuthenticationInfo
+  listenerName: string
+  tlsInfo: TlsInfo
+  source: ConnectionSource
+  /** Empty: none was told yet. */
+  clientId: string
+  clientSoftwareName: string
+  clientSoftwareVersion: string
+  /** Since its last request was read; 0s while one is under way. */
+  idleDuration: string
+  inFlightRequests: InFlightRequests
+  totalRequestStatistics: RequestStatistics
+}
+
+/** The connections that match. */
+export interface ListedConnections {
+  connections: ListedConnection[]
+  /** How many match, a whole number; more than `connections` has, if that is cut. */
+  totalSize: string
 }
 
 /** A listener of one broker. */
@@ -677,6 +772,11 @@ export interface ObservedUse {
   in_use: number
 }
 
+/** A broker. */
+export interface OneBroker {
+  broker: RedpandaBroker
+}
+
 /** Why a request was refused, or can't be answered now. */
 export interface Problem {
   /** One sentence. */
@@ -747,6 +847,12 @@ export interface RecordedChange {
   changes: Array<[string, string, unknown, unknown]>
 }
 
+/** A broker. */
+export interface RedpandaBroker {
+  nodeId: number
+  buildInfo: BuildInfo
+}
+
 /** Counts since the cluster started; by ip of the most refused alone, since their shard started. */
 export interface RefusalsAnswer {
   by: 'ip' | 'listener' | 'reason' | 'shard' | 'limit'
@@ -801,6 +907,12 @@ export interface RefusedRow {
   value?: number
   /** At the limit connections would have waited for a slot. */
   waits?: boolean
+}
+
+/** Of a connection, since it was opened. */
+export interface RequestStatistics {
+  /** A whole number. */
+  requestCount: string
 }
 
 /** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */
@@ -926,6 +1038,11 @@ export interface Throttles {
   requests: number
   /** Milliseconds, added up. */
   throttle_ms: number
+}
+
+/** Of a connection. */
+export interface TlsInfo {
+  enabled: boolean
 }
 
 /** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */

@@ -186,6 +186,18 @@ export class AdminApi {
     return this.text('GET', `/page/${encodeURIComponent(name)}`)
   }
 
+  listKafkaConnections (body) {
+    return this.json('POST', '/redpanda.core.admin.v2.ClusterService/ListKafkaConnections', {}, body)
+  }
+
+  listBrokers (body) {
+    return this.json('POST', '/redpanda.core.admin.v2.BrokerService/ListBrokers', {}, body)
+  }
+
+  getBroker (body) {
+    return this.json('POST', '/redpanda.core.admin.v2.BrokerService/GetBroker', {}, body)
+  }
+
   getOpenapi () {
     return this.json('GET', '/v1/openapi.json')
   }

@@ -214,6 +214,18 @@ class AdminApi:
         """A file of the live page."""
         return self._text("GET", f'/page/{urllib.parse.quote(name, safe="")}', {})
 
+    def list_kafka_connections(self, body: ListConnectionsBody) -> ListedConnections:
+        """The open connections that match a filter, in an order (Redpanda's ListKafkaConnections)."""
+        return self._json("POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", {}, body)
+
+    def list_brokers(self, body: ListBrokersBody) -> ListedBrokers:
+        """The brokers, as rpk asks for them."""
+        return self._json("POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", {}, body)
+
+    def get_broker(self, body: GetBrokerBody) -> OneBroker:
+        """A broker and its release, as rpk asks for it."""
+        return self._json("POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", {}, body)
+
     def get_openapi(self) -> dict[str, Any]:
         """This document."""
         return self._json("GET", "/v1/openapi.json", {})
@@ -296,6 +308,13 @@ class AdvertisedAnswer(TypedDict):
     advertised: list[AdvertisedAddress]
 
 
+class AuthenticationInfo(TypedDict):
+    """Whether a client has proven who it is."""
+
+    state: str
+    userPrincipal: str
+
+
 class BrokerConfigStatus(TypedDict):
     """A broker, as rpk asks for it."""
 
@@ -328,6 +347,13 @@ class BrokerQuotaRates(TypedDict):
     broker: int
     # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
     rates: dict[str, float]
+
+
+class BuildInfo(TypedDict):
+    """The release of Redpanda whose calls a broker answers here."""
+
+    version: str
+    buildSha: str
 
 
 class ChangedAdvertised(TypedDict):
@@ -433,6 +459,22 @@ class ClusterAnswer(TypedDict):
     journal: JournalAnswer
 
 
+class ConnectError(TypedDict):
+    """Why a call of the Connect protocol failed."""
+
+    # invalid_argument, not_found, unimplemented or unavailable.
+    code: str
+    # One sentence.
+    message: str
+
+
+class ConnectionSource(TypedDict):
+    """Where a connection comes from: as a trusted proxy announced it, where one did."""
+
+    ipAddress: str
+    port: int
+
+
 class DamagedAnswer(TypedDict):
     """The files that were set aside."""
 
@@ -519,6 +561,12 @@ class FaultsChange(TypedDict):
     remove: NotRequired[list[str]]
 
 
+class GetBrokerBody(TypedDict):
+    """The broker that is asked for."""
+
+    nodeId: NotRequired[int]
+
+
 class HealthAnswer(TypedDict):
     """Whether every shard is up."""
 
@@ -535,6 +583,14 @@ class HeldTokens(TypedDict):
     shard: int
     in_use: int
     cached: int
+
+
+class InFlightRequests(TypedDict):
+    """Requests under way; of which API is not kept."""
+
+    sampledInFlightRequests: list[str]
+    # One is under way.
+    hasMoreRequests: bool
 
 
 class JournalAnswer(TypedDict):
@@ -573,6 +629,59 @@ class LimitUse(TypedDict):
     limit: float
     # The setting or quota that gives the limit.
     by: str
+
+
+class ListBrokersBody(TypedDict):
+    """Nothing is asked."""
+
+
+
+class ListConnectionsBody(TypedDict):
+    """Which connections are asked for, and in which order."""
+
+    # How many, at most; 0, or more than 1000: 1000.
+    pageSize: NotRequired[int]
+    # Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`.
+    filter: NotRequired[str]
+    # Fields, each with asc or desc, such as `idle_duration desc, source.port`.
+    orderBy: NotRequired[str]
+
+
+class ListedBrokers(TypedDict):
+    """Every broker."""
+
+    brokers: list[RedpandaBroker]
+
+
+class ListedConnection(TypedDict):
+    """An open connection. What Redpanda's KafkaConnection has more is not kept."""
+
+    nodeId: int
+    shardId: int
+    # Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID.
+    uid: str
+    state: str
+    openTime: str
+    authenticationInfo: AuthenticationInfo
+    listenerName: str
+    tlsInfo: TlsInfo
+    source: ConnectionSource
+    # Empty: none was told yet.
+    clientId: str
+    clientSoftwareName: str
+    clientSoftwareVersion: str
+    # Since its last request was read; 0s while one is under way.
+    idleDuration: str
+    inFlightRequests: InFlightRequests
+    totalRequestStatistics: RequestStatistics
+
+
+class ListedConnections(TypedDict):
+    """The connections that match."""
+
+    connections: list[ListedConnection]
+    # How many match, a whole number; more than `connections` has, if that is cut.
+    totalSize: str
 
 
 class ListenerRow(TypedDict):
@@ -809,6 +918,12 @@ class ObservedUse(TypedDict):
     in_use: int
 
 
+class OneBroker(TypedDict):
+    """A broker."""
+
+    broker: RedpandaBroker
+
+
 class Problem(TypedDict):
     """Why a request was refused, or can't be answered now."""
 
@@ -887,6 +1002,13 @@ class RecordedChange(TypedDict):
     changes: list[list[Any]]
 
 
+class RedpandaBroker(TypedDict):
+    """A broker."""
+
+    nodeId: int
+    buildInfo: BuildInfo
+
+
 class RefusalsAnswer(TypedDict):
     """Counts since the cluster started; by ip of the most refused alone, since their shard started."""
 
@@ -942,6 +1064,13 @@ class RefusedRow(TypedDict):
     value: NotRequired[float]
     # At the limit connections would have waited for a slot.
     waits: NotRequired[bool]
+
+
+class RequestStatistics(TypedDict):
+    """Of a connection, since it was opened."""
+
+    # A whole number.
+    requestCount: str
 
 
 class SeriesPoint(TypedDict):
@@ -1077,6 +1206,12 @@ class Throttles(TypedDict):
     requests: int
     # Milliseconds, added up.
     throttle_ms: int
+
+
+class TlsInfo(TypedDict):
+    """Of a connection."""
+
+    enabled: bool
 
 
 class TokenPool(TypedDict):

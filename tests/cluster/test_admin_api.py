@@ -130,6 +130,11 @@ def questions(api: AdminApi, instance: str) -> dict[str, Callable[[], object]]:
         "get_proxies": api.get_proxies,
         "get_utilisation": lambda: api.get_utilisation(limit=10),
         "get_tokens": api.get_tokens,
+        "list_kafka_connections": lambda: api.list_kafka_connections(
+            {"filter": f'source.ip_address = "{STORMER}"', "orderBy": "open_time desc", "pageSize": 5}
+        ),
+        "list_brokers": lambda: api.list_brokers({}),
+        "get_broker": lambda: api.get_broker({"nodeId": 1}),
         "get_shards": api.get_shards,
         "get_live": lambda: api.get_live(since=0),
         "get_cluster": api.get_cluster,
@@ -179,6 +184,12 @@ def test_every_answer_is_as_the_document_says(cluster: Cluster, api: AdminApi, p
     stormer = next(row for row in fullest if row["of"] == f"ip:{STORMER}")
     assert (stormer["used"], stormer["limit"], stormer["level"]) == (1, 1, "full")
     assert {"broker", "client"} <= {row["of"] for row in fullest}
+    (stormers,) = answers["list_kafka_connections"]["connections"]
+    assert stormers["totalRequestStatistics"]["requestCount"] == "1" and stormers["source"]["ipAddress"] == STORMER
+    listed = cluster.turnstile("connections", "--client-id", "importer", "--limit", "1")
+    assert "127.0.0.1:" in listed and "rdkafka" in listed
+    assert "No open connection" not in cluster.turnstile("connections", "--ip", STORMER)
+    assert "does not keep group_id" in cluster.turnstile("connections", "--filter", 'group_id = "g"', expect=1)
     assert answers["get_refusals"]["refusals"][0]["ip"] == STORMER
     assert answers["put_config"]["notes"] and answers["get_damaged"] == {
         "damaged": [{"path": DAMAGED, "size_bytes": 11}]
@@ -208,7 +219,8 @@ console.log(JSON.stringify(answers))
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_client_of_node_asks_each_question(cluster: Cluster, api: AdminApi, pushing: str) -> None:
-    names = [name for name in questions(api, "") if name not in ("explain", "get_last_push", "get_page_file")]
+    arguments = {"explain", "get_last_push", "get_page_file", "list_kafka_connections", "list_brokers", "get_broker"}
+    names = [name for name in questions(api, "") if name not in arguments]
     words = ["node", "--input-type=module", "-e", IN_NODE, str(MODULES / "node" / "admin.js"), cluster.admin, *names]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

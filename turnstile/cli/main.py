@@ -24,6 +24,7 @@ COMMANDS = {
     "fault": "Make answers fail, wait or vanish, for an API, a client or an address.",
     "telemetry": "Show what clients push of their own metrics.",
     "top": "Watch connections, limits and refusals as they happen.",
+    "connections": "List open connections: whose they are, how long they are idle.",
     "topic": "List and create topics.",
     "logs": "Show what a detached cluster has said.",
     "restart": "End a running cluster and start it again, on the same ports and data.",

@@ -354,6 +354,21 @@ public final class AdminApi {
         return text("GET", "/page/" + encoded(name), null);
     }
 
+    /** The open connections that match a filter, in an order (Redpanda's ListKafkaConnections). */
+    public ListedConnections listKafkaConnections(ListConnectionsBody body) {
+        return json("POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", body, new TypeReference<>() {});
+    }
+
+    /** The brokers, as rpk asks for them. */
+    public ListedBrokers listBrokers(ListBrokersBody body) {
+        return json("POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", body, new TypeReference<>() {});
+    }
+
+    /** A broker and its release, as rpk asks for it. */
+    public OneBroker getBroker(GetBrokerBody body) {
+        return json("POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", body, new TypeReference<>() {});
+    }
+
     /** This document. */
     public Map<String, Object> getOpenapi() {
         return json("GET", "/v1/openapi.json", null, new TypeReference<>() {});
@@ -421,6 +436,11 @@ public final class AdminApi {
     public record AdvertisedAnswer(
             List<AdvertisedAddress> advertised) {}
 
+    /** Whether a client has proven who it is. */
+    public record AuthenticationInfo(
+            String state,
+            String userPrincipal) {}
+
     /** A broker, as rpk asks for it. */
     public record BrokerConfigStatus(
             long nodeId,
@@ -446,6 +466,11 @@ public final class AdminApi {
             long broker,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> rates) {}
+
+    /** The release of Redpanda whose calls a broker answers here. */
+    public record BuildInfo(
+            String version,
+            String buildSha) {}
 
     /** The addresses after a change, which is in force on every shard. */
     public record ChangedAdvertised(
@@ -536,6 +561,18 @@ public final class AdminApi {
             VolumeAnswer disk,
             JournalAnswer journal) {}
 
+    /** Why a call of the Connect protocol failed. */
+    public record ConnectError(
+            /** invalid_argument, not_found, unimplemented or unavailable. */
+            String code,
+            /** One sentence. */
+            String message) {}
+
+    /** Where a connection comes from: as a trusted proxy announced it, where one did. */
+    public record ConnectionSource(
+            String ipAddress,
+            long port) {}
+
     /** The files that were set aside. */
     public record DamagedAnswer(
             List<DamagedFile> damaged) {}
@@ -606,6 +643,10 @@ public final class AdminApi {
             List<NewFault> add,
             List<String> remove) {}
 
+    /** The broker that is asked for. */
+    public record GetBrokerBody(
+            Long nodeId) {}
+
     /** Whether every shard is up. */
     public record HealthAnswer(
             String status,
@@ -619,6 +660,12 @@ public final class AdminApi {
             long shard,
             long inUse,
             long cached) {}
+
+    /** Requests under way; of which API is not kept. */
+    public record InFlightRequests(
+            List<String> sampledInFlightRequests,
+            /** One is under way. */
+            boolean hasMoreRequests) {}
 
     /** What the journal lacks. */
     public record JournalAnswer(
@@ -651,6 +698,49 @@ public final class AdminApi {
             double limit,
             /** The setting or quota that gives the limit. */
             String by) {}
+
+    /** Nothing is asked. */
+    public record ListBrokersBody() {}
+
+    /** Which connections are asked for, and in which order. */
+    public record ListConnectionsBody(
+            /** How many, at most; 0, or more than 1000: 1000. */
+            Long pageSize,
+            /** Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`. */
+            String filter,
+            /** Fields, each with asc or desc, such as `idle_duration desc, source.port`. */
+            String orderBy) {}
+
+    /** Every broker. */
+    public record ListedBrokers(
+            List<RedpandaBroker> brokers) {}
+
+    /** An open connection. What Redpanda's KafkaConnection has more is not kept. */
+    public record ListedConnection(
+            long nodeId,
+            long shardId,
+            /** Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID. */
+            String uid,
+            String state,
+            String openTime,
+            AuthenticationInfo authenticationInfo,
+            String listenerName,
+            TlsInfo tlsInfo,
+            ConnectionSource source,
+            /** Empty: none was told yet. */
+            String clientId,
+            String clientSoftwareName,
+            String clientSoftwareVersion,
+            /** Since its last request was read; 0s while one is under way. */
+            String idleDuration,
+            InFlightRequests inFlightRequests,
+            RequestStatistics totalRequestStatistics) {}
+
+    /** The connections that match. */
+    public record ListedConnections(
+            List<ListedConnection> connections,
+            /** How many match, a whole number; more than `connections` has, if that is cut. */
+            String totalSize) {}
 
     /** A listener of one broker. */
     public record ListenerRow(
@@ -866,6 +956,10 @@ public final class AdminApi {
             boolean waits,
             long inUse) {}
 
+    /** A broker. */
+    public record OneBroker(
+            RedpandaBroker broker) {}
+
     /** Why a request was refused, or can't be answered now. */
     public record Problem(
             /** One sentence. */
@@ -928,6 +1022,11 @@ public final class AdminApi {
             /** Kind, such as setting or quota; key; old and new value, null: none. */
             List<List<Object>> changes) {}
 
+    /** A broker. */
+    public record RedpandaBroker(
+            long nodeId,
+            BuildInfo buildInfo) {}
+
     /** Counts since the cluster started; by ip of the most refused alone, since their shard started. */
     public record RefusalsAnswer(
             String by,
@@ -979,6 +1078,11 @@ public final class AdminApi {
             Double value,
             /** At the limit connections would have waited for a slot. */
             Boolean waits) {}
+
+    /** Of a connection, since it was opened. */
+    public record RequestStatistics(
+            /** A whole number. */
+            String requestCount) {}
 
     /** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */
     public record SeriesPoint(
@@ -1091,6 +1195,10 @@ public final class AdminApi {
             long requests,
             /** Milliseconds, added up. */
             long throttleMs) {}
+
+    /** Of a connection. */
+    public record TlsInfo(
+            boolean enabled) {}
 
     /** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */
     public record TokenPool(

@@ -1,0 +1,113 @@
+"""What Redpanda's calls answer, in the JSON of the Connect protocol, as types: brokers, and what there is of KafkaConnection."""
+
+from __future__ import annotations
+
+from typing import Annotated, NotRequired, TypedDict
+
+
+class ListConnectionsBody(TypedDict):
+    """Which connections are asked for, and in which order."""
+
+    pageSize: NotRequired[Annotated[int, "How many, at most; 0, or more than 1000: 1000."]]
+    filter: NotRequired[
+        Annotated[str, 'Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`.']
+    ]
+    orderBy: NotRequired[Annotated[str, "Fields, each with asc or desc, such as `idle_duration desc, source.port`."]]
+
+
+class AuthenticationInfo(TypedDict):
+    """Whether a client has proven who it is."""
+
+    state: str
+    userPrincipal: str
+
+
+class TlsInfo(TypedDict):
+    """Of a connection."""
+
+    enabled: bool
+
+
+class ConnectionSource(TypedDict):
+    """Where a connection comes from: as a trusted proxy announced it, where one did."""
+
+    ipAddress: str
+    port: int
+
+
+class InFlightRequests(TypedDict):
+    """Requests under way; of which API is not kept."""
+
+    sampledInFlightRequests: list[str]
+    hasMoreRequests: Annotated[bool, "One is under way."]
+
+
+class RequestStatistics(TypedDict):
+    """Of a connection, since it was opened."""
+
+    requestCount: Annotated[str, "A whole number."]
+
+
+class ListedConnection(TypedDict):
+    """An open connection. What Redpanda's KafkaConnection has more is not kept."""
+
+    nodeId: int
+    shardId: int
+    uid: Annotated[
+        str, "Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID."
+    ]
+    state: str
+    openTime: str
+    authenticationInfo: AuthenticationInfo
+    listenerName: str
+    tlsInfo: TlsInfo
+    source: ConnectionSource
+    clientId: Annotated[str, "Empty: none was told yet."]
+    clientSoftwareName: str
+    clientSoftwareVersion: str
+    idleDuration: Annotated[str, "Since its last request was read; 0s while one is under way."]
+    inFlightRequests: InFlightRequests
+    totalRequestStatistics: RequestStatistics
+
+
+class ListedConnections(TypedDict):
+    """The connections that match."""
+
+    connections: list[ListedConnection]
+    totalSize: Annotated[str, "How many match, a whole number; more than `connections` has, if that is cut."]
+
+
+class BuildInfo(TypedDict):
+    """The release of Redpanda whose calls a broker answers here."""
+
+    version: str
+    buildSha: str
+
+
+class RedpandaBroker(TypedDict):
+    """A broker."""
+
+    nodeId: int
+    buildInfo: BuildInfo
+
+
+class ListBrokersBody(TypedDict):
+    """Nothing is asked."""
+
+
+class ListedBrokers(TypedDict):
+    """Every broker."""
+
+    brokers: list[RedpandaBroker]
+
+
+class GetBrokerBody(TypedDict):
+    """The broker that is asked for."""
+
+    nodeId: NotRequired[int]
+
+
+class OneBroker(TypedDict):
+    """A broker."""
+
+    broker: RedpandaBroker
