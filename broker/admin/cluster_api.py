@@ -23,10 +23,11 @@ from broker.admin.cluster_answers import (
     TokensAnswer,
 )
 from broker.admin.describe import Admin
-from broker.admin.live_answers import LiveAnswer
+from broker.admin.live_answers import LiveAnswer, SeriesAnswer
 from broker.admin.pages import INDEX, LivePage
-from broker.admin.parameters import By, MostLimits, NamedCaller, Observed, PageName, Since
+from broker.admin.parameters import By, Minutes, MostLimits, NamedCaller, Observed, PageName, Since
 from broker.admin.route import Content, RouteTable
+from broker.admin.sampler import COARSE, EVERY_S, KEPT
 from broker.admin.utilisation_answers import UtilisationAnswer
 from broker.metrics.source_counts import SourcesAnswer
 
@@ -74,6 +75,15 @@ async def get_shards(admin: Admin) -> ShardsAnswer:
 async def get_live(admin: Admin, since: Since) -> LiveAnswer:
     """Everything that the live page and `turnstile top` refresh."""
     return await admin.live(since)
+
+
+@routes.get("/v1/series")
+async def get_series(admin: Admin, minutes: Minutes, since: Since) -> SeriesAnswer:
+    """What happened in the last minutes: connections, admissions, refusals, throttled requests."""
+    coarse = 60 * minutes > KEPT * EVERY_S
+    begins = admin.sampler.samples[-1].at - 60 * minutes
+    series = [point for point in admin.sampler.series(since, coarse=coarse) if point["at"] > begins]
+    return {"step_s": EVERY_S * (COARSE if coarse else 1), "series": series}
 
 
 @routes.get("/v1/cluster")

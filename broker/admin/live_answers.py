@@ -58,6 +58,13 @@ class SeriesPoint(TypedDict):
     throttled: dict[str, float]
 
 
+class SeriesAnswer(TypedDict):
+    """What happened, over time."""
+
+    step_s: Annotated[float, "Seconds from one point to the next; each is an average over the time since the last."]
+    series: list[SeriesPoint]
+
+
 class LiveShard(ShardRow):
     """The process of one shard, and what it does."""
 

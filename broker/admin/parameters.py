@@ -111,6 +111,7 @@ Since: TypeAlias = Annotated[
     float,
     Parameter("since", "query", "`series` begins after it, in Unix seconds.", {"type": "number", "default": 0}, _since),
 ]
+Minutes: TypeAlias = Annotated[int, _whole("minutes", 5, 1, 30, "How many minutes of it; beyond 5, in steps of 6 s.")]
 ClientInstanceId: TypeAlias = Annotated[str, _of_path("client_instance_id", "Of a client that pushes telemetry.")]
 PageName: TypeAlias = Annotated[str, _of_path("name", "A file's name.")]
 Who: TypeAlias = Annotated[str, Parameter(WHO, "header", _CALLER, {"type": "string"}, caller)]

@@ -1,4 +1,5 @@
-"""Counters over time: one sample a second of every shard's file, kept for some minutes, and what follows from two.
+"""Counters over time: one sample a second of every shard's file, kept for five minutes, one in six for half an hour; and what
+follows from two.
 
 The coordinator process runs this; it only reads mapped memory, so shards do not notice.
 """
@@ -22,6 +23,8 @@ from shards.quotas.meters import KINDS
 
 KEPT = 300
 EVERY_S = 1.0
+COARSE = 6
+"""One of so many samples is kept for longer."""
 SET_S = 0.5
 """The wall clock was set if it moved by so much more or less than time passed."""
 
@@ -42,7 +45,7 @@ class SampleWindow(NamedTuple):
 
 
 class Sampler:
-    """Keeps the last KEPT samples. Sums are over the shards that `of` selects: all, or one broker's."""
+    """Keeps the last KEPT samples, and as many `coarse` ones. Sums are over the shards that `of` selects: all, or one broker's."""
 
     def __init__(
         self,
@@ -57,6 +60,8 @@ class Sampler:
         self._mono_clock = mono_clock
         self.layout = layout
         self.samples: deque[Sample] = deque(maxlen=KEPT)
+        self.coarse: deque[Sample] = deque(maxlen=KEPT)
+        self._taken = 0
         self.sample()
 
     async def run(self) -> None:
@@ -73,9 +78,13 @@ class Sampler:
             last = self.samples[-1]
             set_s = taken.at - last.at - (taken.mono_s - last.mono_s)
             if abs(set_s) > SET_S:
-                for n, each in enumerate(self.samples):
-                    self.samples[n] = each._replace(at=round(each.at + set_s, 3))
+                for kept in (self.samples, self.coarse):
+                    for n, each in enumerate(kept):
+                        kept[n] = each._replace(at=round(each.at + set_s, 3))
         self.samples.append(taken)
+        if self._taken % COARSE == 0:
+            self.coarse.append(taken)
+        self._taken += 1
         return taken
 
     def now(self) -> Sample:
@@ -157,13 +166,13 @@ class Sampler:
         members = list(of or after.slots)
         return self.total(after, name, listener, members) - self.total(before, name, listener, members)
 
-    def series(self, since: float = 0.0) -> list[SeriesPoint]:
-        """One entry a second after `since` (Unix seconds): connections, and admissions and refusals per second. All, if `since`
-        is yet to come: the wall clock was set back since it was told."""
+    def series(self, since: float = 0.0, *, coarse: bool = False) -> list[SeriesPoint]:
+        """One entry a second, or of `coarse` samples, after `since` (Unix seconds): connections, and admissions and refusals per
+        second. All, if `since` is yet to come: the wall clock was set back since it was told."""
         if since > self.samples[-1].at + SET_S:
             since = 0.0
         points: list[SeriesPoint] = []
-        for before, after in itertools.pairwise(self.samples):
+        for before, after in itertools.pairwise(self.coarse if coarse else self.samples):
             if after.at > since:
                 points.append(self._point(before, after))
         return points

@@ -168,6 +168,10 @@ public sealed class AdminApi : IDisposable
     public Task<LiveAnswer> GetLiveAsync(double? since = null) =>
         JsonAsync<LiveAnswer>("GET", "/v1/live", null, ("since", since));
 
+    /// <summary>What happened in the last minutes: connections, admissions, refusals, throttled requests.</summary>
+    public Task<SeriesAnswer> GetSeriesAsync(long? minutes = null, double? since = null) =>
+        JsonAsync<SeriesAnswer>("GET", "/v1/series", null, ("minutes", minutes), ("since", since));
+
     /// <summary>Where the cluster lives: its processes, listeners, topics and disk.</summary>
     public Task<ClusterAnswer> GetClusterAsync() =>
         JsonAsync<ClusterAnswer>("GET", "/v1/cluster");
@@ -582,6 +586,10 @@ public sealed record RefusedRow(long Count, string? Ip = null, long? Error = nul
 /// <summary>Of a connection, since it was opened.</summary>
 /// <param name="RequestCount">A whole number.</param>
 public sealed record RequestStatistics(string RequestCount);
+
+/// <summary>What happened, over time.</summary>
+/// <param name="StepS">Seconds from one point to the next; each is an average over the time since the last.</param>
+public sealed record SeriesAnswer(double StepS, List<SeriesPoint> Series);
 
 /// <summary>One second: gauges, and how much a second; reasons and quotas of which there were none are left out.</summary>
 /// <param name="At">Unix seconds.</param>

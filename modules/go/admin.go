@@ -399,6 +399,26 @@ func (a *AdminAPI) GetLive(ctx context.Context, query GetLiveQuery) (LiveAnswer,
 	return ask[LiveAnswer](ctx, a, "GET", "/v1/live", query.values(), nil)
 }
 
+// GetSeriesQuery is the query of GetSeries; what is nil is left out.
+type GetSeriesQuery struct {
+	// How many minutes of it; beyond 5, in steps of 6 s.
+	Minutes *int64
+	// `series` begins after it, in Unix seconds.
+	Since *float64
+}
+
+func (q GetSeriesQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "minutes", q.Minutes)
+	put(query, "since", q.Since)
+	return query
+}
+
+// GetSeries: What happened in the last minutes: connections, admissions, refusals, throttled requests.
+func (a *AdminAPI) GetSeries(ctx context.Context, query GetSeriesQuery) (SeriesAnswer, error) {
+	return ask[SeriesAnswer](ctx, a, "GET", "/v1/series", query.values(), nil)
+}
+
 // GetCluster: Where the cluster lives: its processes, listeners, topics and disk.
 func (a *AdminAPI) GetCluster(ctx context.Context) (ClusterAnswer, error) {
 	return ask[ClusterAnswer](ctx, a, "GET", "/v1/cluster", nil, nil)
@@ -1239,6 +1259,13 @@ type RefusedRow struct {
 type RequestStatistics struct {
 	// A whole number.
 	RequestCount string `json:"requestCount"`
+}
+
+// SeriesAnswer: What happened, over time.
+type SeriesAnswer struct {
+	// Seconds from one point to the next; each is an average over the time since the last.
+	StepS  float64       `json:"step_s"`
+	Series []SeriesPoint `json:"series"`
 }
 
 // SeriesPoint: One second: gauges, and how much a second; reasons and quotas of which there were none are left out.

@@ -96,6 +96,9 @@ export class AdminApi {
   /** Everything that the live page and `turnstile top` refresh. */
   getLive (query?: { since?: number }): Promise<LiveAnswer>
 
+  /** What happened in the last minutes: connections, admissions, refusals, throttled requests. */
+  getSeries (query?: { minutes?: number, since?: number }): Promise<SeriesAnswer>
+
   /** Where the cluster lives: its processes, listeners, topics and disk. */
   getCluster (): Promise<ClusterAnswer>
 
@@ -913,6 +916,13 @@ export interface RefusedRow {
 export interface RequestStatistics {
   /** A whole number. */
   requestCount: string
+}
+
+/** What happened, over time. */
+export interface SeriesAnswer {
+  /** Seconds from one point to the next; each is an average over the time since the last. */
+  step_s: number
+  series: SeriesPoint[]
 }
 
 /** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */

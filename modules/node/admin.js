@@ -150,6 +150,10 @@ export class AdminApi {
     return this.json('GET', '/v1/live', query)
   }
 
+  getSeries (query) {
+    return this.json('GET', '/v1/series', query)
+  }
+
   getCluster () {
     return this.json('GET', '/v1/cluster')
   }

@@ -178,6 +178,10 @@ class AdminApi:
         """Everything that the live page and `turnstile top` refresh."""
         return self._json("GET", "/v1/live", {"since": since})
 
+    def get_series(self, *, minutes: int | None = None, since: float | None = None) -> SeriesAnswer:
+        """What happened in the last minutes: connections, admissions, refusals, throttled requests."""
+        return self._json("GET", "/v1/series", {"minutes": minutes, "since": since})
+
     def get_cluster(self) -> ClusterAnswer:
         """Where the cluster lives: its processes, listeners, topics and disk."""
         return self._json("GET", "/v1/cluster", {})
@@ -1071,6 +1075,14 @@ class RequestStatistics(TypedDict):
 
     # A whole number.
     requestCount: str
+
+
+class SeriesAnswer(TypedDict):
+    """What happened, over time."""
+
+    # Seconds from one point to the next; each is an average over the time since the last.
+    step_s: float
+    series: list[SeriesPoint]
 
 
 class SeriesPoint(TypedDict):

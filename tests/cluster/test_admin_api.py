@@ -136,6 +136,7 @@ def questions(api: AdminApi, instance: str) -> dict[str, Callable[[], object]]:
         "list_brokers": lambda: api.list_brokers({}),
         "get_broker": lambda: api.get_broker({"nodeId": 1}),
         "get_shards": api.get_shards,
+        "get_series": lambda: api.get_series(minutes=2, since=0),
         "get_live": lambda: api.get_live(since=0),
         "get_cluster": api.get_cluster,
         "get_damaged": api.get_damaged,

@@ -1,15 +1,21 @@
-// The loop of the live page: asks once a second and draws; the tabs, and what the user asked to see more of.
+// The loop of the live page: asks once a second and draws. What the user looks at is in the URL (state.js).
 
 import {ask} from "./admin.js";
-import {drawRates, KEPT} from "./charts.js";
+import {drawRates} from "./charts.js";
 import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
 import {$} from "./dom.js";
 import {drawInternals} from "./internals.js";
 import {drawAddresses, drawClients, drawHeader, drawJournal, drawObserved, drawReasons, drawTiles, drawUses} from "./overview.js";
+import {read, SPANS, TABS, written} from "./state.js";
 
-const TABS = ["overview", "internals"];
-let series = [], changes = [], version = -1, paused = false, failures = 0, tab = "overview", allAddresses = false;
+const SECONDS = 300, COARSE = 30, LONG_EVERY = 6000;
+let series = [], changes = [], version = -1, paused = false, failures = 0, state = read(location.hash);
+let long = [], longAsked = 0; // points of six seconds each, of half an hour, while they are looked at
 
+function joined(before, more, most) {
+  const back = more.length && before.length && more[0].at <= before.at(-1).at; // the clock was set back
+  return [...(back ? [] : before), ...more].slice(-most);
+}
 async function refresh() {
   const live = await ask("/v1/live?since=" + (series.length ? series.at(-1).at : 0));
   if (live.version !== version) {
@@ -18,20 +24,28 @@ async function refresh() {
     version = live.version;
     drawHistory(changes);
   }
-  if (live.series.length && series.length && live.series[0].at <= series.at(-1).at) series = [];  // the clock was set back
-  series = [...series, ...live.series].slice(-KEPT);
+  series = joined(series, live.series, SECONDS);
   drawHeader(live, series);
   drawJournal(live.journal);
-  if (tab === "internals") return drawInternals(live, await ask("/v1/tokens"));
-  const all = allAddresses ? (await ask("/v1/refusals?by=ip")).refusals : null;
+  if (state.tab === "internals") return drawInternals(live, await ask("/v1/tokens"));
+  const all = state.all ? (await ask("/v1/refusals?by=ip")).refusals : null;
   drawTiles(live, series);
-  drawRates(series, changes);
+  drawRates(await shownSeries(), changes, 60 * state.span);
   drawUses(live);
   drawReasons(live, series);
-  drawAddresses(live, all, () => { allAddresses = !allAddresses; refresh(); });
+  drawAddresses(live, all, () => go({all: !state.all}));
   drawObserved(live.observed);
   drawClients(live, series);
   drawLimits(live.limits);
+}
+// Half an hour is asked for by itself; its last seconds are those of the other series, so that the chart's end moves with them.
+async function shownSeries() {
+  if (state.span < COARSE) return series;
+  if (Date.now() - longAsked >= LONG_EVERY) {
+    long = joined(long, (await ask(`/v1/series?minutes=${COARSE}&since=${long.length ? long.at(-1).at : 0}`)).series, SECONDS);
+    longAsked = Date.now();
+  }
+  return [...long, ...series.filter(point => !long.length || point.at > long.at(-1).at)];
 }
 async function loop() {
   if (!paused && !document.hidden) {
@@ -43,19 +57,24 @@ async function loop() {
   }
   setTimeout(loop, 1000);
 }
-function choose(name) {
-  tab = TABS.includes(name) ? name : "overview";
-  for (const each of TABS) {
-    $(each).hidden = each !== tab;
-    $(`tab-${each}`).setAttribute("aria-selected", each === tab);
-  }
+function go(more) {
+  location.hash = written({...state, ...more});
 }
-for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => { location.hash = name; });
-addEventListener("hashchange", () => { choose(location.hash.slice(1)); refresh(); });
+function show() {
+  state = read(location.hash);
+  for (const each of TABS) {
+    $(each).hidden = each !== state.tab;
+    $(`tab-${each}`).setAttribute("aria-selected", each === state.tab);
+  }
+  for (const each of SPANS) $(`span-${each}`).setAttribute("aria-pressed", each === state.span);
+}
+for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => go({tab: name}));
+for (const minutes of SPANS) $(`span-${minutes}`).addEventListener("click", () => go({span: minutes}));
+addEventListener("hashchange", () => { show(); refresh().catch(console.error); });
 $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").textContent = paused ? "Resume" : "Pause";
   $("pause").setAttribute("aria-pressed", paused);
 });
-choose(location.hash.slice(1));
+show();
 loop();

@@ -19,8 +19,8 @@ OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--d
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 STUB = """
 <script>
-const puts = [], said = [], seen = [], replies = %(replies)s, answers = {
-  "/v1/live": %(live)s, "/v1/tokens": %(tokens)s, "/v1/refusals": %(refusals)s,
+const puts = [], said = [], seen = [], asked = [], replies = %(replies)s, answers = {
+  "/v1/live": %(live)s, "/v1/tokens": %(tokens)s, "/v1/refusals": %(refusals)s, "/v1/series": %(series)s,
   "/v1/quotas": {quotas: []}, "/v1/config/history": {history: []}};
 window.fetch = async (url, options = {}) => {
   const path = url.replace(location.origin, "");
@@ -29,6 +29,7 @@ window.fetch = async (url, options = {}) => {
     const [status, body] = replies.shift();
     return new Response(body, {status});
   }
+  asked.push(path);
   return new Response(JSON.stringify(answers[path.split("?")[0]]));
 };
 const fill = async (form, ...values) => {
@@ -44,7 +45,7 @@ const setQuota = value => fill(document.querySelector("#quotas form"), "user=ali
 THEN = """
 <script>
 setTimeout(async () => {
-  await until(() => document.querySelector("#clients table"));
+  await until(() => document.querySelector(%s));
   const text = document.body.innerText;
   %s
   const told = JSON.stringify({puts, said, text, seen});
@@ -89,8 +90,9 @@ def serving(page):
             thread.join()
 
 
-def browse(folder, act="", replies=(), *, more=None, width=1300):
-    """What the page has shown, and what it has sent and said while the script `act` ran, which may add to `seen`."""
+def browse(folder, act="", replies=(), *, more=None, width=1300, place="", until="#clients table"):
+    """What the page has shown, and what it has sent and said while the script `act` ran, which may add to `seen`. `place`: the part
+    of its URL from # on; `until`: what is there when it is drawn."""
     point = {"at": 1000.0, "in_use": 0, "cached": 0, "decisions": {}}
     of_shards = {"decisions": {"home": 1, "cached": 0, "rpc": 0}, "restarts": 2, "restart_in_s": None}
     totals = {"admitted": 5, "borrows": 1, "throttled": {"producer_byte_rate": {"requests": 7, "throttle_ms": 1}}}
@@ -104,10 +106,14 @@ def browse(folder, act="", replies=(), *, more=None, width=1300):
     }
     page = resources.files("broker.admin").joinpath("page", "index.html").read_text("utf-8")
     answers = {"live": live, "replies": replies, "tokens": TOKENS, "refusals": REFUSALS}
+    answers["series"] = {
+        "step_s": 6.0,
+        "series": [{**LIVE["series"][0], **point, "at": 1000.0 - 6 * n} for n in range(290, 0, -1)],
+    }
     stub = STUB % {name: json.dumps(answer).replace("<", "\\u003c") for name, answer in answers.items()}
-    page = page.replace("<script", stub + "<script", 1).replace("</body>", THEN % act + "</body>")
+    page = page.replace("<script", stub + "<script", 1).replace("</body>", THEN % (json.dumps(until), act) + "</body>")
     with serving(page) as url:
-        dom = dumped(folder, url, f"--window-size={width},900")
+        dom = dumped(folder, url + place, f"--window-size={width},900")
     return json.loads(html.unescape(dom.partition('<pre id="result">')[2].partition("</pre>")[0]))
 
 
@@ -248,6 +254,62 @@ def test_names_that_clients_chose_are_text(tmp_path):
         more={"throttled": [row], "top_refused": [refused]},
     )
     assert result["text"].count("<img src=x") == 2 and result["seen"] == ["12,347/s refused · Turnstile", 0]
+
+
+CHART = "document.getElementById('rates')"
+
+
+def test_throttled_requests_have_a_chart_below_the_refusals(tmp_path):
+    act = f"""
+      const words = [...{CHART}.querySelectorAll(".title")].map(one => [one.textContent, one.getBoundingClientRect().y]);
+      seen.push(words.sort((a, b) => a[1] - b[1]).map(([word]) => word));
+      seen.push({CHART}.querySelectorAll("svg > g:nth-of-type(3) path").length);
+    """
+    result = browse(tmp_path, act)
+    assert result["seen"] == [["admitted, a second", "refused, a second", "throttled requests, a second"], 1]
+    assert "throttled: produce" in result["text"]
+
+
+def test_the_time_that_is_shown_is_chosen_by_keyboard_and_told_by_the_url(tmp_path):
+    act = f"""
+      const pressed = () => [...document.querySelectorAll(".spans [aria-pressed=true]")].map(one => one.textContent);
+      const ago = () => [...{CHART}.querySelectorAll("text")].map(one => one.textContent).filter(text => text.endsWith(" ago"));
+      seen.push(pressed(), location.hash, asked.filter(path => path.startsWith("/v1/series")).length);
+      const button = document.getElementById("span-30");
+      button.focus();
+      seen.push(document.activeElement === button, button.tabIndex, button.matches("button"));
+      button.click(); // as Enter and Space do on a button
+      await until(() => ago().includes("25 min ago"));
+      seen.push(pressed(), location.hash, asked.find(path => path.startsWith("/v1/series")));
+      history.back();
+      await until(() => !ago().includes("25 min ago"));
+      seen.push(pressed(), location.hash);
+    """
+    assert browse(tmp_path, act)["seen"] == [
+        ["5 min"], "", 0, True, 0, True, ["30 min"], "#minutes=30", "/v1/series?minutes=30&since=0", ["5 min"], "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("#minutes=1", ["overview", "1 min"]),
+        ("#tab=internals&minutes=30", ["internals", "30 min"]),
+        ("#internals", ["internals", "5 min"]),
+        ("#minutes=7&tab=<img>&addresses=none", ["overview", "5 min"]),
+    ],
+)
+def test_a_link_opens_what_its_sender_saw(tmp_path, place, shown):
+    act = """
+      seen.push(document.querySelector("[role=tabpanel]:not([hidden])").id);
+      seen.push(document.querySelector(".spans [aria-pressed=true]").textContent);
+    """
+    wait = "await until(() => document.querySelector('#state.up, #state.down'));"
+    assert browse(tmp_path, wait + act, place=place, until="#facts span")["seen"] == shown
+
+
+def test_a_link_lists_all_addresses(tmp_path):
+    assert "10.0.1.63" in browse(tmp_path, "seen.push(1);", place="#addresses=all")["text"]
 
 
 async def test_it_works_behind_a_token(start_api, tmp_path):

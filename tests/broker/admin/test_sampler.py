@@ -35,6 +35,20 @@ def test_a_point_of_the_series_is_what_happened_per_second(counted):
     assert sampler.series(since=point["at"]) == []
 
 
+def test_half_an_hour_is_kept_in_points_of_six_seconds(counted):
+    sampler, counters, now = counted
+    for second in range(1, 2400):
+        now[0] += 1.0
+        if second % 6 == 0:
+            counters[0, 0].admitted("A")
+        sampler.sample()
+    points = sampler.series(coarse=True)
+    assert len(points) == KEPT - 1 and {point["admitted"] for point in points} == {0.2}
+    assert points[-1]["at"] - points[0]["at"] == 6 * (KEPT - 2) > 29 * 60
+    assert len(sampler.series()) == KEPT - 1
+    assert sampler.series(since=points[-2]["at"], coarse=True) == points[-1:]
+
+
 def test_a_window_is_measured_from_the_nearest_sample_to_now(counted):
     sampler, counters, now = counted
     for _ in range(20):

@@ -303,6 +303,16 @@ public final class AdminApi {
         return getLive(null);
     }
 
+    /** What happened in the last minutes: connections, admissions, refusals, throttled requests. */
+    public SeriesAnswer getSeries(Long minutes, Double since) {
+        return json("GET", target("/v1/series", "minutes", minutes, "since", since), null, new TypeReference<>() {});
+    }
+
+    /** What happened in the last minutes: connections, admissions, refusals, throttled requests. */
+    public SeriesAnswer getSeries() {
+        return getSeries(null, null);
+    }
+
     /** Where the cluster lives: its processes, listeners, topics and disk. */
     public ClusterAnswer getCluster() {
         return json("GET", "/v1/cluster", null, new TypeReference<>() {});
@@ -1083,6 +1093,12 @@ public final class AdminApi {
     public record RequestStatistics(
             /** A whole number. */
             String requestCount) {}
+
+    /** What happened, over time. */
+    public record SeriesAnswer(
+            /** Seconds from one point to the next; each is an average over the time since the last. */
+            double stepS,
+            List<SeriesPoint> series) {}
 
     /** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */
     public record SeriesPoint(
