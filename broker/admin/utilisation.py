@@ -41,33 +41,47 @@ class Kind(NamedTuple):
     of: LimitOf
 
 
-class Closest(NamedTuple):
-    """What the shards tell of their limits closest to being reached. `addresses`: without those that another one names, too."""
+class Home(NamedTuple):
+    """Addresses at home on one shard of a broker, the closest to their caps by the tokens that are out, and how many are close by
+    that: a token that another shard caches is out, too."""
 
+    broker: int
     addresses: list[str]
+    close: CloseLimits
+
+
+class Closest(NamedTuple):
+    """What the shards tell of their limits closest to being reached. `close`: of others than addresses' caps."""
+
+    homes: list[Home]
     rates: list[AddressRate]
     quotas: list[ClientUse]
     close: Mapping[Kind, CloseLimits]
 
+    @property
+    def addresses(self) -> list[str]:
+        """Each once."""
+        return list(dict.fromkeys(ip for home in self.homes for ip in home.addresses))
+
 
 def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Closest:
-    """Of what shards answer to describe_fullest: of each the `most` closest addresses."""
-    addresses: dict[str, None] = {}
+    """Of what shards answer to describe_fullest: of each the `most` closest addresses, and all that may be close."""
+    homes: list[Home] = []
     rates: list[AddressRate] = []
     quotas: list[ClientUse] = []
     close: dict[Kind, CloseLimits] = {}
     for (broker, _), answer in answers.items():
-        addresses |= dict.fromkeys(answer["addresses"][:most])
+        out = CloseLimits(*answer["close"])
+        homes.append(Home(broker, answer["addresses"][: max(most, out.high)], out))
         rates += [AddressRate(broker, ip, per_s) for ip, per_s in answer["rates"]]
         quotas += [ClientUse(broker, QuotaUse(*use)) for use in answer["quotas"]]
         told: dict[Kind, Iterable[int]] = {
-            Kind(broker, CONNECTIONS, "ip"): answer["close"],
             Kind(broker, NEW_CONNECTIONS, "ip"): answer["close_rates"],
             **{Kind(broker, quota, "client"): counted for quota, counted in answer["close_quotas"].items()},
         }
         for kind, counted in told.items():
             close[kind] = close.get(kind, NO_LIMITS).plus(CloseLimits(*counted))
-    return Closest(list(addresses), rates, quotas, close)
+    return Closest(homes, rates, quotas, close)
 
 
 class Utilised(NamedTuple):
@@ -79,8 +93,27 @@ class Utilised(NamedTuple):
 
 def utilised(uses: Iterable[Use], found: Closest) -> Utilised:
     """Of brokers, listeners and addresses (`uses`) and of clients."""
-    limits = sorted([*map(_of_use, uses), *map(_of_client, found.quotas)], key=_order)
-    return Utilised(limits, list(_close_rows(limits, found.close)))
+    known = list(uses)
+    limits = sorted([*map(_of_use, known), *map(_of_client, found.quotas)], key=_order)
+    close = dict(found.close)
+    for home in found.homes:
+        kind = Kind(home.broker, CONNECTIONS, "ip")
+        close[kind] = close.get(kind, NO_LIMITS).plus(_close_addresses(home, known))
+    return Utilised(limits, list(_close_rows(limits, close)))
+
+
+def _close_addresses(home: Home, uses: Iterable[Use]) -> CloseLimits:
+    """How many are close by the connections that are open. Where the shard names fewer than may be, by the tokens that are out."""
+    if home.close.high > len(home.addresses):
+        return home.close
+    shares = {
+        use.of: utilisation(use.used, use.limit) for use in uses if (use.broker, use.what) == (home.broker, CONNECTIONS)
+    }
+    seen: Fullest[str] = Fullest(1)
+    for ip in home.addresses:
+        seen.look(ip, shares.get(f"ip:{ip}", 0.0))
+    seen.end_turn()
+    return seen.close._replace(limits=home.close.limits)
 
 
 def _close_rows(limits: Iterable[Utilisation], close: Mapping[Kind, CloseLimits]) -> Iterator[CloseRow]:

@@ -311,16 +311,14 @@ async def test_the_limits_closest_to_being_reached_come_first(api):
         ("connections", "broker", 1, 40.0, "roomy"),
     ]
     assert answer["limits"][0]["client_id"] == hostile
-    assert {"broker": 0, "what": "connections", "of": "ip", "high": 14, "near": 10, "full": 4, "limits": 120} in answer[
-        "close"
-    ]
-    assert {"broker": 0, "what": "connections", "of": "broker", "high": 1, "near": 0, "full": 0, "limits": 1} in answer[
-        "close"
-    ]
+    close = {(row["broker"], row["what"], row["of"]): row for row in answer["close"]}
+    of_addresses, of_brokers = close[0, "connections", "ip"], close[0, "connections", "broker"]
+    assert (of_addresses["high"], of_addresses["limits"]) == (0, 120), "what is out may be cached: what is open counts"
+    assert (of_brokers["high"], of_brokers["near"], of_brokers["limits"]) == (1, 0, 1)
     page = await api.get("/metrics")
     assert 'turnstile_limit_utilisation_ratio{broker="0",limit="producer_byte_rate",of="client"} 0.95' in page
     assert 'turnstile_limit_utilisation_ratio{broker="0",limit="connections",of="ip"} 0.5' in page
-    assert 'turnstile_limits_close{at_least="0.9",broker="0",limit="connections",of="ip"} 10.0' in page
+    assert 'turnstile_limits_close{at_least="0.8",broker="0",limit="connections",of="broker"} 1.0' in page
     assert "10.0.0.1" not in page and hostile not in page, "labels are bounded"
 
 
@@ -453,15 +451,15 @@ async def test_a_body_that_does_not_arrive_is_given_up(api, monkeypatch):
 
 async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_mistake(api, monkeypatch, capsys):
     ended = trio.Event()
-    read_body = requests.read_body
+    read_bytes = requests.read_bytes
 
     async def noted(request):
         try:
-            return await read_body(request)
+            return await read_bytes(request)
         finally:
             ended.set()
 
-    monkeypatch.setattr("broker.admin.route.read_body", noted)
+    monkeypatch.setattr(requests, "read_bytes", noted)
     address = ("127.0.0.1", int(api.url.rpartition(":")[2]))
     async with await trio.open_tcp_stream(*address) as stream:
         await stream.send_all(b"PUT /v1/quotas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
