@@ -240,6 +240,10 @@ class Acceptors:
         told: list[tuple[str, float]] = self._rates.describe(most, now_ms=self._context.now_ms())["ips"]
         return told
 
+    def address_rate(self, ip: str) -> float | None:
+        """Connections a second of one address whose rate is at home here; None: nothing of it counts here."""
+        return self._rates.address_rate(ip, now_ms=self._context.now_ms())
+
     def _advance(self, due_ms: int) -> None:
         if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires
             self._armed_ms = None

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.background import BackgroundTask
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from broker.admin.answers import ChangedConfig, changed
@@ -23,12 +24,27 @@ from broker.admin.cluster_answers import (
     TokensAnswer,
 )
 from broker.admin.describe import Admin
+from broker.admin.explain import checked_address
 from broker.admin.live_answers import LiveAnswer, SeriesAnswer
 from broker.admin.pages import INDEX, LivePage
-from broker.admin.parameters import By, Minutes, MostLimits, NamedCaller, Observed, PageName, Since
+from broker.admin.parameters import (
+    BrokerNumber,
+    By,
+    ClientId,
+    Ip,
+    Minutes,
+    MostLimits,
+    NamedCaller,
+    Observed,
+    PageName,
+    Since,
+    UserName,
+)
 from broker.admin.route import Content, RouteTable
 from broker.admin.sampler import COARSE, EVERY_S, KEPT
 from broker.admin.utilisation_answers import UtilisationAnswer
+from broker.admin.watch_answers import WatchAnswer
+from broker.admin.watches import Watched
 from broker.metrics.source_counts import SourcesAnswer
 
 routes = RouteTable("cluster")
@@ -57,6 +73,20 @@ async def get_proxies(admin: Admin) -> ProxiesAnswer:
 async def get_utilisation(admin: Admin, limit: MostLimits) -> UtilisationAnswer:
     """How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first."""
     return await admin.utilisation.answer(limit)
+
+
+@routes.get("/v1/watch")
+async def get_watch(
+    admin: Admin, ip: Ip, user: UserName, client_id: ClientId, broker: BrokerNumber, minutes: Minutes, since: Since
+) -> WatchAnswer:
+    """One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for."""
+    if (ip is None) is (user is None and client_id is None):
+        raise HTTPException(400, "name an ip, or a user or client-id.")
+    if broker >= admin.coordinator.state.brokers:
+        raise HTTPException(400, f"there is no broker {broker}.")
+    address = None if ip is None else checked_address(ip)
+    names = (None, None) if ip is not None else (user or "", client_id or "")
+    return await admin.watches.answer(Watched(broker, address, *names), minutes, since)
 
 
 @routes.get("/v1/tokens")

@@ -12,6 +12,8 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
                           (shards.tokens.describe); those named, else those with most tokens out
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_faults       {name: how often it fired}
+    describe_watched([ips], [clients])   WatchedHere.describe: counts, rates and quotas of these
+    list_connections(conditions, keys, most)   ListedConnections.select
     describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
 """
 
@@ -51,6 +53,7 @@ from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.uses import Use
 from broker.admin.utilisation import UtilisationView
+from broker.admin.watches import Watches
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourcesAnswer, summed
 from broker.metrics.top_talkers import KEPT, merge_top
@@ -101,6 +104,7 @@ class Admin:
         self.sampler = Sampler(self.counters, self.layout)
         self.observed = ObservedView(coordinator, self.sampler, self.settings)
         self.utilisation = UtilisationView(coordinator, self.sampler, self.images)
+        self.watches = Watches(coordinator.ask_all, self.images)
         self._live = LiveView(
             coordinator,
             self.sampler,

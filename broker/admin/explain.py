@@ -26,10 +26,7 @@ async def explain_address(
 ) -> list[AddressLimits]:
     """For each broker the pools that a connection of the address takes a token of, of listeners those with a cap of their own,
     and the rates that are limited. Raises ConfigInvalid for what is no address."""
-    try:
-        ip = normalise_ip(text)
-    except ValueError:
-        raise ConfigInvalid("ip", text, "it must be an IP address") from None
+    ip = checked_address(text)
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
     pools = ["broker", f"ip:{ip}", *listeners]
     answers = await coordinator.ask_all("describe_tokens", [*pools, *(OBSERVED + pool for pool in pools)])
@@ -46,6 +43,14 @@ async def explain_address(
             "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners, used, broker),
         })  # fmt: skip
     return found
+
+
+def checked_address(text: str) -> str:
+    """An address in its normal spelling. Raises ConfigInvalid."""
+    try:
+        return normalise_ip(text)
+    except ValueError:
+        raise ConfigInvalid("ip", text, "it must be an IP address") from None
 
 
 def is_observed(image: ClusterImage, pool: str) -> bool:

@@ -33,6 +33,7 @@ async def serve(admin: Admin, fd: int, token: str | None) -> None:
     """Serve on a bound socket until cancelled; `fd` stays open. Also keeps the samples coming."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(admin.sampler.run)
+        nursery.start_soon(admin.watches.run)
         await serve_http(make_app(admin, token), socket.socket(fileno=os.dup(fd)))
 
 

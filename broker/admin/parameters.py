@@ -80,6 +80,7 @@ _BROKER = Parameter(
 
 BrokerText: TypeAlias = Annotated[str, _BROKER]
 """As it was given, "" if it was not: broker_id of settings_api checks it."""
+BrokerNumber: TypeAlias = Annotated[int, _whole("broker", 0, 0, 2**31 - 1, "The id of a broker.")]
 SettingName: TypeAlias = Annotated[str | None, _text("key", "One setting alone.")]
 IncludeDefaults: TypeAlias = Annotated[bool, _flag("include_defaults", True, "Also the settings that nobody has set.")]
 DryRun: TypeAlias = Annotated[bool, _flag("dry_run", False, "Only check whether it could be set.")]

@@ -39,6 +39,10 @@ class SourceCounts:
         """{"forgotten": n, "outcomes": {outcome: {ip: count}}}; outcomes that did not occur are left out."""
         return {"forgotten": self.forgotten, "outcomes": {name: of for name, of in self._by_outcome.items() if of}}
 
+    def of(self, ip: str) -> dict[str, int]:
+        """{outcome: count} of one address."""
+        return {outcome: counts[ip] for outcome, counts in self._by_outcome.items() if ip in counts}
+
     def _forget(self) -> None:
         self.forgotten += 1
         for counts in self._by_outcome.values():

@@ -26,6 +26,7 @@ from broker.process.fullest import FullestHere
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
+from broker.process.watched import WatchedHere
 from broker.runtime import collector
 from broker.runtime.logger import set_level
 from broker.serve.client_quotas import make_client_quotas
@@ -210,6 +211,8 @@ class ShardProcess:
         mesh.serve("describe_quota", lambda peer, user, client_id: self.quotas.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
+        watched = WatchedHere(self._clients.sources, self.quotas.meters, acceptors.address_rate)
+        mesh.serve("describe_watched", lambda peer, *query: watched.describe(*query))
         listed = ListedConnections(self.connections, (self.broker, self.shard), self.hello.epoch, context.poller)
         mesh.serve("list_connections", lambda peer, *query: listed.select(*query))
         mesh.serve("describe_proxies", lambda peer: self.connections.describe_proxies())

@@ -156,6 +156,10 @@ public sealed class AdminApi : IDisposable
     public Task<UtilisationAnswer> GetUtilisationAsync(long? limit = null) =>
         JsonAsync<UtilisationAnswer>("GET", "/v1/utilisation", null, ("limit", limit));
 
+    /// <summary>One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for.</summary>
+    public Task<WatchAnswer> GetWatchAsync(string? ip = null, string? user = null, string? clientId = null, long? broker = null, long? minutes = null, double? since = null) =>
+        JsonAsync<WatchAnswer>("GET", "/v1/watch", null, ("ip", ip), ("user", user), ("client-id", clientId), ("broker", broker), ("minutes", minutes), ("since", since));
+
     /// <summary>The caps most in use, and which shard holds how many of their tokens.</summary>
     public Task<TokensAnswer> GetTokensAsync() =>
         JsonAsync<TokensAnswer>("GET", "/v1/tokens");
@@ -696,3 +700,19 @@ public sealed record UtilisationAnswer(double At, List<Utilisation> Limits, List
 
 /// <summary>The volume of the data; bytes are -1 where the system does not tell them.</summary>
 public sealed record VolumeAnswer(long TotalBytes, long FreeBytes, List<BrokerDisk> Brokers);
+
+/// <summary>One address or client on one broker. It is watched from the first question on, for half an hour after the last one.</summary>
+/// <param name="Began">Since when it is watched, in Unix seconds.</param>
+/// <param name="StepS">Seconds from one point to the next.</param>
+/// <param name="Admitted">Connections since the shards started; null: of a client.</param>
+/// <param name="Refused">Likewise.</param>
+public sealed record WatchAnswer(long Broker, string? Ip, string? User, string? ClientId, double Began, double StepS, List<WatchPoint> Points, long? Admitted, Dictionary<string, long> Refused);
+
+/// <summary>What was seen at a moment, and what has happened since the point before.</summary>
+/// <param name="At">Unix seconds.</param>
+/// <param name="Used">By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its key.</param>
+/// <param name="Limits">Those that hold, in the same units.</param>
+/// <param name="ThrottleMs">The average throttle time within the quota window, by the quota's key.</param>
+/// <param name="Admitted">Connections a second; of an address.</param>
+/// <param name="Refused">Connections a second, by reason; of an address.</param>
+public sealed record WatchPoint(double At, Dictionary<string, double> Used, Dictionary<string, double> Limits, Dictionary<string, double> ThrottleMs, double Admitted, Dictionary<string, double> Refused);

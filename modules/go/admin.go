@@ -372,6 +372,39 @@ func (a *AdminAPI) GetUtilisation(ctx context.Context, query GetUtilisationQuery
 	return ask[UtilisationAnswer](ctx, a, "GET", "/v1/utilisation", query.values(), nil)
 }
 
+// GetWatchQuery is the query of GetWatch; what is nil is left out.
+type GetWatchQuery struct {
+	// An address: the limits that hold for it.
+	IP *string
+	// A user: the quotas that hold for it.
+	User *string
+	// A client id: the quotas that hold for it.
+	ClientID *string
+	// The id of a broker.
+	Broker *int64
+	// How many minutes of it; beyond 5, in steps of 6 s.
+	Minutes *int64
+	// `series` begins after it, in Unix seconds.
+	Since *float64
+}
+
+func (q GetWatchQuery) values() url.Values {
+	query := url.Values{}
+	put(query, "ip", q.IP)
+	put(query, "user", q.User)
+	put(query, "client-id", q.ClientID)
+	put(query, "broker", q.Broker)
+	put(query, "minutes", q.Minutes)
+	put(query, "since", q.Since)
+	return query
+}
+
+// GetWatch: One address or client over time: what it uses of its limits, what is refused and throttled. Watched once
+// it is asked for.
+func (a *AdminAPI) GetWatch(ctx context.Context, query GetWatchQuery) (WatchAnswer, error) {
+	return ask[WatchAnswer](ctx, a, "GET", "/v1/watch", query.values(), nil)
+}
+
 // GetTokens: The caps most in use, and which shard holds how many of their tokens.
 func (a *AdminAPI) GetTokens(ctx context.Context) (TokensAnswer, error) {
 	return ask[TokensAnswer](ctx, a, "GET", "/v1/tokens", nil, nil)
@@ -1491,4 +1524,39 @@ type VolumeAnswer struct {
 	TotalBytes int64        `json:"total_bytes"`
 	FreeBytes  int64        `json:"free_bytes"`
 	Brokers    []BrokerDisk `json:"brokers"`
+}
+
+// WatchAnswer: One address or client on one broker. It is watched from the first question on, for half an hour after
+// the last one.
+type WatchAnswer struct {
+	Broker   int64   `json:"broker"`
+	IP       *string `json:"ip"`
+	User     *string `json:"user"`
+	ClientID *string `json:"client_id"`
+	// Since when it is watched, in Unix seconds.
+	Began float64 `json:"began"`
+	// Seconds from one point to the next.
+	StepS  float64      `json:"step_s"`
+	Points []WatchPoint `json:"points"`
+	// Connections since the shards started; null: of a client.
+	Admitted *int64 `json:"admitted"`
+	// Likewise.
+	Refused map[string]int64 `json:"refused"`
+}
+
+// WatchPoint: What was seen at a moment, and what has happened since the point before.
+type WatchPoint struct {
+	// Unix seconds.
+	At float64 `json:"at"`
+	// By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its
+	// key.
+	Used map[string]float64 `json:"used"`
+	// Those that hold, in the same units.
+	Limits map[string]float64 `json:"limits"`
+	// The average throttle time within the quota window, by the quota's key.
+	ThrottleMs map[string]float64 `json:"throttle_ms"`
+	// Connections a second; of an address.
+	Admitted float64 `json:"admitted"`
+	// Connections a second, by reason; of an address.
+	Refused map[string]float64 `json:"refused"`
 }

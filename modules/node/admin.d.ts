@@ -87,6 +87,9 @@ export class AdminApi {
   /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
   getUtilisation (query?: { limit?: number }): Promise<UtilisationAnswer>
 
+  /** One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for. */
+  getWatch (query?: { ip?: string, user?: string, 'client-id'?: string, broker?: number, minutes?: number, since?: number }): Promise<WatchAnswer>
+
   /** The caps most in use, and which shard holds how many of their tokens. */
   getTokens (): Promise<TokensAnswer>
 
@@ -1152,4 +1155,39 @@ export interface VolumeAnswer {
   total_bytes: number
   free_bytes: number
   brokers: BrokerDisk[]
+}
+
+/**
+ * One address or client on one broker. It is watched from the first question on, for half an hour after the last one.
+ */
+export interface WatchAnswer {
+  broker: number
+  ip: string | null
+  user: string | null
+  client_id: string | null
+  /** Since when it is watched, in Unix seconds. */
+  began: number
+  /** Seconds from one point to the next. */
+  step_s: number
+  points: WatchPoint[]
+  /** Connections since the shards started; null: of a client. */
+  admitted: number | null
+  /** Likewise. */
+  refused: Record<string, number> | null
+}
+
+/** What was seen at a moment, and what has happened since the point before. */
+export interface WatchPoint {
+  /** Unix seconds. */
+  at: number
+  /** By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its key. */
+  used: Record<string, number>
+  /** Those that hold, in the same units. */
+  limits: Record<string, number>
+  /** The average throttle time within the quota window, by the quota's key. */
+  throttle_ms: Record<string, number>
+  /** Connections a second; of an address. */
+  admitted: number
+  /** Connections a second, by reason; of an address. */
+  refused: Record<string, number>
 }

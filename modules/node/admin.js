@@ -138,6 +138,10 @@ export class AdminApi {
     return this.json('GET', '/v1/utilisation', query)
   }
 
+  getWatch (query) {
+    return this.json('GET', '/v1/watch', query)
+  }
+
   getTokens () {
     return this.json('GET', '/v1/tokens')
   }

@@ -166,6 +166,10 @@ class AdminApi:
         """How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first."""
         return self._json("GET", "/v1/utilisation", {"limit": limit})
 
+    def get_watch(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None, broker: int | None = None, minutes: int | None = None, since: float | None = None) -> WatchAnswer:
+        """One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for."""
+        return self._json("GET", "/v1/watch", {"ip": ip, "user": user, "client-id": client_id, "broker": broker, "minutes": minutes, "since": since})
+
     def get_tokens(self) -> TokensAnswer:
         """The caps most in use, and which shard holds how many of their tokens."""
         return self._json("GET", "/v1/tokens", {})
@@ -1328,3 +1332,39 @@ class VolumeAnswer(TypedDict):
     total_bytes: int
     free_bytes: int
     brokers: list[BrokerDisk]
+
+
+class WatchAnswer(TypedDict):
+    """One address or client on one broker. It is watched from the first question on, for half an hour after the last one."""
+
+    broker: int
+    ip: str | None
+    user: str | None
+    client_id: str | None
+    # Since when it is watched, in Unix seconds.
+    began: float
+    # Seconds from one point to the next.
+    step_s: float
+    points: list[WatchPoint]
+    # Connections since the shards started; null: of a client.
+    admitted: int | None
+    # Likewise.
+    refused: dict[str, int] | None
+
+
+class WatchPoint(TypedDict):
+    """What was seen at a moment, and what has happened since the point before."""
+
+    # Unix seconds.
+    at: float
+    # By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by
+    # its key.
+    used: dict[str, float]
+    # Those that hold, in the same units.
+    limits: dict[str, float]
+    # The average throttle time within the quota window, by the quota's key.
+    throttle_ms: dict[str, float]
+    # Connections a second; of an address.
+    admitted: float
+    # Connections a second, by reason; of an address.
+    refused: dict[str, float]

@@ -240,6 +240,10 @@ class Rates:
         """Connections a second of the addresses at home here, the latest to connect first; and how many wait here."""
         return {"waiting": self._allowances.waiting(), "ips": self._here.windows.describe(most, now_ms=now_ms)}
 
+    def address_rate(self, ip: str, *, now_ms: int) -> float | None:
+        """Connections a second of one address at home here; None: nothing of it counts here."""
+        return self._here.windows.rate(ip, now_ms=now_ms)
+
     def snapshot(self, *, now_ms: int) -> RatesSnapshot:
         """See RatesSnapshot; for simulations and tests, at the end of a pass."""
         allowances = self._allowances.snapshot()

@@ -71,6 +71,11 @@ class Windows:
             found.append((ip, 0.0 if rate is None else rate.peek(now_ms=now_ms)))
         return found
 
+    def rate(self, ip: str, *, now_ms: int) -> float | None:
+        """Connections a second of one address; None: nothing of it counts here."""
+        rate = self._rates.get(ip) or self._older.get(ip)
+        return None if rate is None else rate.peek(now_ms=now_ms)
+
     def recorded(self, *, now_ms: int) -> dict[str, float]:
         """{address: units that count at `now_ms`}, of every address that is remembered."""
         return {ip: rate.units(now_ms=now_ms) for ip, rate in (*self._older.items(), *self._rates.items())}

@@ -129,6 +129,7 @@ def questions(api: AdminApi, instance: str) -> dict[str, Callable[[], object]]:
         "get_sources": api.get_sources,
         "get_proxies": api.get_proxies,
         "get_utilisation": lambda: api.get_utilisation(limit=10),
+        "get_watch": lambda: api.get_watch(ip=STORMER, broker=0, minutes=5, since=0),
         "get_tokens": api.get_tokens,
         "list_kafka_connections": lambda: api.list_kafka_connections(
             {"filter": f'source.ip_address = "{STORMER}"', "orderBy": "open_time desc", "pageSize": 5}
@@ -185,6 +186,9 @@ def test_every_answer_is_as_the_document_says(cluster: Cluster, api: AdminApi, p
     stormer = next(row for row in fullest if row["of"] == f"ip:{STORMER}")
     assert (stormer["used"], stormer["limit"], stormer["level"]) == (1, 1, "full")
     assert {"broker", "client"} <= {row["of"] for row in fullest}
+    point = answers["get_watch"]["points"][0]
+    assert point["used"]["connections"] == point["limits"]["connections"] == 1
+    assert answers["get_watch"]["refused"] == {"ip_cap": 2} and answers["get_watch"]["admitted"] == 1
     (stormers,) = answers["list_kafka_connections"]["connections"]
     assert stormers["totalRequestStatistics"]["requestCount"] == "1" and stormers["source"]["ipAddress"] == STORMER
     listed = cluster.turnstile("connections", "--client-id", "importer", "--limit", "1")
@@ -220,7 +224,15 @@ console.log(JSON.stringify(answers))
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_client_of_node_asks_each_question(cluster: Cluster, api: AdminApi, pushing: str) -> None:
-    arguments = {"explain", "get_last_push", "get_page_file", "list_kafka_connections", "list_brokers", "get_broker"}
+    arguments = {
+        "explain",
+        "get_last_push",
+        "get_page_file",
+        "list_kafka_connections",
+        "list_brokers",
+        "get_broker",
+        "get_watch",
+    }
     names = [name for name in questions(api, "") if name not in arguments]
     words = ["node", "--input-type=module", "-e", IN_NODE, str(MODULES / "node" / "admin.js"), cluster.admin, *names]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
@@ -250,6 +262,10 @@ def test_what_is_observed(api: AdminApi, pushing: str) -> None:
         ("PUT", "/v1/quotas", 400, lambda api: api.put_quotas({"alter": [{"entity": {}}]})),
         ("GET", "/v1/config/history", 400, lambda api: api.get_config_history(limit=0)),
         ("GET", "/v1/cluster_config", 400, lambda api: api.get_config(broker=9)),
+        ("GET", "/v1/watch", 400, lambda api: api.get_watch()),
+        ("GET", "/v1/watch", 400, lambda api: api.get_watch(ip=STORMER, user="alice")),
+        ("GET", "/v1/watch", 400, lambda api: api.get_watch(ip=STORMER, broker=9)),
+        ("GET", "/v1/watch", 400, lambda api: api.get_watch(ip="nowhere")),
         ("GET", "/v1/telemetry/none", 404, lambda api: api.get_last_push("none")),
         ("GET", "/page/none", 404, lambda api: api.get_page_file("none")),
         ("GET", "/page/a b%2F", 404, lambda api: api.get_page_file("a b/")),

@@ -10,6 +10,13 @@ export async function ask(path) {
   if (!answer.ok) throw new Error(`${path} answered with ${answer.status}`);
   return answer.json();
 }
+// A question with a body.
+export async function call(path, body) {
+  const answer = await fetch(at(path), {method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify(body), signal: AbortSignal.timeout(10000)});
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.message || `${path} answered with ${answer.status}`);
+  return told;
+}
 export async function put(path, body, form, done) {
   for (const button of form.querySelectorAll("button")) button.disabled = true;
   try {

@@ -2,38 +2,17 @@
 // the newest at the right.
 
 import {$, el, sum, svg} from "./dom.js";
+import {line, nice, spanOf, stacked, x} from "./plot.js";
 import {count, perSecond} from "./quantities.js";
 
 const SHORT = 120, LEFT = 48, RIGHT = 8, GAP = 30, HEIGHTS = {admitted: 80, refused: 110, throttled: 80}, TOP = 18;
-const THROTTLES = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
-const throttleColor = quota => `var(--${quota in THROTTLES ? quota : "throttled"})`;
+export const THROTTLES = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
+export const throttleColor = quota => `var(--${quota in THROTTLES ? quota : "throttled"})`;
 export const REASONS = ["ip_cap", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable", "proxy_header"];
 export const refusedOf = point => sum(Object.values(point.refused));
 export const throttledOf = point => sum(Object.values(point.throttled));
-const clock = at => new Date(at * 1000).toLocaleTimeString([], {hour12: false});
+export const clock = at => new Date(at * 1000).toLocaleTimeString([], {hour12: false});
 
-const x = (at, now, width, span) => width - (now - at) / span * width;
-// How many seconds to show: all there is, between one minute and the most that is kept.
-const spanOf = (points, most) => Math.min(most, Math.max(60, points.length ? points.at(-1).at - points[0].at : 0));
-function nice(value) {
-  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
-  return [1, 2, 3, 4, 6, 8, 10].map(step => step * power).find(step => step >= value);
-}
-function stacked(points, layers, width, height, top, span) {
-  const now = points.at(-1).at, base = points.map(() => 0);
-  return layers.map(({of, color}) => {
-    const low = base.slice();
-    points.forEach((point, n) => base[n] += of(point));
-    const place = (n, value) => `${x(points[n].at, now, width, span).toFixed(1)},${(height - value / top * height).toFixed(1)}`;
-    const up = points.map((_, n) => place(n, base[n])), down = points.map((_, n) => place(n, low[n])).reverse();
-    return svg("path", {d: `M${[...up, ...down].join("L")}Z`, style: `fill:${color}`, "fill-opacity": .85});
-  });
-}
-function line(points, of, width, height, top, color, span) {
-  const now = points.at(-1).at;
-  const d = points.map(point => `${x(point.at, now, width, span).toFixed(1)},${(height - of(point) / top * height).toFixed(1)}`).join("L");
-  return svg("path", {d: "M" + d, fill: "none", style: `stroke:${color}`, "stroke-width": 1.75, "stroke-linejoin": "round"});
-}
 export function sparkline(points, of, color) {
   const drawn = svg("svg", {viewBox: "0 0 300 40", preserveAspectRatio: "none", "aria-hidden": "true"});
   if (points.length < 2) return drawn;

@@ -30,7 +30,13 @@ export function table(columns, rows) {
 export const bar = (parts, title) =>
   el("div", {class: "bar", title}, ...parts.map(([part, color]) => el("i", {style: `width:${Math.min(100, 100 * part)}%;--c:${color}`})));
 export const empty = text => el("div", {class: "empty"}, text);
-export const show = (id, ...children) => $(id).replaceChildren(...children.filter(child => child != null));
+// What an element is called, by which it is found again when it is drawn anew: else the keyboard would lose its place every second.
+const called = one => one.tagName + (one.dataset.key || "") + (one.getAttribute("aria-label") || one.textContent);
+export function show(id, ...children) {
+  const place = $(id), held = place.contains(document.activeElement) ? called(document.activeElement) : null;
+  place.replaceChildren(...children.filter(child => child != null));
+  if (held) [...place.querySelectorAll("button, a, input, select")].find(one => called(one) === held)?.focus({preventScroll: true});
+}
 export const sum = values => values.reduce((a, b) => a + b, 0);
 
 let saying;

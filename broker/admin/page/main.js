@@ -3,10 +3,11 @@
 import {ask} from "./admin.js";
 import {drawRates} from "./charts.js";
 import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
-import {$} from "./dom.js";
+import {drawDetail} from "./detail.js";
+import {$, el} from "./dom.js";
 import {drawInternals} from "./internals.js";
 import {drawAddresses, drawClients, drawHeader, drawJournal, drawObserved, drawReasons, drawTiles, drawUses} from "./overview.js";
-import {read, SPANS, TABS, written} from "./state.js";
+import {isSame, read, SPANS, TABS, written} from "./state.js";
 
 const SECONDS = 300, COARSE = 30, LONG_EVERY = 6000;
 let series = [], changes = [], version = -1, paused = false, failures = 0, state = read(location.hash);
@@ -31,12 +32,19 @@ async function refresh() {
   const all = state.all ? (await ask("/v1/refusals?by=ip")).refusals : null;
   drawTiles(live, series);
   drawRates(await shownSeries(), changes, 60 * state.span);
-  drawUses(live);
+  drawUses(live, opener);
   drawReasons(live, series);
-  drawAddresses(live, all, () => go({all: !state.all}));
+  drawAddresses(live, all, () => go({all: !state.all}), opener);
   drawObserved(live.observed);
-  drawClients(live, series);
+  drawClients(live, series, opener);
   drawLimits(live.limits);
+  await drawDetail(state.open, state.span, live.brokers, opener);
+}
+const keyOf = open => written({tab: "overview", span: 5, open});
+// The name of a row that can be opened: {broker, ip} or {broker, user, client}.
+function opener(open, text) {
+  const isOpen = isSame(open, state.open);
+  return el("button", {class: "open", "data-key": keyOf(open), "aria-expanded": String(Boolean(isOpen)), "aria-controls": "detail", onclick: () => go({open: isOpen ? null : open})}, text);
 }
 // Half an hour is asked for by itself; its last seconds are those of the other series, so that the chart's end moves with them.
 async function shownSeries() {
@@ -66,11 +74,20 @@ function show() {
     $(each).hidden = each !== state.tab;
     $(`tab-${each}`).setAttribute("aria-selected", each === state.tab);
   }
+  $("detail").hidden = !state.open;
   for (const each of SPANS) $(`span-${each}`).setAttribute("aria-pressed", each === state.span);
 }
 for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => go({tab: name}));
 for (const minutes of SPANS) $(`span-${minutes}`).addEventListener("click", () => go({span: minutes}));
-addEventListener("hashchange", () => { show(); refresh().catch(console.error); });
+addEventListener("hashchange", () => {
+  const before = state.open;
+  show();
+  refresh().catch(console.error);
+  if (state.open && !isSame(before, state.open)) $("detail").focus();
+  if (before && !state.open) [...document.querySelectorAll("button.open")].find(one => one.dataset.key === keyOf(before))?.focus();
+});
+$("detail-close").addEventListener("click", () => go({open: null}));
+$("detail").addEventListener("keydown", event => event.key === "Escape" && go({open: null}));
 $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").textContent = paused ? "Resume" : "Pause";

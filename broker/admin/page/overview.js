@@ -56,7 +56,8 @@ function closeText(close) {
   return [[full, "reached"], [near - full, "from 90 %"], [high - near, "from 80 %"]].filter(([n]) => n).map(([n, share]) => `${count(n)} ${share}`).join(", ");
 }
 const FEW = 5, MOST = 9; // uses that are shown however small they are, and at most
-export function drawUses(live) {
+// `opener(open, text)`: the name of a row that can be opened.
+export function drawUses(live, opener) {
   const several = live.brokers > 1, told = closeText(live.close);
   const close = told ? el("div", {class: "rest", id: "close"}, `Of all limits, those of addresses and clients among them: ${told}.`) : null;
   if (!live.uses.length) {
@@ -65,7 +66,7 @@ export function drawUses(live) {
   }
   const rows = live.uses.filter((row, n) => n < FEW || !row.of.startsWith("ip:") || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
-    el("span", {}, limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
+    el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
     close,
     rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; turnstile explain ip=ADDRESS shows any other.`) : null);
@@ -80,13 +81,13 @@ export function drawReasons(live, series) {
 }
 
 // `all`: every address that is counted apart, where the user asked for it, else null; `toggle()` asks for it or not.
-export function drawAddresses(live, all, toggle) {
+export function drawAddresses(live, all, toggle, opener) {
   const known = live.refused_addresses, rows = all || live.top_refused;
   if (!rows.length) return show("ips", empty("No address has been refused."));
   const uses = new Map(live.top_refused.map(row => [row.ip, row])), most = rows[0].count;
   const made = table([["address", "k"], ["", "b"], ["refused", "n"], ["open", "n t"]], rows.map(row => {
     const parts = Object.entries(row.reasons).sort((a, b) => b[1] - a[1]), told = uses.get(row.ip);
-    return [el("span", {class: "mono"}, row.ip), bar(parts.map(([reason, n]) => [n / most, colorOf(reason)]), parts.map(([reason, n]) => `${reason} ${n}`).join(", ")),
+    return [el("span", {class: "mono"}, opener({broker: told?.uses.length ? fullestOf(told).broker : 0, ip: row.ip}, row.ip)), bar(parts.map(([reason, n]) => [n / most, colorOf(reason)]), parts.map(([reason, n]) => `${reason} ${n}`).join(", ")),
       el("span", row.error ? {title: `at least ${row.count - row.error}`} : {}, (row.error ? "≤ " : "") + count(row.count)),
       told ? openOf(live, told) : el("span", {class: "dim"}, "–")];
   }));
@@ -95,21 +96,22 @@ export function drawAddresses(live, all, toggle) {
     : all ? `All ${of} addresses that are counted apart are shown.` : "";
   show("ips", made, rest ? el("div", {class: "rest"}, rest, el("button", {class: "small", onclick: toggle}, all ? "Show fewer" : "Show all")) : null);
 }
+const fullestOf = row => row.uses.reduce((a, b) => utilisation(b.used, b.limit) > utilisation(a.used, a.limit) ? b : a);
 // What an address has open beside its cap, on the broker where it is closest to that.
 function openOf(live, row) {
   if (!row.uses.length) return count(row.open);
-  const fullest = row.uses.reduce((a, b) => utilisation(b.used, b.limit) > utilisation(a.used, a.limit) ? b : a);
+  const fullest = fullestOf(row);
   return el("span", {}, useText(fullest.used, fullest.limit, count), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, fullest)) : null);
 }
 
 const WORDS = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
 const clientText = row => [row.user && "user " + row.user, row.client_id && "client " + row.client_id].filter(Boolean).join(" ") || "any";
-export function drawClients(live, series) {
+export function drawClients(live, series, opener) {
   const rows = [...live.throttled, ...live.within_quota], total = sum(Object.values(live.totals.throttled).map(each => each.requests));
   const told = `${count(throttledOf(series.at(-1) || {throttled: {}}))} requests/s are throttled, ${count(total)} since the start`;
   if (!rows.length) return show("clients", empty(total ? `No client uses a quota now; ${count(total)} requests were throttled since the start.` : "No client has been throttled, and none uses a quota now."));
   show("clients", table([["client", ""], ["quota", "h k"], ["", "b s"], ["used", "n t"], ["delay", "n"]], rows.map(row => [
-    el("span", {class: "mono"}, clientText(row), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, row)) : null),
+    el("span", {class: "mono"}, opener({broker: row.broker, user: row.user, client: row.client_id}, clientText(row)), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, row)) : null),
     el("span", {title: row.quota}, WORDS[row.quota]), row.limit === null ? "" : useBar(row.value, row.limit),
     useText(row.value, row.limit, QUOTAS[row.quota]), row.throttle_ms ? duration(row.throttle_ms) : "–"])),
     el("div", {class: "rest"}, told));

@@ -2,17 +2,27 @@
 
 export const TABS = ["overview", "internals"], SPANS = [1, 5, 30];
 
-// {tab; span: minutes; all: every refused address is listed}.
+// {tab; span: minutes; all: every refused address is listed; open: the row that is opened, {broker, ip} or {broker, user, client}, or null}.
 export function read(hash) {
   const told = new URLSearchParams(hash.replace(/^#/, ""));
   const tab = TABS.find(name => told.get("tab") === name || told.has(name)) || "overview";
   const span = SPANS.find(minutes => told.get("minutes") === String(minutes)) || 5;
-  return {tab, span, all: told.get("addresses") === "all"};
+  return {tab, span, all: told.get("addresses") === "all", open: opened(told)};
 }
-export function written({tab, span, all}) {
+function opened(told) {
+  const broker = /^\d{1,9}$/.test(told.get("broker")) ? Number(told.get("broker")) : 0;
+  if (told.get("ip")) return {broker, ip: told.get("ip")};
+  if (told.get("user") || told.get("client-id")) return {broker, user: told.get("user") || "", client: told.get("client-id") || ""};
+  return null;
+}
+export function written({tab, span, all, open}) {
   const told = new URLSearchParams();
   if (tab !== "overview") told.set("tab", tab);
   if (span !== 5) told.set("minutes", span);
   if (all) told.set("addresses", "all");
+  if (open) for (const [name, value] of names(open)) told.set(name, value);
   return told.size ? "#" + told : "#";
 }
+// Of an opened row, as the admin API takes them too.
+export const names = open => Object.entries({ip: open.ip, user: open.user, "client-id": open.client, broker: open.broker || ""}).filter(([, value]) => value);
+export const isSame = (a, b) => a && b ? a.broker === b.broker && a.ip === b.ip && a.user === b.user && a.client === b.client : a === b;

@@ -9,10 +9,14 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 import trio
 from live_view import LIVE
+
+from broker.admin.connection_filter import conditions
+from broker.serve.listed_connections import KEPT, Condition
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -21,6 +25,7 @@ STUB = """
 <script>
 const puts = [], said = [], seen = [], asked = [], replies = %(replies)s, answers = {
   "/v1/live": %(live)s, "/v1/tokens": %(tokens)s, "/v1/refusals": %(refusals)s, "/v1/series": %(series)s,
+  "/v1/watch": %(watch)s, "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections": %(listed)s,
   "/v1/quotas": {quotas: []}, "/v1/config/history": {history: []}};
 window.fetch = async (url, options = {}) => {
   const path = url.replace(location.origin, "");
@@ -29,7 +34,7 @@ window.fetch = async (url, options = {}) => {
     const [status, body] = replies.shift();
     return new Response(body, {status});
   }
-  asked.push(path);
+  asked.push(options.method === "POST" ? `${path} ${options.body}` : path);
   return new Response(JSON.stringify(answers[path.split("?")[0]]));
 };
 const fill = async (form, ...values) => {
@@ -63,6 +68,18 @@ TOKENS = {"pools": [
 REFUSALS = {"refusals": [{"ip": f"10.0.1.{n}", "count": 9, "error": 0, "reasons": {"ip_cap": 9}} for n in range(64)]}
 
 
+HOSTILE = "<img src=x onerror=document.title=1><script>document.title=1</script>"
+POINT = {"used": {"connections": 19, "new_connections": 4.5}, "limits": {"connections": 20, "new_connections": 5}, "admitted": 3.0,
+         "refused": {"ip_cap": 2.5}, "throttle_ms": {}}  # fmt: skip
+WATCH = {"broker": 0, "ip": "10.0.0.1", "user": None, "client_id": None, "began": 900.0, "step_s": 1.0, "admitted": 12_345,
+         "refused": {"ip_cap": 64}, "points": [{**POINT, "at": 900.0 + n} for n in range(100)]}  # fmt: skip
+LISTED = {"totalSize": "21", "connections": [
+    {"source": {"ipAddress": "10.0.0.1", "port": 4711}, "clientId": HOSTILE, "clientSoftwareName": "rdkafka",
+     "clientSoftwareVersion": "2.5", "openTime": "2026-01-01T00:00:00.000000000Z", "idleDuration": "1.5s",
+     "inFlightRequests": {"hasMoreRequests": False}, "totalRequestStatistics": {"requestCount": "7"}}
+]}  # fmt: skip
+
+
 @contextmanager
 def serving(page):
     """The files of the page, as the admin API serves them; `page` is the first of them."""
@@ -90,7 +107,9 @@ def serving(page):
             thread.join()
 
 
-def browse(folder, act="", replies=(), *, more=None, width=1300, place="", until="#clients table"):
+def browse(
+    folder, act="", replies=(), *, more=None, width=1300, place="", until="#clients table", watch=None, options=()
+):
     """What the page has shown, and what it has sent and said while the script `act` ran, which may add to `seen`. `place`: the part
     of its URL from # on; `until`: what is there when it is drawn."""
     point = {"at": 1000.0, "in_use": 0, "cached": 0, "decisions": {}}
@@ -110,10 +129,11 @@ def browse(folder, act="", replies=(), *, more=None, width=1300, place="", until
         "step_s": 6.0,
         "series": [{**LIVE["series"][0], **point, "at": 1000.0 - 6 * n} for n in range(290, 0, -1)],
     }
+    answers |= {"watch": {**WATCH, **(watch or {})}, "listed": LISTED}
     stub = STUB % {name: json.dumps(answer).replace("<", "\\u003c") for name, answer in answers.items()}
     page = page.replace("<script", stub + "<script", 1).replace("</body>", THEN % (json.dumps(until), act) + "</body>")
     with serving(page) as url:
-        dom = dumped(folder, url + place, f"--window-size={width},900")
+        dom = dumped(folder, url + place, *options, f"--window-size={width},900")
     return json.loads(html.unescape(dom.partition('<pre id="result">')[2].partition("</pre>")[0]))
 
 
@@ -209,7 +229,7 @@ def test_uses_that_are_not_shown_are_told_of(tmp_path):
 
 def test_refused_addresses_that_are_not_shown_are_counted_and_a_click_shows_them(tmp_path):
     act = """
-      document.querySelector("#ips button").click();
+      document.querySelector("#ips .rest button").click();
       await until(() => document.querySelectorAll("#ips tbody tr").length === 64);
       seen.push(document.getElementById("ips").innerText);
     """
@@ -310,6 +330,88 @@ def test_a_link_opens_what_its_sender_saw(tmp_path, place, shown):
 
 def test_a_link_lists_all_addresses(tmp_path):
     assert "10.0.1.63" in browse(tmp_path, "seen.push(1);", place="#addresses=all")["text"]
+
+
+OPENED = "await until(() => document.querySelector('#detail table'));"
+
+
+def test_a_row_opens_with_its_limits_over_time_and_the_url_says_so(tmp_path):
+    act = f"""
+      const row = [...document.querySelectorAll("#uses button.open")].find(one => one.textContent.includes("10.0.0.1"));
+      seen.push(row.getAttribute("aria-expanded"));
+      row.focus(); row.click();
+      {OPENED}
+      const now = [...document.querySelectorAll("#uses button.open")].find(one => one.textContent.includes("10.0.0.1"));
+      seen.push(now.getAttribute("aria-expanded"), document.activeElement.id, location.hash);
+      seen.push(document.getElementById("detail").innerText);
+      seen.push([...document.querySelectorAll("#detail svg")].map(one => one.getAttribute("aria-label")));
+      seen.push(document.querySelectorAll("#detail .limit-line").length, asked.filter(path => /watch|List/.test(path)));
+      document.getElementById("detail").dispatchEvent(new KeyboardEvent("keydown", {{key: "Escape"}}));
+      await until(() => document.getElementById("detail").hidden);
+      seen.push(location.hash, document.activeElement.textContent);
+    """
+    closed, opened, focus, place, text, charts, limits, asked, after, back = browse(tmp_path, act)["seen"]
+    assert (closed, opened, focus, place) == ("false", "true", "detail", "#ip=10.0.0.1&broker=1")
+    assert (
+        "12,345 admitted and 64 refused since the start" in text and "The 1 newest of 21 connections are shown." in text
+    )
+    assert charts == [
+        "open connections: 19 of 20 (95 %)", "new connections a second: 4.5/s of 5/s (90 %)", "admitted a second: 3/s",
+        "refused a second: 2.5/s",
+    ]  # fmt: skip
+    assert limits == 2
+    assert asked[0] == "/v1/watch?ip=10.0.0.1&broker=1&minutes=5&since=0"
+    _, _, body = asked[1].partition(" ")
+    assert json.loads(body)["filter"] == 'node_id = 1 AND source.ip_address = "10.0.0.1"'
+    assert (after, back) == ("", "new connections of 10.0.0.1"), "the keyboard is where it was"
+
+
+def test_the_keyboard_keeps_its_place_while_rows_are_drawn_anew(tmp_path):
+    act = """
+      const before = document.querySelector("#uses button.open");
+      before.focus();
+      await until(() => document.querySelector("#uses button.open") !== before);
+      seen.push(document.activeElement === document.querySelector("#uses button.open"));
+    """
+    assert browse(tmp_path, act)["seen"] == [True]
+
+
+@pytest.mark.parametrize("name", ["app", HOSTILE, 'a "b" \\ & # = %41 é'])
+def test_a_link_opens_a_client_whatever_it_is_called(tmp_path, name):
+    place = "#" + urlencode({"client-id": name, "minutes": 30})
+    act = f"""
+      {OPENED}
+      seen.push(document.getElementById("detail-name").textContent, asked.filter(path => /watch|List/.test(path)));
+      seen.push(document.title, document.querySelectorAll("main img, main script").length);
+      seen.push([...document.querySelectorAll("#detail svg")].map(one => one.getAttribute("aria-label")));
+    """
+    quota = {
+        "used": {"producer_byte_rate": 2e5},
+        "limits": {"producer_byte_rate": 1e5},
+        "throttle_ms": {"producer_byte_rate": 900.0},
+    }
+    watch = {"ip": None, "client_id": name, "admitted": None, "refused": None,
+             "points": [{**POINT, **quota, "at": 900.0 + n} for n in range(100)]}  # fmt: skip
+    title, asked, document_title, made, charts = browse(tmp_path, act, place=place, watch=watch)["seen"]
+    assert title == f"client {name}"
+    assert (document_title, made) == ("12,347/s refused · Turnstile", 0)
+    assert dict(parse_qsl(asked[0].partition("?")[2])) == {"client-id": name, "minutes": "30", "since": "0"}
+    (_, test) = conditions(json.loads(asked[1].partition(" ")[2])["filter"], KEPT)
+    assert test == Condition("client_id", "=", name)
+    assert charts == ["produce: 200 kB/s of 100 kB/s (200 %)", "produce: told to wait: 900 ms"]
+
+
+def test_an_opened_row_is_not_cut_on_a_narrow_screen_and_is_dark_in_the_dark(tmp_path):
+    act = f"""
+      document.body.style.width = "420px";
+      {OPENED}
+      const cut = one => one.getBoundingClientRect().right > 420, card = document.getElementById("detail");
+      seen.push([...card.querySelectorAll("*")].filter(cut).map(one => one.tagName));
+      seen.push(matchMedia("(prefers-color-scheme: dark)").matches, getComputedStyle(card).backgroundColor);
+    """
+    dark = "--blink-settings=preferredColorScheme=0"
+    cut, is_dark, background = browse(tmp_path, act, place="#ip=10.0.0.1", width=500, options=(dark,))["seen"]
+    assert cut == [] and is_dark and background == "rgb(22, 26, 29)"
 
 
 async def test_it_works_behind_a_token(start_api, tmp_path):

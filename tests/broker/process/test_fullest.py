@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from broker.metrics.source_counts import SourceCounts
 from broker.process.fullest import FEW_QUOTAS, MOST, FullestHere
+from broker.process.watched import WatchedHere
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import MUTATION, PRODUCE
 from shards.limits.quota_entities import key_of_entity
@@ -48,6 +50,19 @@ def test_the_use_of_quotas_is_as_it_is_now():
     assert told["addresses"] == ["10.0.0.1"]
     shard.now_ms += 60_000
     assert shard.here.describe()["quotas"] == [], "nothing of it counts any more"
+
+
+def test_what_is_watched_is_told_by_name():
+    shard, sources = Shard(), SourceCounts()
+    shard.produce(["a"], 20_000)
+    for outcome in ("admitted", "admitted", "ip_cap"):
+        sources.add("10.0.0.1", outcome)
+    watched = WatchedHere(sources, shard.meters, {"10.0.0.1": 2.5}.get)
+    assert watched.describe(["10.0.0.1", "10.0.0.2"], [("", "a"), ("", "nobody")]) == {
+        "counts": {"10.0.0.1": {"admitted": 2, "ip_cap": 1}, "10.0.0.2": {}},
+        "rates": {"10.0.0.1": 2.5},
+        "quotas": [QuotaUse(PRODUCE, "", "a", 2000.0, 1000.0, 10_000)],
+    }
 
 
 def test_mutations_are_told_a_second():

@@ -283,6 +283,22 @@ public final class AdminApi {
         return getUtilisation(null);
     }
 
+    /**
+     * One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is
+     * asked for.
+     */
+    public WatchAnswer getWatch(String ip, String user, String clientId, Long broker, Long minutes, Double since) {
+        return json("GET", target("/v1/watch", "ip", ip, "user", user, "client-id", clientId, "broker", broker, "minutes", minutes, "since", since), null, new TypeReference<>() {});
+    }
+
+    /**
+     * One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is
+     * asked for.
+     */
+    public WatchAnswer getWatch() {
+        return getWatch(null, null, null, null, null, null);
+    }
+
     /** The caps most in use, and which shard holds how many of their tokens. */
     public TokensAnswer getTokens() {
         return json("GET", "/v1/tokens", null, new TypeReference<>() {});
@@ -1305,4 +1321,41 @@ public final class AdminApi {
             long totalBytes,
             long freeBytes,
             List<BrokerDisk> brokers) {}
+
+    /**
+     * One address or client on one broker. It is watched from the first question on, for half an hour after the last
+     * one.
+     */
+    public record WatchAnswer(
+            long broker,
+            String ip,
+            String user,
+            String clientId,
+            /** Since when it is watched, in Unix seconds. */
+            double began,
+            /** Seconds from one point to the next. */
+            double stepS,
+            List<WatchPoint> points,
+            /** Connections since the shards started; null: of a client. */
+            Long admitted,
+            /** Likewise. */
+            Map<String, Long> refused) {}
+
+    /** What was seen at a moment, and what has happened since the point before. */
+    public record WatchPoint(
+            /** Unix seconds. */
+            double at,
+            /**
+             * By limit: connections that are open, new_connections a second over the quota window, or the use of a
+             * quota by its key.
+             */
+            Map<String, Double> used,
+            /** Those that hold, in the same units. */
+            Map<String, Double> limits,
+            /** The average throttle time within the quota window, by the quota's key. */
+            Map<String, Double> throttleMs,
+            /** Connections a second; of an address. */
+            double admitted,
+            /** Connections a second, by reason; of an address. */
+            Map<String, Double> refused) {}
 }
