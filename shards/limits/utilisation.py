@@ -68,7 +68,8 @@ class Fullest(Generic[Limit]):
         self._most = most
         self._heap: list[tuple[float, int, Limit]] = []
         self._before: list[tuple[float, int, Limit]] = []
-        self._floor = -1.0  # no smaller share is kept
+        self.floor = -1.0
+        """A share up to it needs no look, unless it is HIGH_FROM or more: pass_over() counts such a limit."""
         self._high = self._near = self._full = self._looked = 0
         self.close = NO_LIMITS
 
@@ -79,19 +80,23 @@ class Fullest(Generic[Limit]):
             self._high += 1
             self._near += share >= NEAR_FROM
             self._full += share >= FULL_FROM
-        elif share <= self._floor:
+        elif share <= self.floor:
             return
         if len(self._heap) < self._most:
             heappush(self._heap, (share, self._looked, limit))
-        elif share > self._floor:
+        elif share > self.floor:
             heapreplace(self._heap, (share, self._looked, limit))
         if len(self._heap) == self._most:
-            self._floor = self._heap[0][0]
+            self.floor = self._heap[0][0]
+
+    def pass_over(self, limits: int) -> None:
+        """Counts limits of this turn that need no look."""
+        self._looked += limits
 
     def end_turn(self) -> None:
         """Every limit was looked at; what follows is the next turn."""
         self.close = CloseLimits(self._high, self._near, self._full, self._looked)
-        self._before, self._heap, self._floor = self._heap, [], -1.0
+        self._before, self._heap, self.floor = self._heap, [], -1.0
         self._high = self._near = self._full = self._looked = 0
 
     def limits(self) -> list[Limit]:

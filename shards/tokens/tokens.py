@@ -212,13 +212,14 @@ class Tokens(ConnectionTokens):
 
     def tick(self, now_s: float) -> None:
         """Deadlines, and idle tokens; about four times a second, with any clock that does not jump."""
+        kept: list[Pool] = []
         for pool in self._table.due(now_s, self._turn_s):
             if pool.key in self._waiting.queues or self._sweep(pool):
                 self._table.keep(pool)
-                self.fullest.look(pool)
+                kept.append(pool)
             else:
                 self._table.forget(pool)
-        self.fullest.visited()
+        self.fullest.visited(kept)
         self._waiting.expire(now_s, self._deadline_s)
 
     def flush(self) -> None:

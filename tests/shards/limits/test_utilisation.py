@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.limits.utilisation import CloseLimits, Fullest, Level, level, utilisation
+from shards.limits.utilisation import HIGH_FROM, CloseLimits, Fullest, Level, level, utilisation
 
 SHARES = st.one_of(st.floats(0, 2), st.sampled_from([0.0, 0.8, 0.9, 1.0, math.inf]))
 
@@ -19,7 +19,10 @@ def test_a_limit_of_zero_is_always_reached() -> None:
 def test_a_turn_keeps_the_fullest_and_counts_every_one(shares: list[float], most: int) -> None:
     seen: Fullest[int] = Fullest(most)
     for number, share in enumerate(shares):
-        seen.look(number, share)
+        if share >= HIGH_FROM or share > seen.floor:
+            seen.look(number, share)
+        else:
+            seen.pass_over(1)
     seen.end_turn()
     kept = seen.limits()
     assert len(kept) == len(set(kept)) == min(most, len(shares))
