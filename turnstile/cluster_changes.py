@@ -13,8 +13,8 @@ from turnstile.settings import as_entity, as_setting, as_text
 
 @dataclass(frozen=True)
 class WouldRefuse:
-    """Connections that were admitted, and that observed caps would have `refused`, or would have let wait for a slot (`waited`:
-    max.connections); `undecided`: no home answered. `by_ip`: {address: {reason: count}}."""
+    """Connections that were admitted, and that observed caps would have `refused`, or would have let wait (`waited`: for
+    a slot of max.connections, or for a rate); `undecided`: no home answered. `by_ip`: {address: {reason: count}}."""
 
     refused: int
     waited: int

@@ -13,7 +13,7 @@ def would_have(told: Mapping[str, Any]) -> str:
     """`would have refused 1,204 connections of 9 addresses`, of the `summary` of /v1/refusals?observed=true."""
     refused, waited = told["refused"], told["waited"]
     parts = [f"would have refused {_connections(refused)}"] if refused or not waited else []
-    parts += [f"would have made {_connections(waited)} wait for a slot"] if waited else []
+    parts += [f"would have made {_connections(waited)} wait"] if waited else []
     addresses = told["addresses"]
     least = "at least " if told["more"] else ""
     whose = f" of {least}{count(addresses)} address{'' if addresses == 1 else 'es'}" if addresses else ""

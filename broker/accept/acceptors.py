@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,8 +17,10 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
+from broker.accept.rate_rehearsal import RateRehearsal
 from broker.accept.rehearsal import OpenT, Rehearsal
 from broker.accept.step_actions import Deciders
+from broker.metrics.observed_rate_events import ObservedRateEvents
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.shard_counters import RECORDED
 from broker.runtime.shard_context import ShardContext
@@ -26,6 +28,8 @@ from broker.serve.connection import Connection
 from shards.config.proxy_option import ProxyOption
 from shards.limits.caps import OBSERVED
 from shards.mesh.exchange import Receiver
+from shards.quotas.publications import Call
+from shards.rates.observed_rates import ObservedRates
 from shards.rates.rates import NAME, Rates
 
 _MOST_HELD = 20_000
@@ -47,7 +51,9 @@ class Acceptors:
         connections: Mapping[int, Connection],
         *,
         fd_ceiling: int,
+        call: Call,
     ) -> None:
+        """`call`: mesh.call."""
         self._context = context
         self._image = context.image
         self._names = tuple(listeners)
@@ -62,7 +68,17 @@ class Acceptors:
         )
         self._held = HeldConnections(context.timers, min(_MOST_HELD, fd_ceiling // 2))
         self.eviction = Eviction(context, connections)
-        self.rehearsal = Rehearsal(context, connections)
+        self._observed_rates = ObservedRates(
+            context.shard,
+            context.shards,
+            self._names,
+            context.image,
+            call=call,
+            now_ms=context.now_ms,
+            touch=context.poller.touch,
+            notes=ObservedRateEvents(context.journal, context.image),
+        )
+        self.rehearsal = Rehearsal(context, connections, RateRehearsal(context.image, self._observed_rates))
         self._core_rates = CoreRates(context.image)
         self._pending: set[PendingConnection] = set()
         self._deciders = Deciders(
@@ -140,6 +156,7 @@ class Acceptors:
             pass
         self._context.top_talkers.clear()
         self._core_rates.reset()
+        self.rehearsal.reset()
         for admission in self._admissions.values():
             admission.pacing.unblock()
         self._rates.reset(now_ms=self._context.now_ms())
@@ -172,6 +189,11 @@ class Acceptors:
 
         admission.follow(forced=forced, direct=direct, rehearsing=rehearsing)
 
+    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+        """Offers evictions and observed rates to the other shards."""
+        self.eviction.serve_on(serve)
+        self._observed_rates.serve_on(serve)
+
     def peer_up(self, peer: int) -> None:
         """Another shard can be sent to."""
         self._rates.peer_up(peer)
@@ -201,6 +223,7 @@ class Acceptors:
         and one that has its slot asks for its rate. The eviction's message to the home follows that of the tokens on the
         same link.
         """
+        self._observed_rates.flush()
         rates, tokens = self._rates, self._context.tokens
         if tokens.change_some():
             self._context.poller.wake()
@@ -220,6 +243,7 @@ class Acceptors:
         now_ms = self._context.now_ms()
         self._rates.tick(now_ms=now_ms)
         self._core_rates.tick(now_ms=now_ms)
+        self.rehearsal.rates.tick(now_ms=now_ms)
         self._observe()
         for listener in self._listeners:
             listener.resume_after_exhaustion()

@@ -6,16 +6,25 @@ is refused then, as `core_rate`.
 
 from __future__ import annotations
 
-from shards.config.image import ClusterImage
+from typing import Any, Protocol
+
 from shards.limits.bucket import ConnectionBucket
+from shards.limits.caps import RateRule
 
 MOST_MS = 100
+
+
+class CoreRateImage(Protocol):
+    """What a version of the configuration says of the rates of cores: a ClusterImage."""
+
+    def get(self, name: str) -> Any: ...
+    def core_rate_of(self, ip: str) -> RateRule: ...
 
 
 class CoreRates:
     """The buckets of one shard. `active`: whether any such limit is set."""
 
-    def __init__(self, image: ClusterImage) -> None:
+    def __init__(self, image: CoreRateImage) -> None:
         self.active = False
         self._image = image
         self._buckets: dict[str, ConnectionBucket] = {}

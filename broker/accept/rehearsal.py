@@ -1,4 +1,4 @@
-"""Caps that are observed instead of enforced (shadow mode, dry run): decided by the same tokens, counted, and never acted on.
+"""Limits of connections that are observed instead of enforced (shadow mode, dry run): decided as enforced ones, never acted on.
 
 While a cap is observed there is an observed world beside the real one: it has each open connection that the observed caps
 would have admitted, too. Its pools are those of the real world under keys of their own (`observed/ip:10.0.0.1`), with the
@@ -6,7 +6,9 @@ same homes, messages and proofs. The decision about a connection is asked for wh
 nothing for its client. A connection that would be refused holds none of these tokens: it is not in the observed world.
 
 real_decision_first  A connection is admitted, and its descriptor handed over, whatever becomes of it in the observed world.
-    While no cap is observed nothing of this module is called for a connection.
+    While nothing is observed nothing of this module is called for a connection.
+rates_before_caps  Observed rates are asked first (rate_rehearsal.py). A connection that one would have refused asks for no token;
+    one that a rate would only have delayed is counted as that, and goes on at once.
 each_wait_ends_in_the_journal  A decision that is not taken at once is journaled when it is, whatever it is. So an admitted
     connection of which no `observed` event tells was in the observed world from its admission.
 members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
@@ -21,14 +23,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, TypeVar, cast
 
+from broker.accept.rate_rehearsal import WAIT, RateRehearsal, RateVerdict
 from broker.journal.writer import K_OBSERVED
 from broker.metrics.observed_counts import ObservedCounts
 from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
+from shards.loop.deferred import Deferred, then
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 OpenT = TypeVar("OpenT", bound=Callable[..., object])
@@ -47,10 +51,12 @@ class TokenHolder(Protocol):
 
 
 class Rehearsal:
-    """The observed world of one shard. `connections`: those that are open, by number."""
+    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether a setting is observed, so
+    that there are observed pools."""
 
-    def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder]) -> None:
+    def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder], rates: RateRehearsal) -> None:
         self.is_on = False
+        self.rates = rates
         self.counts = ObservedCounts()
         self._context = context
         self._image = context.image
@@ -60,13 +66,16 @@ class Rehearsal:
         self._poller = context.poller
         self._connections = connections
         self._observed: dict[str, str] = {}
+        self._quotas: Mapping[str | None, float] = {}
         self._under_way: set[ObservedAttempt] = set()
 
     def follow(self) -> None:
         """The image has another version; the tokens have not applied it yet."""
-        if self._image.observed != self._observed:
-            self._observed = dict(self._image.observed)
+        quotas = self._image.observed_ip_quotas
+        if self._image.observed != self._observed or quotas != self._quotas:
+            self._observed, self._quotas = dict(self._image.observed), quotas
             self.counts.clear()
+        self.rates.follow()
         is_on = self._image.observed_limits is not None
         if is_on is not self.is_on:
             self.is_on = is_on
@@ -75,16 +84,21 @@ class Rehearsal:
             else:
                 self._end()
 
+    def reset(self) -> None:
+        """Back to the start of the cluster: nothing counted, and the windows of observed rates are empty."""
+        self.counts.clear()
+        self.rates.reset()
+
     def opener(self, listener: str, slot_pools: tuple[str, ...], open_connection: OpenT, *, forced: bool) -> OpenT:
-        """The function that a listener gives its admitted descriptors to: `open_connection` itself while no cap is observed.
+        """The function that a listener gives its admitted descriptors to: `open_connection` itself while nothing is observed.
 
         `slot_pools`: the pools of its connections but that of the address, which is the last. `forced`: they are in the broker's
         pool in any case (KIP-402). `via`: what comes with an announced client.
         """
-        if not self.is_on:
+        if not (self.is_on or self.rates.is_on):
             return open_connection
         tokens, under_way = self._tokens, self._under_way
-        slots = tuple(OBSERVED + pool for pool in slot_pools)
+        slots = tuple(OBSERVED + pool for pool in slot_pools) if self.is_on else ()
         asked_slots = tuple(pool for pool in slots if pool != _BROKER) if forced else slots
 
         def open_observed(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
@@ -105,7 +119,46 @@ class Rehearsal:
                 tokens.force(_BROKER)
             open_connection(fd, number, ip, port, (*pools, *slots, of_ip), *via)
 
-        return cast(OpenT, open_observed)
+        def open_rated(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
+            open_connection(fd, number, ip, port, pools, *via)
+            of_ip = (OBSERVED + pools[-1],) if self.is_on else ()
+            attempt = ObservedAttempt(
+                self, listener, number, ip, port, (*slots, *of_ip), (*asked_slots, *of_ip), self._poller.now_ns
+            )
+            under_way.add(attempt)
+            verdict = self.rates.ask(listener, ip, now_ms=self._poller.now_ns // 1_000_000)
+            made = then(verdict, partial(self._rated, attempt))
+            if isinstance(made, Deferred):
+                made.add_callback(self._done)
+
+        return cast(OpenT, open_rated if self.rates.is_on else open_observed)
+
+    def _rated(self, attempt: ObservedAttempt, verdict: RateVerdict) -> None:
+        """The observed rates have answered; the caps are asked next (rates_before_caps)."""
+        if attempt not in self._under_way:
+            return
+        for rule in verdict.waits:
+            self._count(attempt, WAIT, rule.name, rule.rate or 0)
+        if verdict.refusal is not None:
+            self._under_way.discard(attempt)
+            self._turned_away(attempt, verdict.refusal)
+            return
+        if not attempt.asked:
+            self._under_way.discard(attempt)
+            return
+        taken = self._tokens.observe_at_hand(attempt.asked)
+        decision: Admitted | Refused | None = ADMITTED
+        if taken < len(attempt.asked):
+            decision = self._tokens.observe_rest(attempt.asked, taken, attempt)
+        if decision is not None:
+            self.decided(attempt, decision)
+
+    def _done(self, made: Deferred[None]) -> None:
+        """Nothing waits for what is made of a late answer, so its mistakes are told apart."""
+        try:
+            made.result()
+        except Exception as error:
+            self._context.log.call_mistaken(error)
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""
@@ -124,9 +177,15 @@ class Rehearsal:
             self._note(attempt)
 
     def _refused(self, attempt: ObservedAttempt, decision: Refused) -> None:
-        reason, limit, value, version = _observed_refusal(decision)
+        self._turned_away(attempt, _observed_refusal(decision))
+
+    def _count(self, attempt: ObservedAttempt, reason: str, limit: str, value: float) -> None:
         self._counters.add(f"observed_{reason}", 1, attempt.listener)
         self.counts.add(attempt.ip, reason, limit, value)
+
+    def _turned_away(self, attempt: ObservedAttempt, refusal: Refusal) -> None:
+        reason, limit, value, version = refusal
+        self._count(attempt, reason, limit, value)
         self._journal.refused(
             attempt.number, attempt.ip, attempt.port, attempt.listener, reason=reason, limit=limit, limit_value=value,
             version=version, held_ms=attempt.took_ms(self._poller.now_ns), code=K_OBSERVED,

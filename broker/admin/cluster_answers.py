@@ -20,7 +20,7 @@ class ObservedCapRow(TypedDict):
 
     limit: Annotated[str, "The setting."]
     value: float
-    waits: Annotated[bool, "Connections would have waited for a slot."]
+    waits: Annotated[bool, "Connections would have waited, for a slot or for a rate."]
     count: Annotated[int, "Connections that it would have refused, or made wait."]
 
 
@@ -84,7 +84,7 @@ class RefusedRow(TypedDict):
     reasons: NotRequired[ByReason]
     limit: NotRequired[str]
     value: NotRequired[Annotated[float, "Of the limit."]]
-    waits: NotRequired[Annotated[bool, "At the limit connections would have waited for a slot."]]
+    waits: NotRequired[Annotated[bool, "At the limit connections would have waited."]]
 
 
 class RefusalsAnswer(TypedDict):

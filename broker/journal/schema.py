@@ -69,10 +69,11 @@ KINDS: tuple[str, ...] = (
     "observed",
     "observed_charge",
     "observed_meter",
+    "observed_rate",
 )
 """`ended`: the process ends in order; no event of it follows. A spool has their places as numbers, so new ones come last."""
 
-TOLD_LATE: tuple[str, ...] = ("throttled", "charge", "meter", "observed_charge", "observed_meter")
+TOLD_LATE: tuple[str, ...] = ("throttled", "charge", "meter", "observed_charge", "observed_meter", "observed_rate")
 """Kinds whose `mono_ns` is the instant at which a meter recorded, in whole milliseconds: it may be before that of the event
 before."""
 
@@ -89,10 +90,12 @@ REASONS: tuple[str, ...] = (
 BEFORE_ARRIVAL = "proxy_header"
 """The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
 
-OBSERVED_REASONS: tuple[str, ...] = ("broker_cap", "ip_cap", "broker_wait", "listener_wait", "shard_unavailable")
-"""Of an `observed` event: which cap would have refused the connection, or would have let it wait for a slot; or the home of an
-observed pool did not answer, so that nothing is known."""
-WAITS: tuple[str, ...] = ("broker_wait", "listener_wait")
+OBSERVED_REASONS: tuple[str, ...] = (
+    "broker_cap", "ip_cap", "broker_wait", "listener_wait", "ip_rate", "core_rate", "rate_wait", "shard_unavailable",
+)  # fmt: skip
+"""What would have refused the connection, or would have let it wait: for a slot, or (`rate_wait`, which no `observed`
+event has) for a rate; or the home of an observed pool or rate did not answer, so that nothing is known."""
+WAITS: tuple[str, ...] = ("broker_wait", "listener_wait", "rate_wait")
 
 STAND_IN = "stand_in"
 """The reason of a `throttled`, `charge` or `observed_charge` event that a stand-in of the quota's home decided."""

@@ -103,6 +103,7 @@ class ShardProcess:
             tuple(dict.fromkeys(endpoint.listener for endpoint in plan.endpoints)),
             self.connections,
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
+            call=self._call,
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
         self._fullest = FullestHere(context.tokens, self.quotas.meters, context.image, self.acceptors.address_rates)
@@ -220,7 +221,7 @@ class ShardProcess:
         mesh.serve("reset", lambda peer: self._reset())
         self.quotas.serve_on(mesh.serve)
         self.quotas.await_peers()
-        self.acceptors.eviction.serve_on(mesh.serve)
+        self.acceptors.serve_on(mesh.serve)
         self.turns = Turns(spawn)
         self.kafka = Kafka(
             self.plan,

@@ -492,7 +492,7 @@ public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, l
 
 /// <summary>A cap that is observed instead of enforced.</summary>
 /// <param name="Limit">The setting.</param>
-/// <param name="Waits">Connections would have waited for a slot.</param>
+/// <param name="Waits">Connections would have waited, for a slot or for a rate.</param>
 /// <param name="Count">Connections that it would have refused, or made wait.</param>
 public sealed record ObservedCapRow(string Limit, double Value, bool Waits, long Count);
 
@@ -584,7 +584,7 @@ public sealed record RefusedAddresses(long Known, long OthersRefused, bool More)
 /// <param name="Error">By ip: by how many `count` may be too high.</param>
 /// <param name="Reasons">Connections, by the reason of the refusal.</param>
 /// <param name="Value">Of the limit.</param>
-/// <param name="Waits">At the limit connections would have waited for a slot.</param>
+/// <param name="Waits">At the limit connections would have waited.</param>
 public sealed record RefusedRow(long Count, string? Ip = null, long? Error = null, string? Listener = null, long? Broker = null, long? Shard = null, string? Reason = null, Dictionary<string, long>? Reasons = null, string? Limit = null, double? Value = null, bool? Waits = null);
 
 /// <summary>Of a connection, since it was opened.</summary>

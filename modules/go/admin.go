@@ -1100,7 +1100,7 @@ type ObservedCapRow struct {
 	// The setting.
 	Limit string  `json:"limit"`
 	Value float64 `json:"value"`
-	// Connections would have waited for a slot.
+	// Connections would have waited, for a slot or for a rate.
 	Waits bool `json:"waits"`
 	// Connections that it would have refused, or made wait.
 	Count int64 `json:"count"`
@@ -1284,7 +1284,7 @@ type RefusedRow struct {
 	Limit   *string          `json:"limit,omitempty"`
 	// Of the limit.
 	Value *float64 `json:"value,omitempty"`
-	// At the limit connections would have waited for a slot.
+	// At the limit connections would have waited.
 	Waits *bool `json:"waits,omitempty"`
 }
 

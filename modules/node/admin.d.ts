@@ -723,7 +723,7 @@ export interface ObservedCapRow {
   /** The setting. */
   limit: string
   value: number
-  /** Connections would have waited for a slot. */
+  /** Connections would have waited, for a slot or for a rate. */
   waits: boolean
   /** Connections that it would have refused, or made wait. */
   count: number
@@ -911,7 +911,7 @@ export interface RefusedRow {
   limit?: string
   /** Of the limit. */
   value?: number
-  /** At the limit connections would have waited for a slot. */
+  /** At the limit connections would have waited. */
   waits?: boolean
 }
 

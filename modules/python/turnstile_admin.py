@@ -870,7 +870,7 @@ class ObservedCapRow(TypedDict):
     # The setting.
     limit: str
     value: float
-    # Connections would have waited for a slot.
+    # Connections would have waited, for a slot or for a rate.
     waits: bool
     # Connections that it would have refused, or made wait.
     count: int
@@ -1070,7 +1070,7 @@ class RefusedRow(TypedDict):
     limit: NotRequired[str]
     # Of the limit.
     value: NotRequired[float]
-    # At the limit connections would have waited for a slot.
+    # At the limit connections would have waited.
     waits: NotRequired[bool]
 
 

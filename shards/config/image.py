@@ -116,7 +116,7 @@ class ClusterImage:
         self.observed: dict[str, str] = {}  # the same of caps that are observed instead of enforced
         self.limits = ConnectionLimits()
         self.observed_limits: ObservedLimits | None = None  # None: no cap is observed on this broker
-        self._ip_quotas = IpQuotaTable()
+        self._ip_quotas = self._rehearsed_ip_quotas = IpQuotaTable()
         self._values = _DEFAULTS
 
     # ---- changes
@@ -135,8 +135,9 @@ class ClusterImage:
         pools = self._compute() if kinds & {"setting", "observed"} else set()
         if kinds & {"setting", "advertised"}:
             self.auto_listeners = auto_listeners(self.static, self.advertised)
-        if "quota" in kinds:
+        if kinds & {"quota", "observed_quota"}:
             self._ip_quotas = IpQuotaTable(self.quotas.items())
+            self._rehearsed_ip_quotas = IpQuotaTable([*self.quotas.items(), *self.observed_quotas.items()])
         self.version = version
         return ImageChange(frozenset(kinds), frozenset(pools))
 
@@ -237,6 +238,36 @@ class ClusterImage:
     def quota_for_ip(self, ip: str) -> float | None:
         """`connection_creation_rate` of an address, else of the default ip entity, else None: unlimited."""
         return self._ip_quotas.quota(ip)
+
+    def observed_rate_of(self, pool: str) -> RateRule:
+        """The rate of a pool, as of `rate_of`, that is observed; NO_RATE where it would be that in force."""
+        if pool.startswith("ip:"):
+            rate = self._rehearsed_ip_quotas.quota(pool[3:])
+            rehearsed = NO_RATE if rate is None else RateRule(rate, CONNECTION_RATE)
+        elif self.observed_limits is None:
+            return NO_RATE
+        else:
+            rehearsed = self.observed_limits.rehearsed.rate_of(pool)
+        return NO_RATE if rehearsed == self.rate_of(pool) else rehearsed
+
+    def observed_core_rate_of(self, ip: str) -> RateRule:
+        """Redpanda's rate on each shard that is observed; NO_RATE where it would be that in force."""
+        if self.observed_limits is None:
+            return NO_RATE
+        rehearsed = self.observed_limits.rehearsed.core_rate_of(ip)
+        return NO_RATE if rehearsed == self.core_rate_of(ip) else rehearsed
+
+    @property
+    def observed_ip_quotas(self) -> Mapping[str | None, float]:
+        """The creation rates of addresses that are observed; None: of all others."""
+        return IpQuotaTable(self.observed_quotas.items()).by_ip
+
+    @property
+    def observes_rates(self) -> bool:
+        """Whether the rate of a broker, a listener, an address or a core is observed that would be another one."""
+        if bool(self._rehearsed_ip_quotas) and self._rehearsed_ip_quotas.by_ip != self._ip_quotas.by_ip:
+            return True
+        return self.observed_limits is not None and self.observed_limits.has_other_rates
 
     @property
     def rehearsed_quotas(self) -> dict[Entity, dict[str, float]]:

@@ -15,6 +15,7 @@ from shards.limits.bursts import burst_notes
 from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
+from shards.limits.observed_limits import ObservedLimits
 from shards.limits.quota_entities import Entity, entity_of, entity_of_key
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import broker_setting, canonical_name
@@ -41,12 +42,13 @@ def notes_of_settings(
 
 
 def notes_of_observed(state: ConfigState) -> list[str]:
-    """Of caps that are observed: those that can refuse nothing, as the caps in force refuse it before."""
+    """Of limits that are observed: those that can refuse nothing, as the limits in force refuse it before."""
     if not state.observed:
         return []
     enforced, would_be = _limits(state, state.settings), _limits(state, {**state.settings, **state.observed})
     base = enforced[EVERY_BROKER]
-    if any(would_be[broker].changed_pools(enforced.get(broker, base)) for broker in would_be):
+    each = [ObservedLimits(enforced.get(broker, base), would_be[broker]) for broker in would_be]
+    if any(one.rehearsed.changed_pools(one.enforced) or one.has_other_rates for one in each):
         return []
     return ["what is observed is in force already: it would refuse no connection that is admitted now"]
 

@@ -1,27 +1,23 @@
 """Requested changes of quotas and of users -> the delta to store; rules and invariants as of changes.py. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.limits.observed_limits import check_observable_quota
 from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
 from shards.settings.errors import ConfigInvalid
 
 
 def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]], *, observed: bool = False) -> list[Change]:
-    """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of client quotas that are observed and not enforced.
+    """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of quotas that are observed and not enforced.
     Raises ConfigInvalid with Kafka's messages."""
     if observed:
-        return _quotas_delta("observed_quota", state.observed_quotas, changes, check=check_observable_quota)
+        return _quotas_delta("observed_quota", state.observed_quotas, changes)
     return _quotas_delta("quota", state.quotas, changes)
 
 
 def _quotas_delta(
-    kind: str,
-    records: Mapping[str, Mapping[str, float]],
-    changes: Sequence[Sequence[Any]],
-    check: Callable[[Entity, str], None] = lambda entity, key: None,
+    kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[Sequence[Any]]
 ) -> list[Change]:
     bounded(changes)
     wanted: dict[str, dict[str, float]] = {}
@@ -30,7 +26,6 @@ def _quotas_delta(
         key = key_of_entity(entity)
         values = wanted.setdefault(key, dict(records.get(key, {})))
         for name, value in quotas.items():
-            check(entity, name)
             if value is None:
                 values.pop(name, None)
                 continue

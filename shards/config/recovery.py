@@ -25,7 +25,7 @@ from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
-from shards.limits.observed_limits import check_observable, check_observable_quota
+from shards.limits.observed_limits import check_observable
 from shards.limits.quota_entities import entity_of, key_of_entity, quota_of
 from shards.settings.broker_config import is_readable
 from shards.settings.errors import ConfigInvalid
@@ -75,12 +75,6 @@ def _check_quota(key: str, values: Any) -> None:
             raise ValueError(f"{name} is not a number")
 
 
-def _check_observed_quota(key: str, values: Any) -> None:
-    _check_quota(key, values)
-    for name in values:
-        check_observable_quota(entity_of(json.loads(key)), name)
-
-
 def _check_user(name: str, credentials: Any) -> None:
     if not name or not all(isinstance(each, dict) for each in credentials.values()):
         raise ValueError("its credentials are not objects")
@@ -111,7 +105,7 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,
     "token": check_token_record, "advertised": check_advertised_record,
-    "observed": _check_observed, "observed_quota": _check_observed_quota}  # fmt: skip
+    "observed": _check_observed, "observed_quota": _check_quota}  # fmt: skip
 
 
 _PLURALS = {

@@ -13,30 +13,32 @@ differences_only  An observed pool has a cap only where that differs from the en
 from collections.abc import Mapping
 
 from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
-from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
+from shards.limits.connection_limits import (
+    CORE_CAP,
+    CORE_IP_CAP,
+    CORE_IP_OVERRIDES,
+    CORE_RATE,
+    CORE_RATE_OVERRIDES,
+    ConnectionLimits,
+)
 from shards.limits.quota_entities import Entity
-from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES
+from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
 
-OBSERVABLE = (CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, IP_CAP, IP_OVERRIDES)
-"""The settings that can be observed; `max.connections` also of a listener."""
+OBSERVABLE = (
+    CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE, CORE_RATE_OVERRIDES,
+)  # fmt: skip
+"""The settings that can be observed; `max.connections` and `max.connection.creation.rate` also of a listener."""
 _EVERY_KIND = frozenset({f"{OBSERVED}broker", f"{OBSERVED}listener", f"{OBSERVED}ip"})
 
 
 def check_observable(name: str) -> None:
-    """Raises ConfigInvalid for a setting, by its canonical name, that is not a cap."""
+    """Raises ConfigInvalid for a setting, by its canonical name, that limits no connections."""
     setting = broker_setting(name)
     if setting.name not in OBSERVABLE:
         each = ", ".join(OBSERVABLE)
-        raise ConfigInvalid(name, None, f"can't be observed: only caps can be observed so far ({each})",
-                            error="INVALID_REQUEST")  # fmt: skip
-
-
-def check_observable_quota(entity: Entity, key: str) -> None:
-    """Raises ConfigInvalid for a quota that is not of a user or a client id."""
-    if entity[0][0] == "ip":
-        raise ConfigInvalid(key, None, "can't be observed: of quotas only those of users and client ids can be so far",
+        raise ConfigInvalid(name, None, f"can't be observed: only limits of connections can be ({each})",
                             error="INVALID_REQUEST")  # fmt: skip
 
 
@@ -64,6 +66,15 @@ class ObservedLimits:
         (differences_only)."""
         rule = self.rehearsed.rule_of(pool)
         return UNLIMITED if rule == self.enforced.rule_of(pool) else rule
+
+    @property
+    def has_other_rates(self) -> bool:
+        """Whether a creation rate, of the broker, a listener or a core, would be another one."""
+        names = {name for name in (*self.enforced.given, *self.rehearsed.given) if name.endswith(RATE)}
+        return any(
+            self.enforced.given.get(name) != self.rehearsed.given.get(name)
+            for name in (*names, CORE_RATE, CORE_RATE_OVERRIDES)
+        )
 
 
 def changed_pools(before: ObservedLimits | None, after: ObservedLimits | None) -> set[str]:

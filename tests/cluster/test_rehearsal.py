@@ -151,8 +151,8 @@ def test_observed_caps_outlive_a_restart_and_are_in_the_history(tmp_path: Path, 
     with running(tmp_path / "data", shards=2) as cluster:
         said = cluster.turnstile("config", "set", "--observe", PER_IP, "1")
         assert "is observed, not enforced" in said
-        with pytest.raises(AdminRefused, match="only caps can be observed so far"):
-            observe(cluster, **{"max.connection.creation.rate": 5})
+        with pytest.raises(AdminRefused, match="only limits of connections can be"):
+            observe(cluster, **{"num.partitions": 5})
     with running(tmp_path / "data", shards=2) as cluster:
         assert cluster.get("/v1/cluster_config?observe=true") == {PER_IP: 1}
         assert cluster.turnstile("config", "get", "--observe", PER_IP) == "1\n"
@@ -168,7 +168,7 @@ def test_observed_caps_outlive_a_restart_and_are_in_the_history(tmp_path: Path, 
     ("observed", "sentence"),
     [
         ("listener.name.nosuch.max.connections=5", "names no listener of this cluster, which has PLAINTEXT"),
-        ("kafka_connection_rate_limit=5", "only caps can be observed so far"),
+        ("num.partitions=5", "only limits of connections can be"),
         (f"{PER_IP}=many", "it must be a whole number"),
     ],
 )
@@ -232,11 +232,6 @@ def test_observed_client_quotas_throttle_nobody_and_say_whom_they_would_have(tmp
     with running(tmp_path / "data", "--topic", "t:4", shards=2) as cluster:
         said = cluster.turnstile("quota", "set", "--observe", "client-id=app", "producer_byte_rate=100")
         assert "is observed, not enforced" in said
-        with pytest.raises(AdminRefused, match="only those of users and client ids can be so far"):
-            cluster.client.put(
-                "/v1/quotas", {"alter": [{"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 5}}]},
-                observe=True,
-            )  # fmt: skip
         assert cluster.get("/v1/quotas") == {"quotas": []}
     with running(tmp_path / "data", shards=2) as cluster:
         assert cluster.get("/v1/quotas?observe=true")["quotas"][0]["values"] == {"producer_byte_rate": 100}
@@ -266,3 +261,30 @@ def test_observed_client_quotas_throttle_nobody_and_say_whom_they_would_have(tmp
 def _quotas_told(cluster: Cluster, least: int) -> dict[str, Any] | None:
     told: dict[str, Any] = cluster.get("/v1/quotas/observed")
     return told if told["requests"] >= least else None
+
+
+def test_observed_creation_rates_hold_up_nobody_and_the_audit_does_them_again(tmp_path: Path) -> None:
+    """An address's, a listener's and a core's rate under a storm on two shards; the values change, and end."""
+    with running(tmp_path / "data", "--observe", "max.connection.creation.rate=20", shards=2) as cluster:
+        cluster.turnstile("quota", "set", "--observe", "ip=<default>", "connection_creation_rate=10")
+        with storm(cluster):
+            cluster.until_decided(600)
+            told = until(
+                lambda: (found := summary(cluster))["refused"] > 50 and found["waited"] > 50 and found,
+                what="connections beyond both rates",
+            )
+            assert {cap["limit"] for cap in told["caps"]} == {
+                "connection_creation_rate",
+                "max.connection.creation.rate",
+            }
+            observe(cluster, kafka_connection_rate_limit=30)
+            until(lambda: cluster.metric("turnstile_observed_refusals_total", reason="core_rate"), what="a core's rate")
+            cluster.turnstile("quota", "unset", "--observe", "ip=<default>")
+            observe(cluster, **{"max.connection.creation.rate": None, "kafka_connection_rate_limit": None})
+            cluster.until_decided(100)
+        assert cluster.get("/v1/refusals")["total"] == 0
+        assert summary(cluster) is None
+    result = json.loads(cluster.turnstile("audit", "--json", str(cluster.data_dir)).splitlines()[0])
+    verdicts = {check["name"]: check for check in result["checks"]}
+    assert result["verdict"] == "held", result
+    assert "arrivals at observed rates" in verdicts["observed_rates"]["detail"]

@@ -29,7 +29,7 @@ broker_option = click.option(
 observe_option = click.option(
     "--observe",
     is_flag=True,
-    help="Of caps that are observed instead of enforced (shadow mode, dry run): they refuse nobody, and it is counted what "
+    help="Of limits that are observed instead of enforced (shadow mode, dry run): they refuse nobody, and it is counted what "
     "they would have refused.",
 )
 
@@ -49,7 +49,7 @@ def config() -> None:
     turnstile config get kafka_connections_max_per_ip
     turnstile config unset kafka_connections_max_per_ip
 
-    A cap can be rehearsed first (shadow mode, dry run): it is observed, counted, and refuses nobody.
+    A cap or a creation rate can be rehearsed first (shadow mode, dry run): it is observed, counted, and refuses nobody.
 
     \b
     turnstile config set --observe kafka_connections_max_per_ip 50
@@ -185,7 +185,7 @@ def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, obse
 @config.command("observed")
 @with_cluster
 def observed(cluster: AdminClient, as_json: bool) -> None:
-    """Show the caps that are observed instead of enforced (shadow mode, dry run), and what they would have refused.
+    """Show the limits that are observed instead of enforced (shadow mode, dry run), and what they would have refused.
 
     \b
     turnstile config observed
@@ -197,7 +197,9 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
     if told["summary"] is not None and told["summary"]["quotas"] is not None:
         click.echo("client quotas are observed: turnstile quota observed", err=True)
     if told["summary"] is None or not (told["summary"]["set"] or told["summary"]["brokers"]):
-        click.echo("no cap is observed: turnstile config set --observe kafka_connections_max_per_ip 50")
+        click.echo(
+            "no limit of connections is observed: turnstile config set --observe kafka_connections_max_per_ip 50"
+        )
         return
     for line in observed_lines(told["summary"]):
         click.echo(printable(line))

@@ -34,7 +34,7 @@ KEYS = (
 observe_option = click.option(
     "--observe",
     is_flag=True,
-    help="Of client quotas that are observed instead of enforced (shadow mode, dry run): they throttle no client, and it is "
+    help="Of quotas that are observed instead of enforced (shadow mode, dry run): they throttle and refuse no client, and it is "
     "counted what they would have done.",
 )
 
@@ -56,7 +56,7 @@ def quota() -> None:
     turnstile quota set user=alice 'client-id=<default>' producer_byte_rate=1MB/s
     turnstile quota explain user=alice client-id=app
 
-    A client quota can be rehearsed first (shadow mode, dry run): it is observed, counted, and throttles no client.
+    A quota can be rehearsed first (shadow mode, dry run): it is observed, counted, and throttles no client.
 
     \b
     turnstile quota set --observe client-id=app producer_byte_rate=1MB/s

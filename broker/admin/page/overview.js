@@ -123,7 +123,7 @@ export function drawObserved(told) {
   $("rehearsal").hidden = told === null;
   if (told === null) return;
   const {refused, waited, undecided, addresses, more} = told;
-  const would = [refused || !waited ? `would have refused ${connections(refused)}` : "", waited ? `would have made ${connections(waited)} wait for a slot` : ""];
+  const would = [refused || !waited ? `would have refused ${connections(refused)}` : "", waited ? `would have made ${connections(waited)} wait` : ""];
   const of = addresses ? ` of ${more ? "at least " : ""}${count(addresses)} address${addresses === 1 ? "" : "es"}` : "";
   const named = [...Object.entries(told.set).map(([name, value]) => [name, value, ""]),
     ...Object.entries(told.brokers).flatMap(([broker, own]) => Object.entries(own).map(([name, value]) => [name, value, ` (broker ${broker})`]))];

@@ -7,10 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from broker.accept.rate_rehearsal import RateRehearsal
 from broker.accept.rehearsal import Rehearsal
 from shards.config.image import ClusterImage
+from shards.errors import PeerLost
 from shards.limits.caps import OBSERVED
+from shards.limits.quota_entities import key_of_entity
+from shards.loop.deferred import Deferred
 from shards.ownership import home_of
+from shards.rates.observed_rates import ADDRESS, ObservedRates
 from shards.tokens.tokens import Tokens
 
 PER_IP = "kafka_connections_max_per_ip"
@@ -33,6 +38,8 @@ class Desk:
         self.sent: list[Any] = []
         self.journal: list[dict[str, Any]] = []
         self.counted: list[tuple[str, str]] = []
+        self.now_ms = 0
+        self.asked: list[tuple[list[Any], Deferred[Any]]] = []
         self.tokens = Tokens(
             0,
             shards,
@@ -52,12 +59,28 @@ class Desk:
             ),
             counters=SimpleNamespace(add=lambda name, amount, listener: self.counted.append((name, listener))),
         )
-        self.rehearsal = Rehearsal(cast(Any, context), self.open)
+        rates = ObservedRates(
+            0, shards, ("A", "B"), self.image, call=self._call, now_ms=lambda: self.now_ms, touch=lambda: None,
+            notes=cast(Any, SimpleNamespace(answered=lambda *a, **how: None, began=lambda **how: None)),
+        )  # fmt: skip
+        self.rates = rates
+        self.rehearsal = Rehearsal(cast(Any, context), self.open, RateRehearsal(self.image, rates))
         if shards > 1:
             self.tokens.peer_up(1, 2)
         self.observe(**observed)
         if shards > 1:
             self.hears(("sync", 1))
+
+    def _call(self, peer: int, method: str, asks: list[Any]) -> Deferred[Any]:
+        answer: Deferred[Any] = Deferred()
+        self.asked.append((asks, answer))
+        return answer
+
+    def observe_rate_of(self, ip: str | None, per_s: float | None) -> None:
+        """A quota of an address is observed; None: no more."""
+        values = None if per_s is None else {"connection_creation_rate": per_s}
+        self.image.apply(self.image.version + 1, [("observed_quota", key_of_entity((("ip", ip),)), values)])
+        self.rehearsal.follow()
 
     def observe(self, **observed: str) -> None:
         """The image comes to another version, in which these caps and no others are observed."""
@@ -233,3 +256,69 @@ def test_at_the_end_nobody_waits_for_an_observed_token():
     assert [row["reason"] for row in desk.journal] == ["ended"]
     desk.hears(("grant", f"{OBSERVED}ip:{AWAY}", 1, False, 1))
     assert desk.members() == [] and desk.in_use(f"ip:{AWAY}") == 0
+
+
+def test_connections_beyond_an_observed_rate_of_their_address_are_out_and_ask_for_no_token():
+    """A quota of 1/s with Kafka's windows: eleven seconds' worth passes at once, less the one that violates."""
+    desk = Desk(kafka_connections_max_per_ip="20")
+    desk.observe_rate_of("10.0.0.1", 1)
+    for number in range(15):
+        desk.connect(number)
+    within = desk.in_use("ip:10.0.0.1")
+    assert within == 10 and len(desk.open) == 15
+    assert [name for name, _ in desk.counted] == ["observed_ip_rate"] * 5
+    assert {row["reason"] for row in desk.journal if row.get("reason")} == {"ip_rate"}
+    desk.now_ms += 30_000
+    desk.connect(15)
+    assert desk.in_use("ip:10.0.0.1") == within + 1
+
+
+def test_an_observed_rate_of_a_listener_delays_nobody_and_counts_those_it_would_have():
+    desk = Desk(listener__name__a__max__connection__creation__rate="1")
+    for number in range(13):
+        desk.connect(number)
+    assert desk.counted.count(("observed_rate_wait", "A")) == 3
+    assert desk.members() == list(range(13)), "those that would have waited are in"
+    assert desk.rehearsal.counts.describe()["caps"] == [["listener.name.a.max.connection.creation.rate", 1.0, True, 3]]
+
+
+def test_an_observed_rate_of_the_core_refuses_beyond_a_tenth_of_a_second():
+    desk = Desk(kafka_connection_rate_limit="20")
+    for number in range(25):
+        desk.connect(number)
+    names = [name for name, _ in desk.counted]
+    assert names.count("observed_rate_wait") == 2 and names.count("observed_core_rate") == 3
+
+
+def test_a_home_that_is_lost_leaves_it_open():
+    desk = Desk(2)
+    ip = next(f"10.0.0.{n}" for n in range(1, 200) if home_of(f"rate:ip:10.0.0.{n}", 2) == 1)
+    desk.observe_rate_of(ip, 1)
+    for number in range(3):
+        desk.connect(number, ip)
+    desk.rates.flush()
+    ((asks, answer),) = desk.asked
+    assert [tuple(ask) for ask in asks] == [(ADDRESS, ip)] * 3 and desk.counted == []
+    answer.fail(PeerLost("gone"))
+    assert [name for name, _ in desk.counted] == ["observed_shard_unavailable"] * 3
+    assert desk.rehearsal.counts.describe()["undecided"] == 3
+
+
+def test_a_rate_that_is_in_force_already_is_not_asked():
+    desk = Desk(1)
+    quota = key_of_entity((("ip", None),))
+    desk.image.apply(desk.image.version + 1, [("quota", quota, {"connection_creation_rate": 1})])
+    desk.observe_rate_of(None, 1)
+    assert not desk.rehearsal.rates.is_on
+
+
+def test_a_closed_connection_whose_rate_is_told_late_is_in_no_pool():
+    desk = Desk(2, kafka_connections_max_per_ip="5")
+    ip = next(f"10.0.0.{n}" for n in range(1, 200) if home_of(f"rate:ip:10.0.0.{n}", 2) == 1)
+    desk.observe_rate_of(ip, 1)
+    desk.connect(1, ip)
+    desk.rates.flush()
+    desk.close(1)
+    desk.asked[0][1].resolve([[0, 0]])
+    desk.says()
+    assert desk.in_use(f"ip:{ip}") == 0

@@ -34,17 +34,15 @@ def test_an_observed_cap_is_a_record_of_its_own():
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("kafka_connection_rate_limit", "5", "can't be observed: only caps can be observed so far"),
-        ("max.connection.creation.rate", "5", "can't be observed: only caps can be observed so far"),
-        ("listener.name.a.max.connection.creation.rate", "5", "only caps can be observed so far"),
-        ("num.partitions", None, "only caps can be observed so far"),
+        ("num.partitions", "5", "can't be observed: only limits of connections can be"),
+        ("num.partitions", None, "only limits of connections can be"),
         (PER_IP, "many", "it must be a whole number"),
         ("max.connections", "0", "it must be at least 1 while the cluster runs"),
         ("max.connections.per.ip", "0", "it can be zero only while max.connections.per.ip.overrides is set"),
         ("per_ip", "5", "is not a setting; did you mean"),
     ],
 )
-def test_what_could_not_be_enforced_or_is_no_cap_is_refused(name, value, sentence):
+def test_what_could_not_be_enforced_or_limits_no_connections_is_refused(name, value, sentence):
     with pytest.raises(ConfigInvalid, match=sentence.replace("(", r"\(")):
         observed_delta(state(), [["", name, value]])
 
@@ -72,4 +70,5 @@ def test_what_is_in_force_already_is_said_to_be_of_no_use():
     assert notes_of_observed(same) == ["what is observed is in force already: it would refuse no connection that is "
                                        "admitted now"]  # fmt: skip
     assert notes_of_observed(state(("observed", f"/{PER_IP}", "5"))) == []
+    assert notes_of_observed(state(("observed", "/max.connection.creation.rate", "5"))) == []
     assert notes_of_observed(state()) == []

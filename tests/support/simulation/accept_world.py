@@ -150,6 +150,11 @@ class OpenConnection:
             self._desk.world.begin_shadow(self._connection, pools[len(before) :])
 
 
+def _not_called(peer: int, method: str, *args: Any) -> Any:
+    """No creation rate is observed here, so no other shard is asked for one."""
+    raise AssertionError(method)
+
+
 class Answer:
     """The answer to a call, which the poller of a task's shard brings."""
 
@@ -186,7 +191,7 @@ class AcceptingShard:
             send=lambda peer, message: world.send(node, self.epoch, peer, message), request=self.request,
             start_soon=self.start_soon,
         )  # fmt: skip
-        self.acceptors = Acceptors(self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20)
+        self.acceptors = Acceptors(self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20, call=_not_called)
         self.acceptors.eviction.serve_on(self.served.__setitem__)
         self.sockets = [SimulatedSocket(self, name) for name in LISTENERS]
         self.listens = False

@@ -13,6 +13,7 @@ from turnstile.pipeline.audit import (
     grant_checks,
     journal_checks,
     observed_checks,
+    observed_rate_checks,
     open_connection_checks,
     quota_checks,
     rate_checks,
@@ -58,6 +59,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     held.forget()
     say("observed")
     observed = observed_checks.checks(events, timeline, seen, ends, incomplete)
+    observed += observed_rate_checks.checks(events, timeline, seen)
     say("quotas")
     quotas = [
         *quota_checks.checks(events, timeline, seen, incomplete),

@@ -31,6 +31,7 @@ NEEDED = {
     "meter": ("version", "detail"),
     "observed_charge": ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail"),
     "observed_meter": ("version", "detail"),
+    "observed_rate": ("version", "detail"),
 }
 """Kind -> columns without which an event of it can't be judged."""
 READ = (*KEYS, "ts_us", *dict.fromkeys((*(name for names in NEEDED.values() for name in names), "reason")))

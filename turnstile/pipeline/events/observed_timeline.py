@@ -5,9 +5,10 @@ observed_while_every_version_observes_it  a cap counts as observed while every v
     widest of their caps counts
 """
 
+from shards.limits.caps import NO_RATE, RateRule
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.observed_limits import ObservedLimits
-from shards.limits.quota_entities import Entity
+from shards.limits.quota_entities import CONNECTION_RATE, Entity
 from turnstile.pipeline.events.config_states import OBSERVED_QUOTA, QUOTA
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
@@ -32,12 +33,21 @@ def _pools(kind: str, key: str) -> tuple[str, ...]:
     return ("broker", "broker:all") if kind == "broker" else (f"{kind}:{key}",)
 
 
+def _rate_of(limits: VersionLimits, pool: str) -> RateRule:
+    kind, _, key = pool.partition(":")
+    if kind == "ip":
+        rate = limits.ip_quotas.quota(key)
+        return NO_RATE if rate is None else RateRule(rate, CONNECTION_RATE)
+    return limits.limits.core_rate_of(key) if kind == "core" else limits.limits.rate_of(pool)
+
+
 class ObservedTimeline(Timeline):
     """Made of the timeline of what was enforced."""
 
     def __init__(self, enforced: Timeline) -> None:
         self.__dict__.update(enforced.__dict__)
         self._limits = {}
+        self._rates: dict[tuple[int, int], tuple[VersionLimits, VersionLimits]] = {}
         self._enforced = enforced
 
     @property
@@ -55,6 +65,16 @@ class ObservedTimeline(Timeline):
                 self._is_observing(version, each) and not self._is_observing(version - 1, each) for each in self.brokers
             )
         ]
+
+    def observed_rate(self, version: int, broker: int, pool: str) -> RateRule:
+        """The creation rate of `broker`, `listener:NAME`, `ip:ADDRESS` or `core:ADDRESS` (of each shard) that a version observes;
+        NO_RATE where it would be that in force."""
+        key = version, broker if broker in self._own else -1
+        found = self._rates.get(key)
+        if found is None:
+            found = self._rates[key] = (self._enforced.limits(*key), self.read(*key, with_observed=True))
+        enforced, rehearsed = (_rate_of(limits, pool) for limits in found)
+        return NO_RATE if rehearsed == enforced else rehearsed
 
     def client_quotas(self, version: int) -> dict[str, dict[Entity, float]] | None:
         """The quotas in force with the observed ones in them; none where none is observed."""

@@ -24,6 +24,7 @@ from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.events.config_states import (
     OBSERVED,
+    OBSERVED_QUOTA,
     QUOTA,
     SETTING,
     STATIC,
@@ -258,7 +259,10 @@ class Timeline:
         names = {*self._listeners, *_listener_names(str(found.get("listeners", "")))}
         inter_broker = found.get("inter.broker.listener.name")
         return VersionLimits(
-            ConnectionLimits(found), _ip_quotas(state), None if inter_broker is None else str(inter_broker), len(names)
+            ConnectionLimits(found),
+            _ip_quotas(state, with_observed),
+            None if inter_broker is None else str(inter_broker),
+            len(names),
         )
 
 
@@ -284,11 +288,13 @@ def _started(
     return started
 
 
-def _ip_quotas(state: State) -> IpQuotaTable:
+def _ip_quotas(state: State, with_observed: bool) -> IpQuotaTable:
+    """`with_observed`: as they would be if the observed ones were set."""
     return IpQuotaTable(
         (entity_of_key(key), value)
+        for record in ((QUOTA, OBSERVED_QUOTA) if with_observed else (QUOTA,))
         for (kind, key), value in state.items()
-        if kind == QUOTA and isinstance(value, Mapping)
+        if kind == record and isinstance(value, Mapping)
     )
 
 

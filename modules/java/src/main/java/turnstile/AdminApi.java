@@ -932,7 +932,7 @@ public final class AdminApi {
             /** The setting. */
             String limit,
             double value,
-            /** Connections would have waited for a slot. */
+            /** Connections would have waited, for a slot or for a rate. */
             boolean waits,
             /** Connections that it would have refused, or made wait. */
             long count) {}
@@ -1102,7 +1102,7 @@ public final class AdminApi {
             String limit,
             /** Of the limit. */
             Double value,
-            /** At the limit connections would have waited for a slot. */
+            /** At the limit connections would have waited. */
             Boolean waits) {}
 
     /** Of a connection, since it was opened. */

@@ -1,0 +1,101 @@
+"""Creation rates that are observed instead of enforced: what each of them would have done to an admitted connection.
+
+The order is that of an enforced rate (steps.py): the core's, the listener's and the broker's, the address's. A connection that
+one of them would have refused asks no later one, and is not in the observed world (rehearsal.py).
+
+answers_of_rates_that_are_gone_count_nothing  What a home answers by a rate that is observed no more here says nothing of the
+    rates that are.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from broker.accept.core_rates import CoreRates
+from broker.metrics.outcomes import Refusal
+from shards.config.image import ClusterImage
+from shards.limits.caps import RateRule
+from shards.loop.deferred import MaybeDeferred, then
+from shards.rates.observed_rates import ObservedRates, RateAnswer
+
+WAIT = "rate_wait"
+"""The reason of a connection that a rate would have delayed."""
+
+
+class RateVerdict(NamedTuple):
+    """`waits`: rates that would have delayed the connection; `refusal`: the rate that would have refused it, or the home that did
+    not answer; None: it would have been let in."""
+
+    waits: tuple[RateRule, ...]
+    refusal: Refusal | None
+
+
+class _ObservedCoreRates:
+    """A CoreRateImage of the observed rates."""
+
+    def __init__(self, image: ClusterImage) -> None:
+        self.get = image.get
+        self.core_rate_of = image.observed_core_rate_of
+
+
+class RateRehearsal:
+    """The observed rates of one shard. `is_on`: whether any is observed that would be another one."""
+
+    def __init__(self, image: ClusterImage, rates: ObservedRates) -> None:
+        self.is_on = False
+        self._image = image
+        self._rates = rates
+        self._core = CoreRates(_ObservedCoreRates(image))
+
+    def follow(self) -> None:
+        """The image has another version."""
+        self._rates.follow()
+        if self._rates.is_on is not self.is_on:
+            self.is_on = self._rates.is_on
+            self._core.reset()
+
+    def reset(self) -> None:
+        """Back to the start of the cluster."""
+        self._core.reset()
+        if self.is_on:
+            self._rates.reset()
+
+    def tick(self, *, now_ms: int) -> None:
+        """Called a few times a second."""
+        self._core.tick(now_ms=now_ms)
+
+    def ask(self, listener: str, ip: str, *, now_ms: int) -> MaybeDeferred[RateVerdict]:
+        """What the rates say of a connection that was admitted."""
+        core = self._image.observed_core_rate_of(ip)
+        waits: tuple[RateRule, ...] = ()
+        if core.rate is not None:
+            wait_ms = self._core.take(ip, now_ms=now_ms)
+            if wait_ms is None:
+                return RateVerdict((), Refusal("core_rate", core.name, core.rate, self._image.version))
+            waits = (core,) if wait_ms else ()
+        of_listener = self._rates.at_listener(listener)
+        return then(of_listener, partial(self._at_listener, listener, ip, waits))
+
+    def _at_listener(
+        self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer
+    ) -> MaybeDeferred[RateVerdict]:
+        if answer.own_ms < 0:
+            return RateVerdict(waits, self._unavailable(self._image.observed_rate_of(f"listener:{listener}")))
+        if answer.own_ms or answer.broker_ms:
+            pool = f"listener:{listener}" if answer.own_ms >= answer.broker_ms else "broker"
+            rule = self._image.observed_rate_of(pool)
+            waits = (*waits, rule) if rule.rate is not None else waits
+        return then(self._rates.from_address(ip), partial(self._from_address, listener, ip, waits))
+
+    def _from_address(self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer) -> RateVerdict:
+        rule = self._image.observed_rate_of(f"ip:{ip}")
+        if not answer.own_ms or rule.rate is None:
+            return RateVerdict(waits, None)
+        if answer.own_ms < 0:
+            return RateVerdict(waits, self._unavailable(rule))
+        self._rates.take_back(listener)
+        return RateVerdict(waits, Refusal("ip_rate", rule.name, rule.rate, self._image.version))
+
+    def _unavailable(self, rule: RateRule) -> Refusal:
+        return Refusal("shard_unavailable", rule.name, rule.rate or 0, self._image.version)

@@ -1,0 +1,37 @@
+"""The journal's events of observed creation rates: `observed_rate`, written by the home of the rate."""
+
+from __future__ import annotations
+
+import json
+
+from broker.journal.writer import JournalWriter
+from shards.config.image import ClusterImage
+from shards.rates.observed_rates import ADDRESS, BACK, Ask, RateAnswer
+
+KIND = "observed_rate"
+
+
+class ObservedRateEvents:
+    """The notes of one shard's observed rates."""
+
+    def __init__(self, journal: JournalWriter, image: ClusterImage) -> None:
+        self._journal = journal
+        self._image = image
+        self._details: dict[tuple[int, bool], str] = {}
+
+    def answered(self, ask: Ask, answer: RateAnswer, *, asker: int, at_ms: int) -> None:
+        """A row for each arrival, and for each that was taken back."""
+        is_address = ask.what == ADDRESS
+        key = asker, ask.what == BACK
+        detail = self._details.get(key)
+        if detail is None:
+            of = {"asker": asker, "back": True} if key[1] else {"asker": asker}
+            detail = self._details[key] = json.dumps(of, separators=(",", ":"))
+        self._journal.add(
+            KIND, ip=ask.name if is_address else None, listener=None if is_address else ask.name,
+            throttle_ms=max(answer), version=self._image.version, detail=detail, at_ns=at_ms * 1_000_000,
+        )  # fmt: skip
+
+    def began(self, *, at_ms: int) -> None:
+        """Every window of this home begins empty."""
+        self._journal.add(KIND, version=self._image.version, detail={"began": True}, at_ns=at_ms * 1_000_000)

@@ -1,0 +1,79 @@
+"""Windows of creation rates that are observed instead of enforced: Kafka's arithmetic over arrivals that nothing holds up.
+
+delayed_arrivals_stay_recorded  An arrival that a broker's or a listener's rate would have delayed stays recorded, as in Kafka,
+    where it goes on after its delay. Nothing is delayed here, so each arrival is recorded when it comes.
+violations_taken_back_at_once  An arrival that the rate of its address would have refused is taken back, as in Kafka.
+windows_are_forgotten  An address is forgotten one or two spans after its last arrival, when no sample of it counts any more.
+
+Times are ms, quotas connections a second, None: no quota. The same windows run at their home and in the audit.
+Source: SocketServer.ConnectionQuotas (KIP-612).
+"""
+
+from typing import NamedTuple
+
+from shards.limits.rate import Rate, Window
+from shards.limits.rate_replay import RateQuotas
+
+
+class ListenerDelay(NamedTuple):
+    """How long an arrival at a listener would have been delayed: by the listener's own rate, and by the broker's."""
+
+    own_ms: int
+    broker_ms: int
+
+    @property
+    def ms(self) -> int:
+        return max(self)
+
+
+class ObservedWindows:
+    """The windows of one home."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self._broker = Rate(window)
+        self._listeners: dict[str, Rate] = {}
+        self._ips: dict[str, Rate] = {}
+        self._older: dict[str, Rate] = {}  # not used since the last turn
+        self._turn_ms = 0
+
+    def arrive(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> ListenerDelay:
+        """One connection at a listener; its delays, each at most one window."""
+        size_ms = self.window.size_ms
+        broker_ms = 0 if quotas.exempt else self._broker.charge(1, quotas.broker, now_ms=now_ms, max_ms=size_ms)
+        return ListenerDelay(self._listener(listener).charge(1, quotas.own, now_ms=now_ms, max_ms=size_ms), broker_ms)
+
+    def take_back(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> None:
+        """The connection would have been refused by the rate of its address."""
+        self._listener(listener).record(-1, now_ms=now_ms)
+        if not quotas.exempt:
+            self._broker.record(-1, now_ms=now_ms)
+
+    def arrive_from(self, ip: str, quota: float | None, *, now_ms: int) -> int:
+        """One connection of an address: 0, or how long it would have been held before it was refused."""
+        rate = self._address(ip, now_ms)
+        delay_ms = rate.charge(1, quota, now_ms=now_ms, max_ms=self.window.size_ms)
+        if delay_ms:
+            rate.record(-1, now_ms=now_ms)
+        return delay_ms
+
+    def __len__(self) -> int:
+        """Addresses that are remembered."""
+        return len(self._ips) + len(self._older)
+
+    def _listener(self, name: str) -> Rate:
+        found = self._listeners.get(name)
+        if found is None:
+            found = self._listeners[name] = Rate(self.window)
+        return found
+
+    def _address(self, ip: str, now_ms: int) -> Rate:
+        span_ms = (self.window.samples + 1) * self.window.size_ms
+        if now_ms >= self._turn_ms:
+            recent = {} if now_ms >= self._turn_ms + span_ms else self._ips
+            self._older, self._ips = recent, {}
+            self._turn_ms = now_ms + span_ms
+        rate = self._ips.get(ip)
+        if rate is None:
+            rate = self._ips[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
+        return rate

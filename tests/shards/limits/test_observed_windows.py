@@ -1,0 +1,70 @@
+"""Observed creation rates beside the enforced ones: the same arithmetic over the same arrivals, up to the first that is held up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shards.limits.connection_limits import ConnectionLimits
+from shards.limits.connection_quotas import REFUSED, ConnectionQuotas, IncomingConnection
+from shards.limits.observed_windows import ObservedWindows
+from shards.limits.rate import Window
+from shards.limits.rate_replay import RateQuotas
+from shards.settings.broker_config import RATE
+
+GAPS = st.lists(st.sampled_from([0, 1, 7, 90, 400, 1_000, 2_500, 40_000]), max_size=80)
+
+
+@given(GAPS, st.integers(1, 4))
+def test_a_rate_of_an_address_refuses_the_connections_that_the_enforced_one_refuses(
+    gaps: list[int], quota: int
+) -> None:
+    enforced = ConnectionQuotas(ConnectionLimits(), ["A"])
+    enforced.ip_quotas.update(None, quota)
+    observed = ObservedWindows(enforced.limits.window)
+    now_ms = 0
+    for gap in gaps:
+        now_ms += gap
+        connection = IncomingConnection(enforced.acceptors["A"], "10.0.0.1")
+        enforced.connect(connection, now_ms=now_ms)
+        delay_ms = observed.arrive_from("10.0.0.1", quota, now_ms=now_ms)
+        assert (connection.outcome == REFUSED) == bool(delay_ms)
+
+
+@given(GAPS, st.integers(1, 4), st.integers(1, 4))
+def test_a_rate_of_a_listener_delays_first_the_connection_that_the_enforced_one_delays(
+    gaps: list[int], own: int, of_broker: int
+) -> None:
+    values: dict[str, Any] = {RATE: of_broker, f"listener.name.a.{RATE}": own}
+    enforced = ConnectionQuotas(ConnectionLimits(values), ["A"])
+    observed = ObservedWindows(enforced.limits.window)
+    now_ms = 0
+    for gap in gaps:
+        now_ms += gap
+        connection = IncomingConnection(enforced.acceptors["A"], "10.0.0.1")
+        enforced.connect(connection, now_ms=now_ms)
+        delay_ms = observed.arrive("A", RateQuotas(own, of_broker), now_ms=now_ms).ms
+        if connection.outcome is None:
+            assert delay_ms and enforced.due[0][0] == now_ms + delay_ms
+            return
+        assert not delay_ms
+
+
+def test_addresses_are_forgotten_when_nothing_of_them_counts() -> None:
+    windows = ObservedWindows(Window(3, 1_000))
+    for number in range(1_000):
+        windows.arrive_from(f"10.0.{number // 250}.{number % 250}", 5, now_ms=0)
+    assert len(windows) == 1_000
+    for now_ms in (5_000, 10_000):
+        windows.arrive_from("10.9.9.9", 5, now_ms=now_ms)
+    assert len(windows) == 1
+
+
+def test_a_connection_that_its_address_refuses_is_taken_back_from_the_listener() -> None:
+    windows, quotas = ObservedWindows(Window(2, 1_000)), RateQuotas(1)
+    for _ in range(5):
+        assert not windows.arrive("A", quotas, now_ms=0).ms
+        windows.take_back("A", quotas, now_ms=0)
+    assert [bool(windows.arrive("A", quotas, now_ms=0).ms) for _ in range(3)] == [False, True, True]

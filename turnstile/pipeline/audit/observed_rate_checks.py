@@ -1,0 +1,128 @@
+"""Did observed creation rates (docs/rehearsal.md) answer as Kafka's arithmetic says, and was each decision by an observed rate?
+
+observed_rates  Each home's answers are done again in their order (shards/limits/observed_windows.py): a shorter delay is
+    `exceeded`, a longer one `not justified`. A connection that a rate would have refused names a rate that its version
+    observes, with its value. What a home answered after a gap in its numbers is not judged.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow
+
+from shards.limits.caps import RateRule
+from shards.limits.observed_windows import ObservedWindows
+from shards.limits.rate_replay import RateQuotas
+from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN, Check
+from turnstile.pipeline.audit.quota_findings import FOUND, Findings, check_of
+from turnstile.pipeline.audit.refusal_names import INCARNATION
+from turnstile.pipeline.events.observed_timeline import ObservedTimeline
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.sequence import Incarnation, first_gaps
+from turnstile.pipeline.events.survey import Survey
+from turnstile.pipeline.events.timeline import Timeline
+
+NAME = "observed_rates"
+HELD_TEXT = (
+    "{arrivals} arrivals at observed rates, each answered as Kafka's arithmetic says; {refused} would have been refused"
+)
+READ = (*INCARNATION, "seq", "mono_ns", "ip", "listener", "throttle_ms", "version", "detail")
+_NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "reason", "limit", "limit_value", "version")
+Row = dict[str, Any]
+
+
+def checks(events: Rows, enforced: Timeline, seen: Survey) -> list[Check]:
+    """The check, if any home answered."""
+    if not seen.kinds["observed_rate"]:
+        return []
+    timeline = ObservedTimeline(enforced)
+    until = {place: gap.first for place, gap in first_gaps(seen.gaps).items()}
+    answers = events.of_kinds(("observed_rate",), READ).by(INCARNATION, partial(answered, timeline, until), FOUND)
+    decided = events.of_kinds(("observed",), _NAMED).each(partial(named, timeline), FOUND)
+    return [check_of(NAME, [*answers.table().to_pylist(), *decided.table().to_pylist()], HELD_TEXT)]
+
+
+def answered(timeline: ObservedTimeline, until: Mapping[Incarnation, int], table: pyarrow.Table) -> pyarrow.Table:
+    """FOUND of the answers of some homes, which are all there."""
+    found = Findings()
+    homes: dict[Incarnation, _Home] = {}
+    for row in table.sort_by([(name, "ascending") for name in (*INCARNATION, "seq")]).to_pylist():
+        place = row["broker"], row["shard"], row["epoch"]
+        if row["seq"] < until.get(place, row["seq"] + 1):
+            homes.setdefault(place, _Home(timeline, found)).note({**row, "at_ns": row["mono_ns"]})
+    return found.table()
+
+
+class _Home:
+    """The windows of one process. `windows`: None while they are not known."""
+
+    def __init__(self, timeline: ObservedTimeline, found: Findings) -> None:
+        self._timeline = timeline
+        self._found = found
+        self._windows: ObservedWindows | None = None
+
+    def note(self, row: Row) -> None:
+        try:
+            detail = json.loads(row["detail"])
+            is_begun, is_back = bool(detail.get("began")), bool(detail.get("back"))
+        except (ValueError, TypeError, AttributeError):
+            self._found.add(NAME, UNKNOWN, "an answer of an observed rate can't be read", row)
+            self._windows = None
+            return
+        if row["version"] not in self._timeline.versions:
+            self._windows = None
+            return
+        if is_begun:
+            window = self._timeline.limits(row["version"], row["broker"]).limits.window
+            self._windows = ObservedWindows(window)
+        elif self._windows is not None:
+            self._judge(self._windows, row, is_back=is_back)
+
+    def _judge(self, windows: ObservedWindows, row: Row, *, is_back: bool) -> None:
+        now_ms, at = row["mono_ns"] // 1_000_000, (row["version"], row["broker"])
+        if row["ip"] is not None:
+            should = windows.arrive_from(
+                row["ip"], self._timeline.observed_rate(*at, f"ip:{row['ip']}").rate, now_ms=now_ms
+            )
+            what = f"an arrival of {row['ip']}"
+        else:
+            quotas = self._quotas(*at, row["listener"] or "")
+            if is_back:
+                windows.take_back(row["listener"] or "", quotas, now_ms=now_ms)
+                return
+            should = windows.arrive(row["listener"] or "", quotas, now_ms=now_ms).ms
+            what = f"an arrival at {row['listener']}"
+        self._found.looked_at(NAME, "arrivals", row["broker"])
+        said = row["throttle_ms"] or 0
+        if said != should:
+            verdict = EXCEEDED if said < should else NOT_JUSTIFIED
+            why = f"{what} was answered with {said:,} ms; by Kafka's arithmetic {should:,} ms"
+            self._found.add(NAME, verdict, why, row)
+
+    def _quotas(self, version: int, broker: int, listener: str) -> RateQuotas:
+        own, of_broker = (
+            self._timeline.observed_rate(version, broker, pool).rate for pool in (f"listener:{listener}", "broker")
+        )
+        exempt = listener == self._timeline.limits(version, broker).inter_broker
+        return RateQuotas(own, None if exempt else of_broker, exempt)
+
+
+def named(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
+    """FOUND of decisions by rates that their version does not observe so."""
+    found = Findings()
+    for row in table.to_pylist():
+        if row["reason"] not in ("ip_rate", "core_rate"):
+            continue
+        found.looked_at(NAME, "refused", row["broker"])
+        if row["version"] not in timeline.versions:
+            continue
+        is_ip = row["reason"] == "ip_rate"
+        pool = f"ip:{row['ip']}" if is_ip else f"core:{row['ip']}"
+        rule: RateRule = timeline.observed_rate(row["version"], row["broker"], pool)
+        if RateRule(row["limit_value"], row["limit"]) != rule:
+            observes = "no such rate" if rule.rate is None else f"{rule.name}={rule.rate:g}"
+            why = f"{row['ip']} would have been refused by {row['limit']}={row['limit_value']:g}; that version observes {observes}"
+            found.add(NAME, NOT_JUSTIFIED, why, {**row, "at_ns": row["mono_ns"]})
+    return found.table()
