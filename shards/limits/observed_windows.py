@@ -2,8 +2,8 @@
 
 delayed_arrivals_stay_recorded  An arrival that a broker's or a listener's rate would have delayed stays recorded, as in Kafka,
     where it goes on after its delay. Nothing is delayed here, so each arrival is recorded when it comes.
-violations_taken_back_at_once  An arrival that the rate of its address would have refused is taken back, as in Kafka.
-windows_are_forgotten  An address is forgotten one or two spans after its last arrival, when no sample of it counts any more.
+refused_arrivals_are_taken_back  An arrival that the rate of its address would have refused is taken back, as in Kafka.
+idle_addresses_are_forgotten  An address is forgotten one or two spans after its last arrival, when no sample of it counts any more.
 
 Times are ms, quotas connections a second, None: no quota. The same windows run at their home and in the audit.
 Source: SocketServer.ConnectionQuotas (KIP-612).
