@@ -22,6 +22,7 @@ IN_PYTHON = {
     "duration": quantities.duration,
     "use": lambda case: quantities.use(*case),
     "level": lambda case: level(*case).value,
+    "written": quantities.written,
     "quota": lambda case: quantities.use(*case[1:], quantities.QUOTAS[case[0]]),
 }
 ON_THE_PAGE = """

@@ -2,7 +2,7 @@
 
 import {put} from "./admin.js";
 import {$, el, say, show} from "./dom.js";
-import {QUOTAS} from "./quantities.js";
+import {QUOTAS, written} from "./quantities.js";
 
 const UNLIMITED = 2 ** 31 - 1;
 let editing = null, latest = [];
@@ -40,10 +40,11 @@ function entityOf(text) {
   if (parts.some(part => !part)) throw new Error("Name who it is for as ip=10.0.0.1, user=alice or client-id=app; <default> is every other name.");
   return Object.fromEntries(parts.map(([, kind, name]) => [kind, name === "<default>" ? null : name]));
 }
-// Bytes a second, percent, or a count a second, as plain digits: what is no number would reach the server as null.
+// Bytes a second, percent, or a count a second: what is no number would reach the server as null.
 function numberOf(text) {
-  if (!/^\s*\d+(\.\d+)?\s*$/.test(text)) throw new Error(`${JSON.stringify(text)} is not a number: write 1 MB/s as 1000000.`);
-  return Number(text);
+  const value = written(text);
+  if (!Number.isFinite(value) || value < 0) throw new Error(`${JSON.stringify(text)} is not a number: write it as 1000000 or 1MB.`);
+  return value;
 }
 export function drawQuotas(quotas) {
   const rows = quotas.flatMap(row => Object.entries(row.values).map(([key, value]) => el("div", {class: "limit set"},
@@ -52,7 +53,7 @@ export function drawQuotas(quotas) {
       onclick: event => put("/v1/quotas", {alter: [{entity: row.entity, remove: [key]}]}, event.target.parentElement, `${key} of ${entityText(row.entity)} removed`)}, "Remove"))));
   const who = el("input", {placeholder: "ip=10.0.0.1 or user=alice", "aria-label": "Whose quota", spellcheck: "false", autocomplete: "off", required: true});
   const key = el("select", {"aria-label": "Which quota"}, ...Object.keys(QUOTAS).map(name => el("option", {}, name)));
-  const value = el("input", {class: "short", placeholder: "a number", "aria-label": "Value", inputmode: "decimal", autocomplete: "off", required: true});
+  const value = el("input", {class: "short", placeholder: "such as 1MB", "aria-label": "Value", autocomplete: "off", required: true});
   const form = el("form", {onsubmit: event => {
     event.preventDefault();
     try {

@@ -31,6 +31,14 @@ export function use(used, limit, spell = count) {
   return `${spell(used)} of ${spell(limit)} (${share === Infinity ? "over" : Math.floor(share * 100 + 1e-9).toLocaleString("en") + " %"})`;
 }
 
+// The number that a person wrote in these spellings: 1000000, 1MB/s, 512KiB, 1.5M, 50%; NaN of any other text.
+const WRITTEN = /^(?<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) ?(?:(?<prefix>[kKMGT]?)(?<binary>(?<=[KMGT])i)?B?(?:\/s)?|%)$/;
+export function written(text) {
+  const found = text.trim().match(WRITTEN)?.groups;
+  if (!found) return NaN;
+  return Number(found.number) * (found.binary ? 1024 : 1000) ** PREFIXES.indexOf((found.prefix || "").replace("K", "k"));
+}
+
 const tidy = text => text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 function scaled(value, space) {
   let power = 0;

@@ -145,10 +145,17 @@ def dumped(folder, url, *options):
 
 
 def test_what_is_no_number_is_not_sent_as_a_quota(tmp_path):
-    values = ["1MB", "-5", "NaN", "1e400", "1,5"]
+    values = ["1Mb", "-5", "NaN", "1e400", "1,5"]
     result = browse(tmp_path, f"for (const value of {json.dumps(values)}) await setQuota(value);")
     assert result["puts"] == []
-    assert result["said"] == [f'"{value}" is not a number: write 1 MB/s as 1000000.' for value in values]
+    assert result["said"] == [f'"{value}" is not a number: write it as 1000000 or 1MB.' for value in values]
+
+
+def test_sizes_are_understood(tmp_path):
+    values = {"1MB": 1e6, " 512 KiB/s ": 512 * 1024, "50%": 50, "1.5": 1.5}
+    replies = [(200, '{"config_version": 8}')] * len(values)
+    puts = browse(tmp_path, f"for (const value of {json.dumps(list(values))}) await setQuota(value);", replies)["puts"]
+    assert [body["alter"][0]["set"]["producer_byte_rate"] for _, body in puts] == list(values.values())
 
 
 def test_what_the_server_answers_is_told_and_a_refusal_is_not_taken_for_done(tmp_path):
