@@ -1,4 +1,4 @@
-"""The commands that set client quotas: of this emulator, of Kafka, and of Redpanda."""
+"""The commands that set client quotas, of this emulator, of Kafka and of Redpanda; and those that rehearse them first."""
 
 import shlex
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ def commands(quotas: Mapping[Entity, Mapping[str, float]]) -> dict[str, list[str
         "turnstile": [_turnstile(entity, values) for entity, values in quotas.items()],
         "kafka": [_kafka(entity, values) for entity, values in quotas.items()],
         "redpanda": _redpanda(quotas),
+        "rehearsal": [_turnstile(entity, values, "--observe") for entity, values in quotas.items()],
     }
 
 
@@ -33,9 +34,9 @@ def _settings(values: Mapping[str, float]) -> list[str]:
     return [f"{kind}={_number(each)}" for kind, each in values.items()]
 
 
-def _turnstile(entity: Entity, values: Mapping[str, float]) -> str:
+def _turnstile(entity: Entity, values: Mapping[str, float], *options: str) -> str:
     names = [f"{kind}={'<default>' if name is None else name}" for kind, name in _ordered(entity)]
-    return shlex.join(["turnstile", "quota", "set", *names, *_settings(values)])
+    return shlex.join(["turnstile", "quota", "set", *options, *names, *_settings(values)])
 
 
 def _kafka(entity: Entity, values: Mapping[str, float]) -> str:

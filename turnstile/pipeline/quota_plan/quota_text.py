@@ -8,7 +8,12 @@ from turnstile.pipeline.quota_plan.quota_plan import Judged, QuotaPlan, number, 
 from turnstile.pipeline.quota_plan.what_if import Throttled
 from turnstile.quantities import duration
 
-TITLES = {"turnstile": "Turnstile", "kafka": "Kafka", "redpanda": "Redpanda"}
+TITLES = {
+    "turnstile": "Turnstile",
+    "kafka": "Kafka",
+    "redpanda": "Redpanda",
+    "rehearsal": "Turnstile, rehearsed first: observed, no client is throttled",
+}
 UNITS = {PRODUCE: "bytes/s", FETCH: "bytes/s", REQUEST: "% of a thread", MUTATION: "partitions/s"}
 SAYS = {
     "simple": "one default quota, above all clients",
