@@ -53,3 +53,19 @@ def test_one_line_names_what_is_observed() -> None:
     assert observed_line(told()) == "kafka_connections_max_per_ip = 50 would have refused 0 connections"
     more = told(brokers={"0": {"max.connections": 9}, "1": {"max.connections": 8}})
     assert observed_line(more).startswith("kafka_connections_max_per_ip = 50, 2 of single brokers would have")
+
+
+def test_observed_quotas_of_addresses_stand_with_the_caps_and_those_of_clients_do_not() -> None:
+    rows = [
+        {"entity": {"ip": None}, "values": {"connection_creation_rate": 10.0}},
+        {"entity": {"user": "alice"}, "values": {"producer_byte_rate": 1e6}},
+    ]
+    quotas = {"set": rows, "requests": 0, "throttle_ms": 0, "more": False, "quotas": [], "clients": []}
+    only_quotas = told(set={}, quotas=quotas, refused=3, addresses=1)
+    assert "  observed: ip=<default> connection_creation_rate = 10" in observed_lines(only_quotas)
+    assert observed_line(only_quotas) == (
+        "ip=<default> connection_creation_rate = 10 would have refused 3 connections of 1 address; "
+        "1 client quota would have throttled 0 requests"
+    )
+    of_clients = told(set={}, quotas={**quotas, "set": rows[1:]})
+    assert observed_line(of_clients) == "1 client quota would have throttled 0 requests"

@@ -15,7 +15,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import entity_text, show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
-from turnstile.observed_text import observed_lines
+from turnstile.observed_text import limits_connections, observed_lines, quotas_of
 from turnstile.quantities import count
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
@@ -194,9 +194,9 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
     if as_json:
         show_json(told)
         return
-    if told["summary"] is not None and told["summary"]["quotas"] is not None:
+    if told["summary"] is not None and quotas_of(told["summary"], ip=False):
         click.echo("client quotas are observed: turnstile quota observed", err=True)
-    if told["summary"] is None or not (told["summary"]["set"] or told["summary"]["brokers"]):
+    if told["summary"] is None or not limits_connections(told["summary"]):
         click.echo(
             "no limit of connections is observed: turnstile config set --observe kafka_connections_max_per_ip 50"
         )

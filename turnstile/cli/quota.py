@@ -97,7 +97,8 @@ def set_(cluster: AdminClient, words: tuple[str, ...], observe: bool, dry_run: b
     how = " is observed, not enforced" if observe else ""
     show_change(answer, [f"{entity_text(entity)}: {told}{how}"], as_json=as_json, dry_run=dry_run)
     if observe and not (as_json or dry_run):
-        click.echo("what it would have throttled: turnstile quota observed", err=True)
+        where = "refused: turnstile config observed" if "ip" in entity else "throttled: turnstile quota observed"
+        click.echo(f"what it would have {where}", err=True)
 
 
 @quota.command("unset")
@@ -162,7 +163,8 @@ def list_(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: 
 @quota.command("observed")
 @with_cluster
 def observed(cluster: AdminClient, as_json: bool) -> None:
-    """Show the client quotas that are observed instead of enforced (shadow mode, dry run), and what they would have done.
+    """Show the quotas that are observed instead of enforced (shadow mode, dry run), and what those of clients would have done;
+    what those of addresses would have refused says `turnstile config observed`.
 
     \b
     turnstile quota observed
@@ -172,7 +174,7 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
         show_json(told)
         return
     if not told["set"]:
-        click.echo("no client quota is observed: turnstile quota set --observe client-id=app producer_byte_rate=1MB/s")
+        click.echo("no quota is observed: turnstile quota set --observe client-id=app producer_byte_rate=1MB/s")
         return
     for line in observed_quota_lines(told):
         click.echo(printable(line))

@@ -2,7 +2,7 @@
 
 import {put} from "./admin.js";
 import {$, el, say, show} from "./dom.js";
-import {QUOTAS, written} from "./quantities.js";
+import {entityText, QUOTAS, written} from "./quantities.js";
 
 const UNLIMITED = 2 ** 31 - 1;
 let editing = null, latest = [];
@@ -34,7 +34,6 @@ function edit(limit, row) {
   input.focus(); input.select();
 }
 
-const entityText = entity => Object.entries(entity).reverse().map(([kind, name]) => `${kind}=${name === null ? "<default>" : name}`).join(" ");
 function entityOf(text) {
   const parts = text.trim().split(/\s+(?=(?:ip|user|client-id)=)/).map(part => part.match(/^(ip|user|client-id)=(.+)$/));
   if (parts.some(part => !part)) throw new Error("Name who it is for as ip=10.0.0.1, user=alice or client-id=app; <default> is every other name.");
@@ -74,6 +73,7 @@ function changeText([kind, key, before, after]) {
     return `${name}${aside}: ${moved}`;
   }
   if (kind === "topic") return `topic ${key} ${before === null ? "created" : after === null ? "deleted" : "changed"}`;
+  if (kind === "observed_quota") return `quota of ${entityText(JSON.parse(key))} (observed): ${moved}`;
   return `${kind === "quota" ? "quota of " + entityText(JSON.parse(key)) : `${kind} ${key}`}: ${moved}`;
 }
 export function drawHistory(changes) {

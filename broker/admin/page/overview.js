@@ -2,7 +2,7 @@
 
 import {REASONS, refusedOf, sparkline, throttledOf} from "./charts.js";
 import {$, bar, el, empty, show, sum, table} from "./dom.js";
-import {count, duration, level, perSecond, QUOTAS, use, utilisation} from "./quantities.js";
+import {count, duration, entityText, level, perSecond, QUOTAS, use, utilisation} from "./quantities.js";
 
 const colorOf = reason => `var(--${REASONS.includes(reason) ? reason : "ip_cap"})`;
 const spelling = row => row.what === "connections" ? count : perSecond;
@@ -127,17 +127,20 @@ export function drawObserved(told) {
   const of = addresses ? ` of ${more ? "at least " : ""}${count(addresses)} address${addresses === 1 ? "" : "es"}` : "";
   const named = [...Object.entries(told.set).map(([name, value]) => [name, value, ""]),
     ...Object.entries(told.brokers).flatMap(([broker, own]) => Object.entries(own).map(([name, value]) => [name, value, ` (broker ${broker})`]))];
+  for (const {entity, values} of told.quotas ? told.quotas.set : []) if ("ip" in entity)
+    named.push(...Object.entries(values).map(([quota, value]) => [quota, value, ` (${entityText(entity)})`]));
   const counted = name => sum(told.caps.filter(cap => cap.limit === name).map(cap => cap.count));
   show("observed", ...(named.length ? [el("p", {}, el("b", {}, would.filter(Boolean).join(", and ") + of), undecided ? `; ${connections(undecided)} could not be decided` : ""),
     table([["observed", "k"], ["value", "n t"], ["connections", "n"]], named.map(([name, value, where]) =>
-      [el("span", {class: "mono"}, name + where), Array.isArray(value) ? value.join(", ") : String(value), count(counted(name))]))] : []), ...(told.quotas ? drawObservedQuotas(told.quotas) : []));
+      [el("span", {class: "mono"}, name + where), Array.isArray(value) ? value.join(", ") : String(value), count(counted(name))]))] : []), ...drawObservedQuotas(told.quotas));
 }
 
 function drawObservedQuotas(told) {
+  const set = told ? told.set.filter(({entity}) => !("ip" in entity)) : [];
+  if (!set.length) return [];
   const of = told.clients.length ? ` of ${told.more ? "at least " : ""}${count(told.clients.length)} client${told.clients.length === 1 ? "" : "s"}` : "";
   const counted = (quota, value) => sum(told.quotas.filter(row => row.quota === quota && row.value === value).map(row => row.requests));
-  const named = told.set.flatMap(({entity, values}) => Object.entries(values).map(([quota, value]) =>
-    [Object.entries(entity).map(([kind, name]) => `${kind}=${name === null ? "<default>" : name}`).join(" "), quota, value]));
+  const named = set.flatMap(({entity, values}) => Object.entries(values).map(([quota, value]) => [entityText(entity), quota, value]));
   return [el("p", {}, el("b", {}, `would have throttled ${count(told.requests)} request${told.requests === 1 ? "" : "s"}${of}`)),
     table([["observed", "k"], ["quota", "h k"], ["value", "n t"], ["requests", "n"]], named.map(([whose, quota, value]) =>
       [el("span", {class: "mono"}, whose), el("span", {title: quota}, WORDS[quota]), String(value), count(counted(quota, value))]))];

@@ -49,3 +49,6 @@ function digits(value) {
   const size = Math.abs(value);
   return tidy(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= .9995 ? 2 : 4));
 }
+
+// An entity of a quota as `turnstile quota` takes it.
+export const entityText = entity => Object.entries(entity).reverse().map(([kind, name]) => `${kind}=${name === null ? "<default>" : name}`).join(" ");

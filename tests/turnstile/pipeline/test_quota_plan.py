@@ -80,7 +80,9 @@ def test_one_greedy_client_gets_an_override_and_the_rest_a_lower_default() -> No
     assert tight.advice[0].default < 1000 and list(tight.advice[0].overrides) == ["client-id=batch"]
     assert not simple.judged.outcome.clients and not tight.judged.outcome.clients
     assert tight.commands["turnstile"][1].startswith("turnstile quota set client-id=batch producer_byte_rate=")
-    assert tight.commands["rehearsal"][1].startswith("turnstile quota set --observe client-id=batch producer_byte_rate=")
+    assert tight.commands["rehearsal"][1].startswith(
+        "turnstile quota set --observe client-id=batch producer_byte_rate="
+    )
     assert tight.commands["kafka"][0].endswith("--entity-type clients --entity-default")
     assert tight.commands["redpanda"][0].endswith("--default client-id")
 
