@@ -165,8 +165,8 @@ def test_what_it_ships_to_workers_runs_there_by_itself(python: str, tmp_path: Pa
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="no JDK")
 def test_a_plan_on_spark(python: str, tmp_path: Path) -> None:
-    """The workers' daemon and the kernels of the plan are the wheel's own; so is the program of the class archive, which `make setup`
-    runs from the checkout."""
+    """The workers' daemon and the kernels of the plan are the wheel's own; so is the program of the class archive, which
+    `make setup` runs from the checkout."""
     run(python, tmp_path, "-c", "import turnstile.pipeline.class_archive")
     plan = ("plan", "--input", str(ROOT / "examples" / "conn.log"), "--format", "zeek", "--per-ip-cap", "5,10")
     told = json.loads(run(python, tmp_path, "-m", "turnstile", *plan, "--json", "--master", "local[2]"))
