@@ -44,6 +44,7 @@ class RateRehearsal:
 
     def __init__(self, image: ClusterImage, rates: ObservedRates) -> None:
         self.is_on = False
+        self._has_core_rates = False
         self._image = image
         self._rates = rates
         self._core = CoreRates(_ObservedCoreRates(image))
@@ -51,6 +52,7 @@ class RateRehearsal:
     def follow(self) -> None:
         """The image has another version."""
         self._rates.follow()
+        self._has_core_rates = self._image.observes_core_rates
         if self._rates.is_on is not self.is_on:
             self.is_on = self._rates.is_on
             self._core.reset()
@@ -67,12 +69,12 @@ class RateRehearsal:
 
     def ask(self, listener: str, ip: str, *, now_ms: int) -> MaybeDeferred[RateVerdict]:
         """What the rates say of a connection that was admitted."""
-        core = self._image.observed_core_rate_of(ip)
         waits: tuple[RateRule, ...] = ()
-        if core.rate is not None:
+        if self._has_core_rates:
+            core = self._image.observed_core_rate_of(ip)
             wait_ms = self._core.take(ip, now_ms=now_ms)
             if wait_ms is None:
-                return RateVerdict((), Refusal("core_rate", core.name, core.rate, self._image.version))
+                return RateVerdict((), Refusal("core_rate", core.name, core.rate or 0, self._image.version))
             waits = (core,) if wait_ms else ()
         of_listener = self._rates.at_listener(listener)
         return then(of_listener, partial(self._at_listener, listener, ip, waits))

@@ -32,7 +32,7 @@ from broker.metrics.observed_counts import ObservedCounts
 from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
-from shards.loop.deferred import Deferred, then
+from shards.loop.deferred import Deferred
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 OpenT = TypeVar("OpenT", bound=Callable[..., object])
@@ -76,7 +76,8 @@ class Rehearsal:
             self._observed, self._quotas = dict(self._image.observed), quotas
             self.counts.clear()
         self.rates.follow()
-        is_on = self._image.observed_limits is not None
+        observed = self._image.observed_limits
+        is_on = observed is not None and observed.has_other_caps
         if is_on is not self.is_on:
             self.is_on = is_on
             if is_on:
@@ -113,6 +114,7 @@ class Rehearsal:
                     if isinstance(decision, Refused):
                         self._refused(attempt, decision)
                     else:
+                        attempt.is_late = True
                         under_way.add(attempt)
                     return
             if forced:
@@ -127,9 +129,11 @@ class Rehearsal:
             )
             under_way.add(attempt)
             verdict = self.rates.ask(listener, ip, now_ms=self._poller.now_ns // 1_000_000)
-            made = then(verdict, partial(self._rated, attempt))
-            if isinstance(made, Deferred):
-                made.add_callback(self._done)
+            if isinstance(verdict, Deferred):
+                attempt.is_late = True
+                verdict.then(partial(self._rated, attempt)).add_callback(self._done)
+            else:
+                self._rated(attempt, verdict)
 
         return cast(OpenT, open_rated if self.rates.is_on else open_observed)
 
@@ -152,6 +156,8 @@ class Rehearsal:
             decision = self._tokens.observe_rest(attempt.asked, taken, attempt)
         if decision is not None:
             self.decided(attempt, decision)
+        else:
+            attempt.is_late = True
 
     def _done(self, made: Deferred[None]) -> None:
         """Nothing waits for what is made of a late answer, so its mistakes are told apart."""
@@ -174,7 +180,8 @@ class Rehearsal:
             self._tokens.release(attempt.pools)
         else:
             connection.hold(connection.pools + attempt.pools)
-            self._note(attempt)
+            if attempt.is_late:
+                self._note(attempt)
 
     def _refused(self, attempt: ObservedAttempt, decision: Refused) -> None:
         self._turned_away(attempt, _observed_refusal(decision))
@@ -229,10 +236,11 @@ def _observed_refusal(decision: Refused) -> Refusal:
 class ObservedAttempt:
     """A connection whose observed decision is asked for: the TokenWaiter of its observed pools.
 
-    `pools`: its observed pools; `asked`: those of which it asks for a token. `at_ns`: when it was admitted.
+    `pools`: its observed pools; `asked`: those of which it asks for a token. `at_ns`: when it was admitted. `is_late`: its
+    decision did not come at once (each_wait_ends_in_the_journal).
     """
 
-    __slots__ = ("_at_ns", "_rehearsal", "asked", "ip", "listener", "number", "pools", "port")
+    __slots__ = ("_at_ns", "_rehearsal", "asked", "ip", "is_late", "listener", "number", "pools", "port")
 
     def __init__(
         self,
@@ -252,6 +260,7 @@ class ObservedAttempt:
         self.port = port
         self.pools = pools
         self.asked = asked
+        self.is_late = False
         self._at_ns = at_ns
 
     def decided(self, decision: Admitted | Refused) -> None:

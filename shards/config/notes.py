@@ -48,7 +48,7 @@ def notes_of_observed(state: ConfigState) -> list[str]:
     enforced, would_be = _limits(state, state.settings), _limits(state, {**state.settings, **state.observed})
     base = enforced[EVERY_BROKER]
     each = [ObservedLimits(enforced.get(broker, base), would_be[broker]) for broker in would_be]
-    if any(one.rehearsed.changed_pools(one.enforced) or one.has_other_rates for one in each):
+    if any(one.has_other_caps or one.has_other_rates for one in each):
         return []
     return ["what is observed is in force already: it would refuse no connection that is admitted now"]
 

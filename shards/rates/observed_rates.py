@@ -76,6 +76,8 @@ class ObservedRates:
         notes: RateNotes,
     ) -> None:
         self.is_on = False
+        self._has_ip_rates = False
+        self._quotas: dict[str, RateQuotas] = {}  # of the listeners that were asked for in this version
         self._me = me
         self._shards = shards
         self._has_others = len(listeners) > 1
@@ -94,6 +96,8 @@ class ObservedRates:
 
     def follow(self) -> None:
         """The image has another version."""
+        self._quotas.clear()
+        self._has_ip_rates = self._image.observes_ip_rates
         is_on = self._image.observes_rates
         if is_on is not self.is_on:
             self.is_on = is_on
@@ -120,15 +124,20 @@ class ObservedRates:
 
     def from_address(self, ip: str) -> MaybeDeferred[RateAnswer]:
         """A connection of an address was admitted."""
-        if self._image.observed_rate_of(f"ip:{ip}").rate is None:
+        if not self._has_ip_rates or self._image.observed_rate_of(f"ip:{ip}").rate is None:
             return WITHIN
         return self._ask(home_of(f"rate:ip:{ip}", self._shards), Ask(ADDRESS, ip))
 
     def quotas_of(self, listener: str) -> RateQuotas:
         """The observed rates of a listener and of its broker; None for one that would be the same."""
+        found = self._quotas.get(listener)
+        if found is not None:
+            return found
         exempt = self._has_others and listener == self._image.inter_broker_listener
         of_broker = None if exempt else self._image.observed_rate_of("broker").rate
-        return RateQuotas(self._image.observed_rate_of(f"listener:{listener}").rate, of_broker, exempt)
+        own = self._image.observed_rate_of(f"listener:{listener}").rate
+        found = self._quotas[listener] = RateQuotas(own, of_broker, exempt)
+        return found
 
     def flush(self) -> None:
         """Ends a pass: asks the homes."""

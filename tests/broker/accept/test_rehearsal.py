@@ -274,7 +274,7 @@ def test_connections_beyond_an_observed_rate_of_their_address_are_out_and_ask_fo
 
 
 def test_an_observed_rate_of_a_listener_delays_nobody_and_counts_those_it_would_have():
-    desk = Desk(listener__name__a__max__connection__creation__rate="1")
+    desk = Desk(listener__name__a__max__connection__creation__rate="1", kafka_connections_max_per_ip="99")
     for number in range(13):
         desk.connect(number)
     assert desk.counted.count(("observed_rate_wait", "A")) == 3
