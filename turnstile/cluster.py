@@ -59,7 +59,7 @@ class Cluster(ClusterChanges):
 
     `limits`: settings by name, such as {"max.connections": 100}, or by one of the short names of `settings.SHORT`.
     `quotas`: {"user=alice,client-id=app": {"producer_byte_rate": 1e6}}. `topics`: {name: partitions}, or names.
-    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: caps, as `limits`, that are
+    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: limits of connections that are
     observed instead of enforced. All of them hold again after `reset`.
     `like`: a managed cluster whose published limits hold where `limits` says nothing else (`turnstile presets`).
     `as_version`: the release in whose place the cluster stands, as "3.6" (docs/configuration.md).

@@ -52,7 +52,7 @@ class ClusterChanges:
         self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
 
     def observe(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Caps that are observed instead of enforced (shadow mode, dry run) when this returns, as `set` takes them:
+        """Limits of connections that are observed, not enforced (shadow mode, dry run) when this returns, as `set` takes them:
         observe(per_ip=50). They refuse nobody; `would_refuse` tells what they would have refused. None: observed no more.
 
         Raises AdminError, with one sentence for each setting that can't be.

@@ -16,7 +16,7 @@ ShardState: TypeAlias = Literal["up", "unresponsive", "starting", "down"]
 
 
 class ObservedCapRow(TypedDict):
-    """A cap that is observed instead of enforced."""
+    """A cap or a creation rate that is observed instead of enforced."""
 
     limit: Annotated[str, "The setting."]
     value: float
@@ -94,7 +94,7 @@ class RefusalsAnswer(TypedDict):
     total: int
     admitted: int
     refusals: list[RefusedRow]
-    observed: NotRequired[Annotated[bool, "True: of caps that are observed; they have refused nothing."]]
+    observed: NotRequired[Annotated[bool, "True: of limits that are observed; they have refused nothing."]]
     summary: NotRequired[ObservedAnswer | None]
 
 

@@ -42,7 +42,7 @@ def _whole(name: str, default: int, low: int, high: int, says: str) -> Parameter
     return Parameter(name, "query", says, schema, read)
 
 
-_OBSERVED = _flag("observed", False, "What caps that are observed instead of enforced would have refused.")
+_OBSERVED = _flag("observed", False, "What limits that are observed instead of enforced would have refused.")
 
 
 def _refused_by(request: Request) -> str:
@@ -96,7 +96,9 @@ ClientId: TypeAlias = Annotated[str | None, _text("client-id", "A client id: the
 ObserveQuotas: TypeAlias = Annotated[
     bool, _flag("observe", False, "Of client quotas that are observed instead of enforced.")
 ]
-Observe: TypeAlias = Annotated[bool, _flag("observe", False, "Of caps that are observed instead of enforced.")]
+Observe: TypeAlias = Annotated[
+    bool, _flag("observe", False, "Of limits of connections that are observed instead of enforced.")
+]
 Observed: TypeAlias = Annotated[bool, _OBSERVED]
 By: TypeAlias = Annotated[
     RefusedBy,

@@ -62,7 +62,7 @@ async def get_config(
 async def put_config(
     admin: Admin, body: SettingsBody, dry_run: DryRun, broker: BrokerText, observe: Observe, who: Who, at: AtAdmin
 ) -> ChangedConfig:
-    """Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them."""
+    """Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them."""
     changes = redpanda.changes_of(body, _broker(admin, broker))
     if observe:
         version = await admin.coordinator.alter_observed(who, changes, dry_run)

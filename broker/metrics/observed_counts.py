@@ -20,7 +20,7 @@ UNAVAILABLE: Final = "shard_unavailable"
 
 
 class ObservedCap(NamedTuple):
-    """A cap that is observed: the setting, its value, and whether connections would have waited at it (KIP-402)."""
+    """A cap or a rate that is observed: the setting, its value, and whether connections would have waited at it."""
 
     limit: str
     value: float

@@ -56,7 +56,7 @@ public sealed class AdminApi : IDisposable
     public Task<Dictionary<string, object?>> GetConfigAsync(string? key = null, bool? includeDefaults = null, long? broker = null, bool? observe = null) =>
         JsonAsync<Dictionary<string, object?>>("GET", "/v1/cluster_config", null, ("key", key), ("include_defaults", includeDefaults), ("broker", broker), ("observe", observe));
 
-    /// <summary>Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them.</summary>
+    /// <summary>Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them.</summary>
     public Task<ChangedConfig> PutConfigAsync(SettingsChange body, bool? dryRun = null, long? broker = null, bool? observe = null) =>
         JsonAsync<ChangedConfig>("PUT", "/v1/cluster_config", body, ("dry_run", dryRun), ("broker", broker), ("observe", observe));
 
@@ -490,7 +490,7 @@ public sealed record NotesAnswer(List<string> Notes);
 /// <param name="Quotas">null: no client quota is observed.</param>
 public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, long Addresses, bool More, List<ObservedCapRow> Caps, Dictionary<string, object?> Set, Dictionary<string, Dictionary<string, object?>> Brokers, ObservedQuotasAnswer? Quotas);
 
-/// <summary>A cap that is observed instead of enforced.</summary>
+/// <summary>A cap or a creation rate that is observed instead of enforced.</summary>
 /// <param name="Limit">The setting.</param>
 /// <param name="Waits">Connections would have waited, for a slot or for a rate.</param>
 /// <param name="Count">Connections that it would have refused, or made wait.</param>
@@ -565,7 +565,7 @@ public sealed record RecordedChange(long Version, double At, string Who, List<Li
 public sealed record RedpandaBroker(long NodeId, BuildInfo BuildInfo);
 
 /// <summary>Counts since the cluster started; by ip of the most refused alone, since their shard started.</summary>
-/// <param name="Observed">True: of caps that are observed; they have refused nothing.</param>
+/// <param name="Observed">True: of limits that are observed; they have refused nothing.</param>
 public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<RefusedRow> Refusals, bool? Observed = null, ObservedAnswer? Summary = null);
 
 /// <summary>One of the addresses that were refused most.</summary>

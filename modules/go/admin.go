@@ -81,7 +81,7 @@ type GetConfigQuery struct {
 	IncludeDefaults *bool
 	// The id of one broker; without it, the whole cluster.
 	Broker *int64
-	// Of caps that are observed instead of enforced.
+	// Of limits of connections that are observed instead of enforced.
 	Observe *bool
 }
 
@@ -105,7 +105,7 @@ type PutConfigQuery struct {
 	DryRun *bool
 	// The id of one broker; without it, the whole cluster.
 	Broker *int64
-	// Of caps that are observed instead of enforced.
+	// Of limits of connections that are observed instead of enforced.
 	Observe *bool
 }
 
@@ -117,7 +117,8 @@ func (q PutConfigQuery) values() url.Values {
 	return query
 }
 
-// PutConfig: Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them.
+// PutConfig: Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by
+// them.
 func (a *AdminAPI) PutConfig(ctx context.Context, body SettingsChange, query PutConfigQuery) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/cluster_config", query.values(), body)
 }
@@ -134,7 +135,7 @@ func (a *AdminAPI) GetConfigStatus(ctx context.Context) ([]BrokerConfigStatus, e
 
 // GetBrokerOverridesQuery is the query of GetBrokerOverrides; what is nil is left out.
 type GetBrokerOverridesQuery struct {
-	// Of caps that are observed instead of enforced.
+	// Of limits of connections that are observed instead of enforced.
 	Observe *bool
 }
 
@@ -328,7 +329,7 @@ func (a *AdminAPI) GetLastPush(ctx context.Context, clientInstanceId string) (Te
 type GetRefusalsQuery struct {
 	// What is counted apart; `limit` only of observed caps.
 	By *string
-	// What caps that are observed instead of enforced would have refused.
+	// What limits that are observed instead of enforced would have refused.
 	Observed *bool
 }
 
@@ -1095,7 +1096,7 @@ type ObservedAnswer struct {
 	Quotas *ObservedQuotasAnswer `json:"quotas"`
 }
 
-// ObservedCapRow: A cap that is observed instead of enforced.
+// ObservedCapRow: A cap or a creation rate that is observed instead of enforced.
 type ObservedCapRow struct {
 	// The setting.
 	Limit string  `json:"limit"`
@@ -1240,7 +1241,7 @@ type RefusalsAnswer struct {
 	Total    int64        `json:"total"`
 	Admitted int64        `json:"admitted"`
 	Refusals []RefusedRow `json:"refusals"`
-	// True: of caps that are observed; they have refused nothing.
+	// True: of limits that are observed; they have refused nothing.
 	Observed *bool           `json:"observed,omitempty"`
 	Summary  *ObservedAnswer `json:"summary,omitempty"`
 }

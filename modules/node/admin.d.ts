@@ -12,7 +12,7 @@ export class AdminApi {
   /** The settings and their values: Redpanda's, Kafka's and Turnstile's own. */
   getConfig (query?: { key?: string, include_defaults?: boolean, broker?: number, observe?: boolean }): Promise<Record<string, string[] | boolean | number | string | null>>
 
-  /** Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them. */
+  /** Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them. */
   putConfig (body: SettingsChange, query?: { dry_run?: boolean, broker?: number, observe?: boolean }): Promise<ChangedConfig>
 
   /** Every setting: its type, range and default, and what it does. */
@@ -718,7 +718,7 @@ export interface ObservedAnswer {
   quotas: ObservedQuotasAnswer | null
 }
 
-/** A cap that is observed instead of enforced. */
+/** A cap or a creation rate that is observed instead of enforced. */
 export interface ObservedCapRow {
   /** The setting. */
   limit: string
@@ -865,7 +865,7 @@ export interface RefusalsAnswer {
   total: number
   admitted: number
   refusals: RefusedRow[]
-  /** True: of caps that are observed; they have refused nothing. */
+  /** True: of limits that are observed; they have refused nothing. */
   observed?: boolean
   summary?: ObservedAnswer | null
 }

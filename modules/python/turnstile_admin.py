@@ -67,7 +67,7 @@ class AdminApi:
         return self._json("GET", "/v1/cluster_config", {"key": key, "include_defaults": include_defaults, "broker": broker, "observe": observe})
 
     def put_config(self, body: SettingsChange, *, dry_run: bool | None = None, broker: int | None = None, observe: bool | None = None) -> ChangedConfig:
-        """Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them."""
+        """Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them."""
         return self._json("PUT", "/v1/cluster_config", {"dry_run": dry_run, "broker": broker, "observe": observe}, body)
 
     def get_config_schema(self) -> SettingsSchema:
@@ -865,7 +865,7 @@ class ObservedAnswer(TypedDict):
 
 
 class ObservedCapRow(TypedDict):
-    """A cap that is observed instead of enforced."""
+    """A cap or a creation rate that is observed instead of enforced."""
 
     # The setting.
     limit: str
@@ -1024,7 +1024,7 @@ class RefusalsAnswer(TypedDict):
     total: int
     admitted: int
     refusals: list[RefusedRow]
-    # True: of caps that are observed; they have refused nothing.
+    # True: of limits that are observed; they have refused nothing.
     observed: NotRequired[bool]
     summary: NotRequired[ObservedAnswer | None]
 

@@ -139,7 +139,7 @@ def settings_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list
 
 
 def observed_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
-    """`changes` as of settings_delta, of caps that are observed and not enforced: valid if they could be enforced now.
+    """`changes` as of settings_delta, of limits that are observed and not enforced: valid if they could be enforced now.
     Raises ConfigInvalid."""
     for _, name, _ in changes:
         check_observable(canonical_name(name))

@@ -78,7 +78,7 @@ class ClusterPlan:
     topics: list[tuple[str, int]] = field(default_factory=list)
     quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
     users: dict[str, str] = field(default_factory=dict)
-    observed: list[tuple[str, str]] = field(default_factory=list)  # caps that are observed, not enforced
+    observed: list[tuple[str, str]] = field(default_factory=list)  # limits that are observed, not enforced
     override_stored: bool = False  # the command line overrules live changes of earlier runs
     journal_parts: bool = True  # Parquet parts are made of the journal's spool
     # Open in the supervisor and in every child until it keeps only its own.

@@ -180,7 +180,7 @@ class Coordinator:
         return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only)
 
     async def alter_observed(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
-        """As alter_settings, of caps that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
+        """As alter_settings, of limits that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: observed_delta(self.state, changes), validate_only)
 
     async def alter_quotas(

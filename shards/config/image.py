@@ -113,7 +113,7 @@ class ClusterImage:
         self.auto_listeners: frozenset[str] = frozenset()  # those of which clients are told the address they reached
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
-        self.observed: dict[str, str] = {}  # the same of caps that are observed instead of enforced
+        self.observed: dict[str, str] = {}  # the same of limits of connections that are observed instead of enforced
         self.limits = ConnectionLimits()
         self.observed_limits: ObservedLimits | None = None  # None: no cap is observed on this broker
         self._ip_quotas = self._rehearsed_ip_quotas = IpQuotaTable()

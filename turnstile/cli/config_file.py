@@ -8,7 +8,7 @@
     [limits]                                  # settings by name
     kafka_connections_max_per_ip = 50
     "max.connections" = 1000
-    [observe]                                 # caps that are observed instead of enforced
+    [observe]                                 # limits of connections, observed instead of enforced
     kafka_connections_max_per_ip = 20
     [topics]
     orders = 6

@@ -140,7 +140,7 @@ def _close(live: dict[str, Any]) -> list[Text]:
 
 
 def _observed(live: dict[str, Any]) -> list[Text]:
-    """A line about caps that are observed instead of enforced, if there are any."""
+    """A line about limits that are observed instead of enforced, if there are any."""
     told = live["observed"]
     return [] if told is None else [Text(f"observed: {printable(observed_line(told))}", style="magenta")]
 

@@ -178,7 +178,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     "observed",
     type=NameAndValue(),
     multiple=True,
-    help="A cap that is observed instead of enforced (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
+    help="A limit of connections that is observed, not enforced (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
 )
 @click.option(
     "--like",

@@ -108,12 +108,12 @@ public final class AdminApi {
         return getConfig(null, null, null, null);
     }
 
-    /** Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them. */
+    /** Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them. */
     public ChangedConfig putConfig(SettingsChange body, Boolean dryRun, Long broker, Boolean observe) {
         return json("PUT", target("/v1/cluster_config", "dry_run", dryRun, "broker", broker, "observe", observe), body, new TypeReference<>() {});
     }
 
-    /** Changes settings; answers when every shard enforces them, or, of caps that are observed, counts by them. */
+    /** Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them. */
     public ChangedConfig putConfig(SettingsChange body) {
         return putConfig(body, null, null, null);
     }
@@ -927,7 +927,7 @@ public final class AdminApi {
             /** null: no client quota is observed. */
             ObservedQuotasAnswer quotas) {}
 
-    /** A cap that is observed instead of enforced. */
+    /** A cap or a creation rate that is observed instead of enforced. */
     public record ObservedCapRow(
             /** The setting. */
             String limit,
@@ -1059,7 +1059,7 @@ public final class AdminApi {
             long total,
             long admitted,
             List<RefusedRow> refusals,
-            /** True: of caps that are observed; they have refused nothing. */
+            /** True: of limits that are observed; they have refused nothing. */
             Boolean observed,
             ObservedAnswer summary) {}
 
