@@ -6,7 +6,7 @@ import json
 
 from broker.journal.writer import JournalWriter
 from shards.config.image import ClusterImage
-from shards.rates.observed_rates import ADDRESS, BACK, Ask, RateAnswer
+from shards.rates.observed_rates import ADDRESS, BACK, AnswerRun, Ask
 
 KIND = "observed_rate"
 
@@ -19,8 +19,8 @@ class ObservedRateEvents:
         self._image = image
         self._details: dict[tuple[int, bool], str] = {}
 
-    def answered(self, ask: Ask, answer: RateAnswer, *, asker: int, at_ms: int) -> None:
-        """A row for each arrival, and for each that was taken back."""
+    def answered(self, ask: Ask, run: AnswerRun, *, asker: int, at_ms: int) -> None:
+        """A row for arrivals that were answered alike, and for those that were taken back."""
         is_address = ask.what == ADDRESS
         key = asker, ask.what == BACK
         detail = self._details.get(key)
@@ -29,7 +29,8 @@ class ObservedRateEvents:
             detail = self._details[key] = json.dumps(of, separators=(",", ":"))
         self._journal.add(
             KIND, ip=ask.name if is_address else None, listener=None if is_address else ask.name,
-            throttle_ms=max(answer), version=self._image.version, detail=detail, at_ns=at_ms * 1_000_000,
+            bytes_moved=run.arrivals,
+            throttle_ms=max(run.own_ms, run.broker_ms), version=self._image.version, detail=detail, at_ns=at_ms * 1_000_000,
         )  # fmt: skip
 
     def began(self, *, at_ms: int) -> None:

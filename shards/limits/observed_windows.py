@@ -43,11 +43,11 @@ class ObservedWindows:
         broker_ms = 0 if quotas.exempt else self._broker.charge(1, quotas.broker, now_ms=now_ms, max_ms=size_ms)
         return ListenerDelay(self._listener(listener).charge(1, quotas.own, now_ms=now_ms, max_ms=size_ms), broker_ms)
 
-    def take_back(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> None:
-        """The connection would have been refused by the rate of its address."""
-        self._listener(listener).record(-1, now_ms=now_ms)
+    def take_back(self, listener: str, quotas: RateQuotas, arrivals: int = 1, *, now_ms: int) -> None:
+        """The connections would have been refused by the rates of their addresses."""
+        self._listener(listener).record(-arrivals, now_ms=now_ms)
         if not quotas.exempt:
-            self._broker.record(-1, now_ms=now_ms)
+            self._broker.record(-arrivals, now_ms=now_ms)
 
     def arrive_from(self, ip: str, quota: float | None, *, now_ms: int) -> int:
         """One connection of an address: 0, or how long it would have been held before it was refused."""

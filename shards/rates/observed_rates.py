@@ -1,7 +1,7 @@
 """Connection creation rates that are observed instead of enforced (shadow mode, dry run), across the shards of a broker.
 
-Each rate has one home, as an enforced one has (rates.py). The shard that has admitted a connection asks it, once per pass and
-home; nothing waits for the answer, and no listener stops.
+Each rate has one home, as an enforced one has (rates.py). The shard that has admitted connections asks it, once per pass and
+rate, with how many there were; nothing waits for the answer, and no listener stops.
 
 other_rates_only  Only a rate that would be another one than that in force is asked.
 windows_begin_empty  Windows begin empty when a first rate is observed, when no rate is any more, with their home, and at a reset.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, Protocol
 
 from shards.config.image import ClusterImage
@@ -48,16 +49,19 @@ WITHIN: Final = RateAnswer(0)
 UNAVAILABLE: Final = RateAnswer(-1, -1)
 
 
+class AnswerRun(NamedTuple):
+    """The same answer to `arrivals` that came one after the other."""
+
+    own_ms: int
+    broker_ms: int
+    arrivals: int
+
+
 class RateNotes(Protocol):
     """Hears of each answer of this home, and of windows that begin empty."""
 
-    def answered(self, ask: Ask, answer: RateAnswer, *, asker: int, at_ms: int) -> None: ...
+    def answered(self, ask: Ask, run: AnswerRun, *, asker: int, at_ms: int) -> None: ...
     def began(self, *, at_ms: int) -> None: ...
-
-
-class _Waiting(NamedTuple):
-    ask: Ask
-    answer: Deferred[RateAnswer]
 
 
 class ObservedRates:
@@ -87,7 +91,7 @@ class ObservedRates:
         self._touch = touch
         self._notes = notes
         self._windows = ObservedWindows(Window())
-        self._to_ask: dict[int, list[_Waiting]] = {}
+        self._to_ask: dict[int, dict[Ask, list[Deferred[RateAnswer]]]] = {}  # by home
         self._listeners_home = home_of("rate:broker", shards)
 
     def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
@@ -142,41 +146,52 @@ class ObservedRates:
     def flush(self) -> None:
         """Ends a pass: asks the homes."""
         while self._to_ask:
-            home, waiting = self._to_ask.popitem()
-            for start in range(0, len(waiting), MOST_IN_A_CALL):
-                some = waiting[start : start + MOST_IN_A_CALL]
-                told = self._call(home, METHOD, [each.ask for each in some])
-                told.add_callback(partial(self._came, some))
+            home, asked = self._to_ask.popitem()
+            rows = list(asked.items())
+            for start in range(0, len(rows), MOST_IN_A_CALL):
+                some = rows[start : start + MOST_IN_A_CALL]
+                told = self._call(home, METHOD, [[*ask, len(waiting)] for ask, waiting in some])
+                told.add_callback(partial(self._came, [waiting for _, waiting in some]))
 
     def _ask(self, home: int, ask: Ask) -> MaybeDeferred[RateAnswer]:
         if home == self._me:
-            return self._decide(ask, self._me)
+            (run,) = self._decide(ask, 1, self._me)
+            return RateAnswer(run.own_ms, run.broker_ms) if run.own_ms or run.broker_ms else WITHIN
         answer: Deferred[RateAnswer] = Deferred()
         if not self._to_ask:
             self._touch()
-        self._to_ask.setdefault(home, []).append(_Waiting(ask, answer))
+        self._to_ask.setdefault(home, {}).setdefault(ask, []).append(answer)
         return answer
 
-    def _came(self, waiting: list[_Waiting], told: Deferred[list[list[int]]]) -> None:
+    def _came(self, asked: list[list[Deferred[RateAnswer]]], told: Deferred[list[list[list[int]]]]) -> None:
         try:
-            answers = [RateAnswer(*each) for each in told.result()]
+            answers = [[AnswerRun(*run) for run in runs] for runs in told.result()]
         except (PeerLost, DeadlineExceeded):
-            answers = [UNAVAILABLE] * len(waiting)
-        for each, answer in zip(waiting, answers, strict=True):
-            each.answer.resolve(answer)
+            answers = [[AnswerRun(*UNAVAILABLE, len(waiting))] for waiting in asked]
+        for waiting, runs in zip(asked, answers, strict=True):
+            each = iter(waiting)
+            for own_ms, broker_ms, arrivals in runs:
+                answer = RateAnswer(own_ms, broker_ms)
+                for deferred in islice(each, arrivals):
+                    deferred.resolve(answer)
 
-    def _serve(self, peer: int, asks: list[list[str]]) -> list[RateAnswer]:
-        return [self._decide(Ask(*each), peer) for each in asks]
+    def _serve(self, peer: int, asks: list[tuple[str, str, int]]) -> list[list[AnswerRun]]:
+        return [self._decide(Ask(what, name), arrivals, peer) for what, name, arrivals in asks]
 
-    def _decide(self, ask: Ask, asker: int) -> RateAnswer:
+    def _decide(self, ask: Ask, arrivals: int, asker: int) -> list[AnswerRun]:
         now_ms = self._now_ms()
-        if ask.what == ADDRESS:
-            quota = self._image.observed_rate_of(f"ip:{ask.name}").rate
-            answer = RateAnswer(self._windows.arrive_from(ask.name, quota, now_ms=now_ms))
-        elif ask.what == LISTENER:
-            answer = RateAnswer(*self._windows.arrive(ask.name, self.quotas_of(ask.name), now_ms=now_ms))
+        if ask.what == BACK:
+            self._windows.take_back(ask.name, self.quotas_of(ask.name), arrivals, now_ms=now_ms)
+            runs = [AnswerRun(*WITHIN, arrivals)]
         else:
-            self._windows.take_back(ask.name, self.quotas_of(ask.name), now_ms=now_ms)
-            answer = WITHIN
-        self._notes.answered(ask, answer, asker=asker, at_ms=now_ms)
-        return answer
+            each = groupby(self._arrive(ask, now_ms) for _ in range(arrivals))
+            runs = [AnswerRun(*answer, sum(1 for _ in alike)) for answer, alike in each]
+        for run in runs:
+            self._notes.answered(ask, run, asker=asker, at_ms=now_ms)
+        return runs
+
+    def _arrive(self, ask: Ask, now_ms: int) -> RateAnswer:
+        if ask.what == LISTENER:
+            return RateAnswer(*self._windows.arrive(ask.name, self.quotas_of(ask.name), now_ms=now_ms))
+        quota = self._image.observed_rate_of(f"ip:{ask.name}").rate
+        return RateAnswer(self._windows.arrive_from(ask.name, quota, now_ms=now_ms))

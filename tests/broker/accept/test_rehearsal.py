@@ -298,7 +298,7 @@ def test_a_home_that_is_lost_leaves_it_open():
         desk.connect(number, ip)
     desk.rates.flush()
     ((asks, answer),) = desk.asked
-    assert [tuple(ask) for ask in asks] == [(ADDRESS, ip)] * 3 and desk.counted == []
+    assert asks == [[ADDRESS, ip, 3]] and desk.counted == []
     answer.fail(PeerLost("gone"))
     assert [name for name, _ in desk.counted] == ["observed_shard_unavailable"] * 3
     assert desk.rehearsal.counts.describe()["undecided"] == 3
@@ -319,6 +319,6 @@ def test_a_closed_connection_whose_rate_is_told_late_is_in_no_pool():
     desk.connect(1, ip)
     desk.rates.flush()
     desk.close(1)
-    desk.asked[0][1].resolve([[0, 0]])
+    desk.asked[0][1].resolve([[[0, 0, 1]]])
     desk.says()
     assert desk.in_use(f"ip:{ip}") == 0

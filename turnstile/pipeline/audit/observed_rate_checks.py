@@ -28,7 +28,7 @@ NAME = "observed_rates"
 HELD_TEXT = (
     "{arrivals} arrivals at observed rates, each answered as Kafka's arithmetic says; {refused} would have been refused"
 )
-READ = (*INCARNATION, "seq", "mono_ns", "ip", "listener", "throttle_ms", "version", "detail")
+READ = (*INCARNATION, "seq", "mono_ns", "ip", "listener", "bytes", "throttle_ms", "version", "detail")
 _NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "reason", "limit", "limit_value", "version")
 Row = dict[str, Any]
 
@@ -81,18 +81,24 @@ class _Home:
             self._judge(self._windows, row, is_back=is_back)
 
     def _judge(self, windows: ObservedWindows, row: Row, *, is_back: bool) -> None:
-        now_ms, at = row["mono_ns"] // 1_000_000, (row["version"], row["broker"])
+        now_ms, at, arrivals = row["mono_ns"] // 1_000_000, (row["version"], row["broker"]), row["bytes"] or 1
+        if is_back:
+            listener = row["listener"] or ""
+            windows.take_back(listener, self._quotas(*at, listener), arrivals, now_ms=now_ms)
+            return
+        for _ in range(arrivals):
+            self._judge_one(windows, row, now_ms)
+
+    def _judge_one(self, windows: ObservedWindows, row: Row, now_ms: int) -> None:
+        at = row["version"], row["broker"]
         if row["ip"] is not None:
             should = windows.arrive_from(
                 row["ip"], self._timeline.observed_rate(*at, f"ip:{row['ip']}").rate, now_ms=now_ms
             )
             what = f"an arrival of {row['ip']}"
         else:
-            quotas = self._quotas(*at, row["listener"] or "")
-            if is_back:
-                windows.take_back(row["listener"] or "", quotas, now_ms=now_ms)
-                return
-            should = windows.arrive(row["listener"] or "", quotas, now_ms=now_ms).ms
+            listener = row["listener"] or ""
+            should = windows.arrive(listener, self._quotas(*at, listener), now_ms=now_ms).ms
             what = f"an arrival at {row['listener']}"
         self._found.looked_at(NAME, "arrivals", row["broker"])
         said = row["throttle_ms"] or 0
