@@ -18,6 +18,7 @@ from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
 from broker.accept.rate_rehearsal import RateRehearsal
+from broker.accept.refused_sockets import RefusedSockets
 from broker.accept.rehearsal import OpenT, Rehearsal
 from broker.accept.step_actions import Deciders
 from broker.metrics.observed_rate_events import ObservedRateEvents
@@ -33,6 +34,7 @@ from shards.rates.observed_rates import ObservedRates
 from shards.rates.rates import NAME, Rates
 
 _MOST_HELD = 20_000
+_MOST_REFUSED_HELD = 2000  # of a shard, and an eighth of its descriptors
 _ALL_LISTENERS = ("broker:all",)
 """An additional pool where the inter-broker listener may exceed `max.connections`: its cap is the Redpanda one, which refuses
 that listener, too (shards/limits/connection_limits.py)."""
@@ -85,6 +87,7 @@ class Acceptors:
             rates=self._rates,
             core_rates=self._core_rates,
             held=self._held,
+            refused_sockets=RefusedSockets(context.image, context.timers, min(_MOST_REFUSED_HELD, fd_ceiling // 8)),
             force=self.eviction.force,
             numbers=iter(range(1, 1 << 62)),
             pending=self._pending,
@@ -151,8 +154,8 @@ class Acceptors:
             admission.close()
 
     def reset(self) -> None:
-        """Back to the start of the cluster: empty windows and full buckets, no connection held, no top talkers."""
-        while self._held.make_room():
+        """Back to the start of the cluster: empty windows and full buckets, no socket held, no top talkers."""
+        while self._deciders.make_room():
             pass
         self._context.top_talkers.clear()
         self._core_rates.reset()

@@ -2,7 +2,8 @@
 
 steps.py is the table of the steps, step_actions.py says what each asks for. While no rate is set a connection is decided
 inside the callback that accepted it, mostly by comparing numbers (`arrived`); a refused one never becomes more than a
-descriptor. A refused connection is closed before anything is read from its socket or written to it.
+descriptor. Nothing is read from the socket of a refused connection or written to it; it is closed, or ends as
+refused_sockets.py says.
 
 Invariants
 descriptors_end_once  Every accepted descriptor is handed over or closed exactly once (outcomes.py,
@@ -21,6 +22,7 @@ from typing import Protocol
 
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
+from broker.accept.refused_sockets import Dismissal
 from broker.accept.rehearsal import OpenT
 from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
@@ -65,7 +67,9 @@ class Admission:
         self._tokens = context.tokens
         self._image = context.image
         self._poller = context.poller
-        self._held = deciders.held
+        self._refused_sockets = deciders.refused_sockets
+        self._make_room = deciders.make_room
+        self._dismissal: Dismissal | None = None
         self._force = deciders.force
         self._numbers = deciders.numbers
         self._pending = deciders.pending
@@ -95,13 +99,14 @@ class Admission:
         descriptors in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
         self._open = rehearsing(self._serve)
+        self._dismissal = self._refused_sockets.dismissal()
         self.pacing.update()
 
     def arrived(self, fd: int, ip: str, port: int) -> None:
         """Decides about a fresh descriptor, now or when a home has answered."""
         if ":" in ip:
             ip = normalise_ip(ip)
-        if fd >= self._fd_ceiling and not self._held.make_room():
+        if fd >= self._fd_ceiling and not self._make_room():
             os.close(fd)
             self.no_descriptor(ip, port)
             return
@@ -125,8 +130,12 @@ class Admission:
             self._outcomes.admitted(number, ip, port, tokens.version, 0.0)
             self._open(fd, number, ip, port, pools)
         elif isinstance(decision, Refused):
-            os.close(fd)
-            self._outcomes.refused(number, ip, port, refusal_by_pool(decision), 0.0)
+            refusal = refusal_by_pool(decision)
+            if self._dismissal is None:
+                os.close(fd)
+            else:
+                self._dismissal(fd, refusal)
+            self._outcomes.refused(number, ip, port, refusal, 0.0)
         else:
             pending.step = Step.TOKENS
             self._steps.wait_for_tokens(pending, pools)
@@ -201,7 +210,10 @@ class Admission:
     def _refuse(self, pending: PendingConnection) -> None:
         if pending.tokens or pending.suspended:
             self._steps.give_tokens_back(pending)
-        os.close(pending.fd)
+        if self._dismissal is None:
+            os.close(pending.fd)
+        else:
+            self._dismissal(pending.fd, pending.refusal)
         self._count_refused(pending)
 
     def _count_refused(self, pending: PendingConnection) -> None:

@@ -74,7 +74,7 @@ class ProxiedAdmission(Admission):
         """Decides about the client at `ip`, whose connection the descriptor is; its steps are those of any other."""
         if ":" in ip:
             ip = normalise_ip(ip)
-        if fd >= self._fd_ceiling and not self._held.make_room():
+        if fd >= self._fd_ceiling and not self._make_room():
             os.close(fd)
             self.no_descriptor(ip, port)
             return

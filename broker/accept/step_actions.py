@@ -16,6 +16,7 @@ from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.permit import Permit
+from broker.accept.refused_sockets import RefusedSockets
 from broker.accept.steps import Event, Step
 from broker.metrics.outcomes import Refusal, refusal_by_ip_rate, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
@@ -33,10 +34,15 @@ class Deciders:
     rates: Rates
     core_rates: CoreRates
     held: HeldConnections
+    refused_sockets: RefusedSockets
     force: Callable[[], None]  # takes a token of the broker's pool, also beyond its cap (eviction.py)
     numbers: Iterator[int]  # of connections: unique in this incarnation of the shard
     pending: set[PendingConnection]  # the connections that wait
     fd_ceiling: int  # the first descriptor number too many for a connection
+
+    def make_room(self) -> bool:
+        """Closes a socket that is held, one that a cap refused before one over a rate; False when none is."""
+        return self.refused_sockets.make_room() or self.held.make_room()
 
 
 class StepActions:

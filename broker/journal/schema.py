@@ -43,7 +43,12 @@ COLUMNS: tuple[Column, ...] = (
     Column("api", "string", "throttled, fault: name of the request, e.g. Produce"),
     Column("bytes", "long", "closed: bytes read and written; throttled, charge: bytes or units recorded"),
     Column("throttle_ms", "int", "throttled, charge: milliseconds the channel is muted"),
-    Column("held_ms", "double", "admitted: accept to decision; refused: accept to close; closed: how long it was open"),
+    Column(
+        "held_ms",
+        "double",
+        "admitted: accept to decision; refused: accept to close, or to the decision where its socket is held "
+        "(turnstile.refuse.mode); closed: how long it was open",
+    ),
     Column("limit", "string", "name of the setting, quota or fault that decided"),
     Column("limit_value", "double", "its value at that moment"),
     Column("version", "long", "configuration version the decision was made under"),

@@ -79,7 +79,8 @@ class JournalWriter(JournalBuffer):
         held_ms: float = 0.0,
         code: int = _K_REFUSED,
     ) -> None:
-        """A connection was refused: reason is one of REASONS, limit the setting's name. held_ms: accept to close.
+        """A connection was refused: reason is one of REASONS, limit the setting's name. held_ms: accept to close, or to
+        the decision.
 
         `code`: K_OBSERVED for a cap that would have refused it, of OBSERVED_REASONS; held_ms: since its admission."""
         end = self._end

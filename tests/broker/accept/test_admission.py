@@ -7,6 +7,7 @@ import pytest
 from broker.accept.admission import Admission
 from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
+from broker.accept.refused_sockets import RefusedSockets
 from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
@@ -239,7 +240,8 @@ class Desk:
         self.held = HeldConnections(self.timers, 10)
         self.pending = set()
         deciders = Deciders(
-            rates=self.rates, core_rates=core or CoreRates(), held=self.held, force=lambda: self.log.append("force"),
+            rates=self.rates, core_rates=core or CoreRates(), held=self.held,
+            refused_sockets=RefusedSockets(self.image, self.timers, 10), force=lambda: self.log.append("force"),
             numbers=iter(range(1, 99)), pending=self.pending, fd_ceiling=10_000,
         )  # fmt: skip
         pacing = Pacing("EXTERNAL", Clock(), self.timers, self.counters, lambda: most_waiting)

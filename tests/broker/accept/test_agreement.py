@@ -78,6 +78,7 @@ class Shard:
             rates=None,
             core_rates=None,
             held=None,
+            refused_sockets=None,
             force=None,
             numbers=iter(range(1, 1000)),
             pending=set(),
