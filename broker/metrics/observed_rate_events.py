@@ -29,8 +29,8 @@ class ObservedRateEvents:
             detail = self._details[key] = json.dumps(of, separators=(",", ":"))
         self._journal.add(
             KIND, ip=ask.name if is_address else None, listener=None if is_address else ask.name,
-            bytes_moved=run.arrivals,
-            throttle_ms=max(run.own_ms, run.broker_ms), version=self._image.version, detail=detail, at_ns=at_ms * 1_000_000,
+            bytes_moved=run.arrivals, throttle_ms=run.answer.ms, version=self._image.version, detail=detail,
+            at_ns=at_ms * 1_000_000,
         )  # fmt: skip
 
     def began(self, *, at_ms: int) -> None:

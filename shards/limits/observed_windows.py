@@ -3,26 +3,28 @@
 delayed_arrivals_stay_recorded  An arrival that a broker's or a listener's rate would have delayed stays recorded, as in Kafka,
     where it goes on after its delay. Nothing is delayed here, so each arrival is recorded when it comes.
 refused_arrivals_are_taken_back  An arrival that the rate of its address would have refused is taken back, as in Kafka.
-idle_addresses_are_forgotten  An address is forgotten one or two spans after its last arrival, when no sample of it counts any more.
 
+Addresses are kept as long as they count (address_rates.py, windows_are_forgotten).
 Times are ms, quotas connections a second, None: no quota. The same windows run at their home and in the audit.
 Source: SocketServer.ConnectionQuotas (KIP-612).
 """
 
 from typing import NamedTuple
 
+from shards.limits.address_rates import AddressRates
 from shards.limits.rate import Rate, Window
 from shards.limits.rate_replay import RateQuotas
 
 
-class ListenerDelay(NamedTuple):
-    """How long an arrival at a listener would have been delayed: by the listener's own rate, and by the broker's."""
+class RateAnswer(NamedTuple):
+    """How long an arrival would have been delayed: by the rate of the listener or the address, and by the broker's."""
 
     own_ms: int
-    broker_ms: int
+    broker_ms: int = 0
 
     @property
     def ms(self) -> int:
+        """The longer one counts."""
         return max(self)
 
 
@@ -33,15 +35,13 @@ class ObservedWindows:
         self.window = window
         self._broker = Rate(window)
         self._listeners: dict[str, Rate] = {}
-        self._ips: dict[str, Rate] = {}
-        self._older: dict[str, Rate] = {}  # not used since the last turn
-        self._turn_ms = 0
+        self._ips = AddressRates(window)
 
-    def arrive(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> ListenerDelay:
+    def arrive(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> RateAnswer:
         """One connection at a listener; its delays, each at most one window."""
         size_ms = self.window.size_ms
         broker_ms = 0 if quotas.exempt else self._broker.charge(1, quotas.broker, now_ms=now_ms, max_ms=size_ms)
-        return ListenerDelay(self._listener(listener).charge(1, quotas.own, now_ms=now_ms, max_ms=size_ms), broker_ms)
+        return RateAnswer(self._listener(listener).charge(1, quotas.own, now_ms=now_ms, max_ms=size_ms), broker_ms)
 
     def take_back(self, listener: str, quotas: RateQuotas, arrivals: int = 1, *, now_ms: int) -> None:
         """The connections would have been refused by the rates of their addresses."""
@@ -51,7 +51,7 @@ class ObservedWindows:
 
     def arrive_from(self, ip: str, quota: float | None, *, now_ms: int) -> int:
         """One connection of an address: 0, or how long it would have been held before it was refused."""
-        rate = self._address(ip, now_ms)
+        rate = self._ips.take(ip, now_ms=now_ms)
         delay_ms = rate.charge(1, quota, now_ms=now_ms, max_ms=self.window.size_ms)
         if delay_ms:
             rate.record(-1, now_ms=now_ms)
@@ -59,21 +59,10 @@ class ObservedWindows:
 
     def __len__(self) -> int:
         """Addresses that are remembered."""
-        return len(self._ips) + len(self._older)
+        return len(self._ips)
 
     def _listener(self, name: str) -> Rate:
         found = self._listeners.get(name)
         if found is None:
             found = self._listeners[name] = Rate(self.window)
         return found
-
-    def _address(self, ip: str, now_ms: int) -> Rate:
-        span_ms = (self.window.samples + 1) * self.window.size_ms
-        if now_ms >= self._turn_ms:
-            recent = {} if now_ms >= self._turn_ms + span_ms else self._ips
-            self._older, self._ips = recent, {}
-            self._turn_ms = now_ms + span_ms
-        rate = self._ips.get(ip)
-        if rate is None:
-            rate = self._ips[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
-        return rate

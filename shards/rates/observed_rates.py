@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
-from shards.limits.observed_windows import ObservedWindows
+from shards.limits.observed_windows import ObservedWindows, RateAnswer
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas
 from shards.loop.deferred import Deferred, MaybeDeferred
@@ -38,13 +38,6 @@ class Ask(NamedTuple):
     name: str
 
 
-class RateAnswer(NamedTuple):
-    """How long an arrival would have been delayed: by the rate of the listener or the address, and by the broker's."""
-
-    own_ms: int
-    broker_ms: int = 0
-
-
 WITHIN: Final = RateAnswer(0)
 UNAVAILABLE: Final = RateAnswer(-1, -1)
 
@@ -55,6 +48,11 @@ class AnswerRun(NamedTuple):
     own_ms: int
     broker_ms: int
     arrivals: int
+
+    @property
+    def answer(self) -> RateAnswer:
+        """The answer to each of them."""
+        return RateAnswer(self.own_ms, self.broker_ms)
 
 
 class RateNotes(Protocol):
@@ -156,7 +154,7 @@ class ObservedRates:
     def _ask(self, home: int, ask: Ask) -> MaybeDeferred[RateAnswer]:
         if home == self._me:
             (run,) = self._decide(ask, 1, self._me)
-            return RateAnswer(run.own_ms, run.broker_ms) if run.own_ms or run.broker_ms else WITHIN
+            return run.answer
         answer: Deferred[RateAnswer] = Deferred()
         if not self._to_ask:
             self._touch()
@@ -170,9 +168,9 @@ class ObservedRates:
             answers = [[AnswerRun(*UNAVAILABLE, len(waiting))] for waiting in asked]
         for waiting, runs in zip(asked, answers, strict=True):
             each = iter(waiting)
-            for own_ms, broker_ms, arrivals in runs:
-                answer = RateAnswer(own_ms, broker_ms)
-                for deferred in islice(each, arrivals):
+            for run in runs:
+                answer = run.answer
+                for deferred in islice(each, run.arrivals):
                     deferred.resolve(answer)
 
     def _serve(self, peer: int, asks: list[tuple[str, str, int]]) -> list[list[AnswerRun]]:
@@ -192,6 +190,6 @@ class ObservedRates:
 
     def _arrive(self, ask: Ask, now_ms: int) -> RateAnswer:
         if ask.what == LISTENER:
-            return RateAnswer(*self._windows.arrive(ask.name, self.quotas_of(ask.name), now_ms=now_ms))
+            return self._windows.arrive(ask.name, self.quotas_of(ask.name), now_ms=now_ms)
         quota = self._image.observed_rate_of(f"ip:{ask.name}").rate
         return RateAnswer(self._windows.arrive_from(ask.name, quota, now_ms=now_ms))

@@ -4,12 +4,13 @@ violations_taken_back_at_once  A unit is recorded here before its connection goe
     once, as Kafka does.
 spare_units_never_exceed_quota  Spare units are granted only up to half of what the quota allows, so a unit recorded ahead
     of its use never pushes a rate over its quota. An unused one is taken back out of the sample that it was recorded in.
-windows_are_forgotten  Memory: an address is forgotten one or two spans after its last record, when no sample of it counts
-    any more.
+
+What is kept is bounded in time (shards/limits/address_rates.py, windows_are_forgotten).
 """
 
 from typing import Final
 
+from shards.limits.address_rates import AddressRates
 from shards.limits.rate import Rate, Window
 
 SHOWN_MS: Final = 3_600_000  # Kafka drops an address's sensor after an hour without a record
@@ -27,9 +28,7 @@ class Windows:
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self._rates: dict[str, Rate] = {}
-        self._older: dict[str, Rate] = {}  # not used since the last turn
-        self._turn_ms = 0
+        self._rates = AddressRates(window)
         self._shown: dict[str, int] = {}  # when each address last recorded, least recent first
 
     def ask(
@@ -57,7 +56,7 @@ class Windows:
 
     def undo(self, ip: str, units: int, *, at_ms: int) -> None:
         """Units recorded at `at_ms` were not used."""
-        rate = self._rates.get(ip) or self._older.get(ip)
+        rate = self._rates.find(ip)
         if rate is not None:
             rate.undo(units, at_ms=at_ms)
 
@@ -67,40 +66,26 @@ class Windows:
         for ip, last_ms in reversed(self._shown.items()):
             if now_ms - last_ms > SHOWN_MS or len(found) == most:
                 break
-            rate = self._rates.get(ip) or self._older.get(ip)
+            rate = self._rates.find(ip)
             found.append((ip, 0.0 if rate is None else rate.peek(now_ms=now_ms)))
         return found
 
     def rate(self, ip: str, *, now_ms: int) -> float | None:
         """Connections a second of one address; None: nothing of it counts here."""
-        rate = self._rates.get(ip) or self._older.get(ip)
+        rate = self._rates.find(ip)
         return None if rate is None else rate.peek(now_ms=now_ms)
 
     def recorded(self, *, now_ms: int) -> dict[str, float]:
         """{address: units that count at `now_ms`}, of every address that is remembered."""
-        return {ip: rate.units(now_ms=now_ms) for ip, rate in (*self._older.items(), *self._rates.items())}
+        return {ip: rate.units(now_ms=now_ms) for ip, rate in self._rates.items()}
 
     def __len__(self) -> int:
-        return len(self._rates) + len(self._older)
+        return len(self._rates)
 
     def _rate(self, ip: str, now_ms: int) -> Rate:
-        if now_ms >= self._turn_ms:
-            self._turn(now_ms)
         shown = self._shown
         shown.pop(ip, None)
         shown[ip] = now_ms
         if len(shown) > SHOWN_MOST:
             del shown[next(iter(shown))]
-        rate = self._rates.get(ip)
-        if rate is None:
-            rate = self._rates[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
-        return rate
-
-    def _turn(self, now_ms: int) -> None:
-        """windows_are_forgotten: a sample counts until `samples` sizes after its last record; after a whole span without
-        one, none does."""
-        span_ms = (self.window.samples + 1) * self.window.size_ms
-        if now_ms >= self._turn_ms + span_ms:
-            self._rates = {}
-        self._older, self._rates = self._rates, {}
-        self._turn_ms = now_ms + span_ms
+        return self._rates.take(ip, now_ms=now_ms)

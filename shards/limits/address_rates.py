@@ -1,0 +1,48 @@
+"""The rates of addresses, of which only those are kept that can still count.
+
+windows_are_forgotten  An address is forgotten one or two spans after its last record, when no sample of it counts any more: a
+    sample counts until `samples` sizes after its last record.
+"""
+
+from collections.abc import Iterator
+
+from shards.limits.rate import Rate, Window
+
+
+class AddressRates:
+    """A Rate for each address. Times are ms."""
+
+    def __init__(self, window: Window) -> None:
+        self.window = window
+        self._rates: dict[str, Rate] = {}
+        self._older: dict[str, Rate] = {}  # not used since the last turn
+        self._turn_ms = 0
+
+    def find(self, ip: str) -> Rate | None:
+        """The rate of an address; None: nothing of it counts."""
+        return self._rates.get(ip) or self._older.get(ip)
+
+    def take(self, ip: str, *, now_ms: int) -> Rate:
+        """The rate of an address that is about to be recorded in."""
+        if now_ms >= self._turn_ms:
+            self._turn(now_ms)
+        rate = self._rates.get(ip)
+        if rate is None:
+            rate = self._rates[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
+        return rate
+
+    def items(self) -> Iterator[tuple[str, Rate]]:
+        """Every address that is remembered, and its rate."""
+        yield from self._older.items()
+        yield from self._rates.items()
+
+    def __len__(self) -> int:
+        return len(self._rates) + len(self._older)
+
+    def _turn(self, now_ms: int) -> None:
+        """windows_are_forgotten: after a whole span without a record, no sample counts."""
+        span_ms = (self.window.samples + 1) * self.window.size_ms
+        if now_ms >= self._turn_ms + span_ms:
+            self._rates = {}
+        self._older, self._rates = self._rates, {}
+        self._turn_ms = now_ms + span_ms
