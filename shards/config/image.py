@@ -116,6 +116,9 @@ class ClusterImage:
         self.observed: dict[str, str] = {}  # the same of limits of connections that are observed instead of enforced
         self.limits = ConnectionLimits()
         self.observed_limits: ObservedLimits | None = None  # None: no cap is observed on this broker
+        self.rehearsed_quotas: Mapping[Entity, Mapping[str, float]] = {}
+        """The client quotas that would be in force if the observed ones were set; none while none is observed."""
+        self.observed_ip_quotas: Mapping[str | None, float] = {}  # of addresses; None: of all others
         self._ip_quotas = self._rehearsed_ip_quotas = IpQuotaTable()
         self._values = _DEFAULTS
 
@@ -136,8 +139,11 @@ class ClusterImage:
         if kinds & {"setting", "advertised"}:
             self.auto_listeners = auto_listeners(self.static, self.advertised)
         if kinds & {"quota", "observed_quota"}:
-            self._ip_quotas = IpQuotaTable(self.quotas.items())
-            self._rehearsed_ip_quotas = IpQuotaTable([*self.quotas.items(), *self.observed_quotas.items()])
+            self._ip_quotas = self._rehearsed_ip_quotas = IpQuotaTable(self.quotas.items())
+            if self.observed_quotas:
+                self._rehearsed_ip_quotas = IpQuotaTable([*self.quotas.items(), *self.observed_quotas.items()])
+            self.rehearsed_quotas = merged_quotas(self.quotas, self.observed_quotas)
+            self.observed_ip_quotas = IpQuotaTable(self.observed_quotas.items()).by_ip
         self.version = version
         return ImageChange(frozenset(kinds), frozenset(pools))
 
@@ -258,11 +264,6 @@ class ClusterImage:
         return NO_RATE if rehearsed == self.core_rate_of(ip) else rehearsed
 
     @property
-    def observed_ip_quotas(self) -> Mapping[str | None, float]:
-        """The creation rates of addresses that are observed; None: of all others."""
-        return IpQuotaTable(self.observed_quotas.items()).by_ip
-
-    @property
     def observes_rates(self) -> bool:
         """Whether the rate of a broker, a listener, an address or a core is observed that would be another one."""
         return self.observes_ip_rates or (self.observed_limits is not None and self.observed_limits.has_other_rates)
@@ -276,11 +277,6 @@ class ClusterImage:
     def observes_core_rates(self) -> bool:
         """Whether a rate of a core is observed that would be another one."""
         return self.observed_limits is not None and self.observed_limits.has_other_core_rates
-
-    @property
-    def rehearsed_quotas(self) -> dict[Entity, dict[str, float]]:
-        """The client quotas that would be in force if the observed ones were set; none while none is observed."""
-        return merged_quotas(self.quotas, self.observed_quotas)
 
     @property
     def limits_ip_rates(self) -> bool:

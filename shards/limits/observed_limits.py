@@ -48,7 +48,7 @@ def merged_quotas(
     """The client quotas that would be, by entity and key, if the observed ones were set; none where none is observed."""
     if not observed:
         return {}
-    of_clients = [entity for entity in (*enforced, *observed) if entity[0][0] != "ip"]
+    of_clients = dict.fromkeys(entity for entity in (*enforced, *observed) if entity[0][0] != "ip")
     return {entity: {**enforced.get(entity, {}), **observed.get(entity, {})} for entity in of_clients}
 
 

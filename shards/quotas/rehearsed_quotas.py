@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from shards.config.image import ClusterImage
@@ -15,7 +16,7 @@ class RehearsedQuotas:
         self._image = image
 
     @property
-    def quotas(self) -> dict[Entity, dict[str, float]]:
+    def quotas(self) -> Mapping[Entity, Mapping[str, float]]:
         """By entity and key."""
         return self._image.rehearsed_quotas
 
