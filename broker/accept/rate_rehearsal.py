@@ -16,8 +16,9 @@ from broker.accept.core_rates import CoreRates
 from broker.metrics.outcomes import Refusal
 from shards.config.image import ClusterImage
 from shards.limits.caps import RateRule
+from shards.limits.observed_windows import RateAnswer
 from shards.loop.deferred import MaybeDeferred, then
-from shards.rates.observed_rates import ObservedRates, RateAnswer
+from shards.rates.observed_rates import ObservedRates
 
 WAIT = "rate_wait"
 """The reason of a connection that a rate would have delayed."""
@@ -68,7 +69,7 @@ class RateRehearsal:
         self._core.tick(now_ms=now_ms)
 
     def ask(self, listener: str, ip: str, *, now_ms: int) -> MaybeDeferred[RateVerdict]:
-        """What the rates say of a connection that was admitted."""
+        """Asks each observed rate that applies to a connection that was admitted."""
         waits: tuple[RateRule, ...] = ()
         if self._has_core_rates:
             core = self._image.observed_core_rate_of(ip)

@@ -32,7 +32,7 @@ from broker.metrics.observed_counts import ObservedCounts
 from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
-from shards.loop.deferred import Deferred
+from shards.loop.deferred import Deferred, use_unawaited
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 OpenT = TypeVar("OpenT", bound=Callable[..., object])
@@ -131,7 +131,7 @@ class Rehearsal:
             verdict = self.rates.ask(listener, ip, now_ms=self._poller.now_ns // 1_000_000)
             if isinstance(verdict, Deferred):
                 attempt.is_late = True
-                verdict.then(partial(self._rated, attempt)).add_callback(self._done)
+                use_unawaited(verdict, partial(self._rated, attempt), self._context.log.call_mistaken)
             else:
                 self._rated(attempt, verdict)
 
@@ -158,13 +158,6 @@ class Rehearsal:
             self.decided(attempt, decision)
         else:
             attempt.is_late = True
-
-    def _done(self, made: Deferred[None]) -> None:
-        """Nothing waits for what is made of a late answer, so its mistakes are told apart."""
-        try:
-            made.result()
-        except Exception as error:
-            self._context.log.call_mistaken(error)
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
 
 from broker.metrics.observed_quota_counts import ObservedQuotaCounts, WouldThrottle
 from broker.metrics.shard_counters import ShardCounters
@@ -25,10 +24,8 @@ from broker.serve.call import Call
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION
 from shards.limits.quota_entities import Entity
-from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
+from shards.loop.deferred import MaybeDeferred, gather, use_unawaited
 from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
-
-T = TypeVar("T")
 
 
 class QuotaRehearsal:
@@ -87,7 +84,7 @@ class QuotaRehearsal:
         ]
         if charges:
             answers = gather([self._observed.charge(kind, user, client_id, amount) for kind, amount in charges])
-            self._when_told(answers, partial(self._charged, user, client_id, charges))
+            use_unawaited(answers, partial(self._charged, user, client_id, charges), self._mistaken)
 
     def _charged(
         self, user: str, client_id: str, charges: Sequence[tuple[str, float]], answers: Sequence[RecordedCharge]
@@ -117,7 +114,7 @@ class QuotaRehearsal:
         """All mutations of a request are charged; `answers`: as of `mutate`."""
         if answers:
             user, client_id = call.user, call.client_id or ""
-            self._when_told(gather(answers), partial(self._mutated, user, client_id))
+            use_unawaited(gather(answers), partial(self._mutated, user, client_id), self._mistaken)
 
     def _mutated(self, user: str, client_id: str, answers: Sequence[RecordedCharge]) -> None:
         throttle_ms = max(each.throttle_ms for each in answers)
@@ -133,7 +130,7 @@ class QuotaRehearsal:
             if recorded.accepted:
                 self._observed.charge(MUTATION, call.user, call.client_id or "", -partitions)
 
-        self._when_told(answer, accepted)
+        use_unawaited(answer, accepted, self._mistaken)
 
     # Parts
 
@@ -148,19 +145,3 @@ class QuotaRehearsal:
             if refused:
                 self._counters.add("observed_mutations_refused", refused)
         self.counts.add(user, client_id, would)
-
-    def _when_told(self, answer: MaybeDeferred[T], use: Callable[[T], None]) -> None:
-        """Nothing waits for what is made of an answer here, so its mistakes are told apart."""
-        try:
-            made = then(answer, use)
-        except Exception as error:
-            self._mistaken(error)
-            return
-        if isinstance(made, Deferred):
-            made.add_callback(self._done)
-
-    def _done(self, made: Deferred[None]) -> None:
-        try:
-            made.result()
-        except Exception as error:
-            self._mistaken(error)

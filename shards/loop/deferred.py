@@ -134,6 +134,24 @@ def then(value: MaybeDeferred[T], make: Callable[[T], MaybeDeferred[U]]) -> Mayb
     return value.then(make) if isinstance(value, Deferred) else make(value)
 
 
+def use_unawaited(value: MaybeDeferred[T], use: Callable[[T], None], mistaken: Callable[[Exception], None]) -> None:
+    """`use` is called with a value, at once if it is there, and nothing waits for it; so `mistaken` is told of an error of
+    either."""
+
+    def came(there: Deferred[T]) -> None:
+        try:
+            use(there.result())
+        except Exception as error:
+            mistaken(error)
+
+    if isinstance(value, Deferred):
+        value.add_callback(came)
+    else:
+        there: Deferred[T] = Deferred()
+        there.resolve(value)
+        came(there)
+
+
 def gather(values: Sequence[MaybeDeferred[T]]) -> MaybeDeferred[list[T]]:
     """All values in their order, at once if they are all there. The first error fails the whole, and cancels the others."""
     waiting = [value for value in values if isinstance(value, Deferred)]

@@ -49,7 +49,9 @@ class Desk:
             on_wait=lambda waiter, pool, rule: waiter.waits(pool, rule),
         )
         self.open: dict[int, OpenConnection] = {}
+        self.mistakes: list[Exception] = []
         context = SimpleNamespace(
+            log=SimpleNamespace(call_mistaken=self.mistakes.append),
             image=self.image,
             tokens=self.tokens,
             poller=SimpleNamespace(now_ns=0),
@@ -116,6 +118,7 @@ class Desk:
     def says(self) -> list[Any]:
         self.tokens.flush()
         self.tokens.check()
+        assert self.mistakes == []
         sent, self.sent = self.sent, []
         return sent
 

@@ -5,7 +5,7 @@ import trio
 import trio.testing
 
 from shards.errors import PeerLost
-from shards.loop.deferred import Deferred, Spawn, gather
+from shards.loop.deferred import Deferred, Spawn, gather, use_unawaited
 
 
 def test_whoever_asked_is_told_at_once_when_it_comes_and_only_once():
@@ -18,6 +18,22 @@ def test_whoever_asked_is_told_at_once_when_it_comes_and_only_once():
     assert told == [("first", 5), ("second", 5), ("late", 5)]
     with pytest.raises(AssertionError):
         later.resolve(6)
+
+
+def test_a_value_that_nothing_waits_for_is_used_and_each_error_is_told_apart():
+    used, mistakes = [], []
+    later, failing, unusable = Deferred(), Deferred(), Deferred()
+    use_unawaited(1, used.append, mistakes.append)
+    use_unawaited(later, used.append, mistakes.append)
+    use_unawaited(failing, used.append, mistakes.append)
+    use_unawaited(unusable, lambda value: used.append(value / 0), mistakes.append)
+    use_unawaited(0, lambda value: used.append(1 / value), mistakes.append)
+    later.resolve(2)
+    lost = PeerLost("gone")
+    failing.fail(lost)
+    unusable.resolve(3)
+    assert used == [1, 2]
+    assert [type(each) for each in mistakes] == [ZeroDivisionError, PeerLost, ZeroDivisionError]
 
 
 def test_an_error_goes_the_way_of_the_value():
