@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from turnstile.entities import entity_text
 from turnstile.quantities import count
 
 
@@ -29,17 +30,14 @@ def observed_quota_lines(told: Mapping[str, Any]) -> list[str]:
     """One line for all of them, then one for each quota that is observed and each that would have throttled a request."""
     lines = [would_have_throttled(told)]
     for row in told["set"]:
-        lines += [f"  observed: {entity(row)} {quota}={value:.15g}" for quota, value in row["values"].items()]
+        lines += [
+            f"  observed: {entity_text(row['entity'])} {quota}={value:.15g}" for quota, value in row["values"].items()
+        ]
     for row in told["quotas"]:
         refused = f", {count(row['refused'])} mutations refused" if row["refused"] else ""
         lasting = f"for {row['throttle_ms'] / 1000:,.1f} s"
         lines += [f"  {row['quota']}={row['value']:.15g}: {_requests(row['requests'])} throttled, {lasting}{refused}"]
     return lines
-
-
-def entity(row: Mapping[str, Any]) -> str:
-    """`user=alice client-id=<default>`, of a row of quotas."""
-    return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in row["entity"].items())
 
 
 def _requests(number: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from turnstile.observed_quota_text import entity, observed_quotas_line
+from turnstile.entities import entity_text
+from turnstile.observed_quota_text import observed_quotas_line
 from turnstile.quantities import count
 
 
@@ -37,7 +38,7 @@ def quotas_of(told: Mapping[str, Any], *, ip: bool) -> list[tuple[str, float]]:
     """The observed quotas of addresses, or those of clients: `ip=10.0.0.1 connection_creation_rate`, and the value."""
     rows = told["quotas"]["set"] if told["quotas"] else []
     mine = [row for row in rows if ("ip" in row["entity"]) is ip]
-    return [(f"{entity(row)} {quota}", value) for row in mine for quota, value in row["values"].items()]
+    return [(f"{entity_text(row['entity'])} {quota}", value) for row in mine for quota, value in row["values"].items()]
 
 
 def _caps_line(told: Mapping[str, Any]) -> str:

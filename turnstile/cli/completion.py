@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from turnstile.cli.output import DEFAULT, ENTITY_TYPES
+from turnstile.entities import DEFAULT, ENTITY_TYPES
 
 _ASK_S = 1.0
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]

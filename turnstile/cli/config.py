@@ -13,8 +13,9 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
-from turnstile.cli.output import entity_text, show_change, show_json, show_table
+from turnstile.cli.output import show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
+from turnstile.entities import entity_text
 from turnstile.observed_text import limits_connections, observed_lines, quotas_of
 from turnstile.quantities import count
 

@@ -7,9 +7,10 @@ import click
 from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
-from turnstile.cli.output import ENTITY_TYPES, show_json, show_table
+from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import did_you_mean
 from turnstile.cli.use_rows import address_rows, client_rows
+from turnstile.entities import ENTITY_TYPES
 
 
 @click.command()

@@ -17,9 +17,6 @@ import click
 from broker.runtime.printable import printable
 
 STDOUT, STDERR = 1, 2
-ENTITY_TYPES = ("ip", "user", "client-id")
-DEFAULT = "<default>"
-"""As the name in a quota entity: every name of that type that has no quota of its own."""
 
 
 class CommandFailed(click.ClickException):
@@ -79,12 +76,6 @@ def show_change(answer: Mapping[str, Any], lines: Sequence[str], *, as_json: boo
     click.echo(f"{where}, version {answer['config_version']}", err=True)
     for note in answer.get("notes", ()):
         click.echo(printable(f"note: {note}"), err=True)
-
-
-def entity_text(entity: Mapping[str, str | None]) -> str:
-    """A quota entity as the command line takes it: `user=alice client-id=<default>`."""
-    ordered = [kind for kind in ENTITY_TYPES if kind in entity]
-    return " ".join(f"{kind}={DEFAULT if entity[kind] is None else entity[kind]}" for kind in ordered)
 
 
 def nobody_reads(descriptor: int) -> None:

@@ -10,17 +10,10 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
-from turnstile.cli.output import (
-    DEFAULT,
-    ENTITY_TYPES,
-    CommandFailed,
-    entity_text,
-    show_change,
-    show_json,
-    show_table,
-)
+from turnstile.cli.output import CommandFailed, show_change, show_json, show_table
 from turnstile.cli.suggest import Commands, did_you_mean
 from turnstile.cli.use_rows import client_rows
+from turnstile.entities import DEFAULT, ENTITY_TYPES, entity_text
 from turnstile.observed_quota_text import observed_quota_lines
 from turnstile.quantities import count, written
 

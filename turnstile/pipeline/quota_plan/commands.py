@@ -6,6 +6,7 @@ from typing import Final
 
 from shards.limits.client_quota_managers import REQUEST
 from shards.limits.quota_entities import Entity
+from turnstile.entities import entity_words
 
 _KAFKA_TYPES: Final = {"user": "users", "client-id": "clients"}
 NOT_IN_REDPANDA: Final = "# Redpanda has no request_percentage"
@@ -35,8 +36,7 @@ def _settings(values: Mapping[str, float]) -> list[str]:
 
 
 def _turnstile(entity: Entity, values: Mapping[str, float], *options: str) -> str:
-    names = [f"{kind}={'<default>' if name is None else name}" for kind, name in _ordered(entity)]
-    return shlex.join(["turnstile", "quota", "set", *options, *names, *_settings(values)])
+    return shlex.join(["turnstile", "quota", "set", *options, *entity_words(dict(entity)), *_settings(values)])
 
 
 def _kafka(entity: Entity, values: Mapping[str, float]) -> str:

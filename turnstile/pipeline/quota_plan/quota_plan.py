@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_entities import Entity, entity_of
+from turnstile.entities import entity_text
 from turnstile.pipeline.plan.recommend import Recommendation, recommend
 from turnstile.pipeline.quota_plan.commands import commands
 from turnstile.pipeline.quota_plan.demand import STEPS, Demand, demand
@@ -186,15 +187,9 @@ def named_entity(by: str, name: Sequence[str]) -> Entity:
 def named(quotas: Quotas) -> str:
     """Quotas in one line, as --quota takes them."""
     return "; ".join(
-        f"{entity_text(entity)} {' '.join(f'{kind}={number(each)}' for kind, each in values.items())}"
+        f"{entity_text(dict(entity))} {' '.join(f'{kind}={number(each)}' for kind, each in values.items())}"
         for entity, values in quotas.items()
     )
-
-
-def entity_text(entity: Entity) -> str:
-    """As `turnstile quota` takes it: `user=alice client-id=<default>`."""
-    order = sorted(entity, key=lambda each: each[0] != "user")
-    return " ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in order)
 
 
 def number(each: float) -> str:
