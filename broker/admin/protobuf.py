@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from broker.wire.primitives import uvarint
+
 VARINT: Final = 0
 FIXED64: Final = 1
 LENGTH: Final = 2
@@ -50,21 +52,12 @@ def fields(message: bytes) -> Iterator[WireField]:
 
 def varint_field(number: int, value: int) -> bytes:
     """A whole number, a bool or an enum's number; negative ones as 64 bits."""
-    return _varint(number << 3 | VARINT) + _varint(value & _64_BITS)
+    return uvarint(number << 3 | VARINT) + uvarint(value & _64_BITS)
 
 
 def length_field(number: int, value: bytes) -> bytes:
     """Text as UTF-8, or another message."""
-    return _varint(number << 3 | LENGTH) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return uvarint(number << 3 | LENGTH) + uvarint(len(value)) + value
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:

@@ -38,6 +38,14 @@ class QuotaTally(NamedTuple):
     throttle_ms: int
     refused: int
 
+    def plus(self, requests: int, throttle_ms: int, refused: int) -> QuotaTally:
+        """With more requests."""
+        return self._replace(
+            requests=self.requests + requests,
+            throttle_ms=self.throttle_ms + throttle_ms,
+            refused=self.refused + refused,
+        )
+
 
 class ObservedClient(NamedTuple):
     """A client that would have been throttled: in how many requests, by how many that may be too high, and by which quotas."""
@@ -70,9 +78,7 @@ class ObservedQuotaCounts:
                 if len(self._quotas) >= MOST_QUOTAS:
                     continue
                 before = QuotaTally(quota, value, 0, 0, 0)
-            self._quotas[place] = QuotaTally(
-                quota, value, before.requests + 1, before.throttle_ms + throttle_ms, before.refused + refused
-            )
+            self._quotas[place] = before.plus(1, throttle_ms, refused)
         self._clients.add(json.dumps([short_name(user), short_name(client_id)]), worst.quota)
 
     def clear(self) -> None:
@@ -107,9 +113,7 @@ def summed_quotas(answers: Iterable[Mapping[str, Any]]) -> ObservedQuotaSummary:
     tallies: dict[tuple[str, float], QuotaTally] = {}
     for quota, value, requests, throttle_ms, refused in (row for answer in told for row in answer["quotas"]):
         before = tallies.get((quota, value), QuotaTally(quota, value, 0, 0, 0))
-        tallies[quota, value] = QuotaTally(
-            quota, value, before.requests + requests, before.throttle_ms + throttle_ms, before.refused + refused
-        )
+        tallies[quota, value] = before.plus(requests, throttle_ms, refused)
     top = merge_top((answer["top"] for answer in told), most=KEPT * max(1, len(told)))
     return ObservedQuotaSummary(
         requests=sum(answer["requests"] for answer in told),

@@ -19,6 +19,7 @@ from shards.limits.quota_entities import CLIENT_KEYS
 from turnstile.pipeline.events import arrays
 
 KEYS = ("broker", "shard", "epoch", "seq", "mono_ns", "kind")
+_CHARGE = ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail")
 NEEDED = {
     "admitted": ("conn", "ip", "listener", "version"),
     "closed": ("conn", "ip", "listener"),
@@ -27,9 +28,9 @@ NEEDED = {
     "reclaim": ("detail",),
     "config": ("version", "detail"),
     "shard_lost": ("detail",),
-    "charge": ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail"),
+    "charge": _CHARGE,
     "meter": ("version", "detail"),
-    "observed_charge": ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail"),
+    "observed_charge": _CHARGE,
     "observed_meter": ("version", "detail"),
     "observed_rate": ("version", "detail"),
 }

@@ -47,7 +47,7 @@ class ObservedTimeline(Timeline):
     def __init__(self, enforced: Timeline) -> None:
         self.__dict__.update(enforced.__dict__)
         self._limits = {}
-        self._rates: dict[tuple[int, int], tuple[VersionLimits, VersionLimits]] = {}
+        self._would_be: dict[tuple[int, int], VersionLimits] = {}
         self._enforced = enforced
 
     @property
@@ -69,11 +69,8 @@ class ObservedTimeline(Timeline):
     def observed_rate(self, version: int, broker: int, pool: str) -> RateRule:
         """The creation rate of `broker`, `listener:NAME`, `ip:ADDRESS` or `core:ADDRESS` (of each shard) that a version observes;
         NO_RATE where it would be that in force."""
-        key = version, broker if broker in self._own else -1
-        found = self._rates.get(key)
-        if found is None:
-            found = self._rates[key] = (self._enforced.limits(*key), self.read(*key, with_observed=True))
-        enforced, rehearsed = (_rate_of(limits, pool) for limits in found)
+        enforced = _rate_of(self._enforced.limits(version, broker), pool)
+        rehearsed = _rate_of(self._rehearsed(version, broker), pool)
         return NO_RATE if rehearsed == enforced else rehearsed
 
     def client_quotas(self, version: int) -> dict[str, dict[Entity, float]] | None:
@@ -84,8 +81,16 @@ class ObservedTimeline(Timeline):
     def _is_observing(self, version: int, broker: int) -> bool:
         return bool(self.observed_settings(version, broker))
 
+    def _rehearsed(self, version: int, broker: int) -> VersionLimits:
+        """What a version would say for a broker if the observed limits were set."""
+        key = version, broker if broker in self._own else -1
+        found = self._would_be.get(key)
+        if found is None:
+            found = self._would_be[key] = self.read(*key, with_observed=True)
+        return found
+
     def _compute(self, version: int, broker: int) -> VersionLimits:
         enforced = self._enforced.limits(version, broker)
-        would_be = self.read(version, broker, with_observed=True)
+        would_be = self._rehearsed(version, broker)
         observed = ObservedLimits(enforced.limits, would_be.limits)
         return ObservedVersionLimits(observed, would_be.inter_broker)
