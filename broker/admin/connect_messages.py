@@ -44,7 +44,7 @@ class Field:
 
     name: str
     number: int
-    kind: Scalar | Choices | Message
+    kind: Scalar | Choices | MessageType
     repeated: bool = False
 
     @property
@@ -55,22 +55,22 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message: its fields."""
+class MessageType:
+    """A type of message: its fields."""
 
     fields: tuple[Field, ...]
 
     def paths(self, before: str = "") -> Iterator[tuple[str, Scalar | Choices]]:
         """Each field that has a value of its own by its path, such as `source.ip_address`; without repeated ones."""
         for field in self.fields:
-            if isinstance(field.kind, Message):
+            if isinstance(field.kind, MessageType):
                 if not field.repeated:
                     yield from field.kind.paths(f"{before}{field.name}.")
             else:
                 yield before + field.name, field.kind
 
 
-def to_json(message: Message, values: Values) -> dict[str, Any]:
+def to_json(message: MessageType, values: Values) -> dict[str, Any]:
     """The values as JSON has them."""
     return {
         field.json_name: [_json(field.kind, each) for each in values[field.name]]
@@ -81,8 +81,8 @@ def to_json(message: Message, values: Values) -> dict[str, Any]:
     }
 
 
-def _json(kind: Scalar | Choices | Message, value: Any) -> Any:
-    if isinstance(kind, Message):
+def _json(kind: Scalar | Choices | MessageType, value: Any) -> Any:
+    if isinstance(kind, MessageType):
         return to_json(kind, value)
     if kind is Scalar.BIG:
         return str(value)
@@ -95,7 +95,7 @@ def _json(kind: Scalar | Choices | Message, value: Any) -> Any:
     return value
 
 
-def to_protobuf(message: Message, values: Values) -> bytes:
+def to_protobuf(message: MessageType, values: Values) -> bytes:
     """The values on the wire; proto3 leaves out what is the default."""
     return b"".join(
         _field(field, each)
@@ -107,7 +107,7 @@ def to_protobuf(message: Message, values: Values) -> bytes:
 
 def _field(field: Field, value: Any) -> bytes:
     kind = field.kind
-    if isinstance(kind, Message):
+    if isinstance(kind, MessageType):
         return length_field(field.number, to_protobuf(kind, value))
     if kind in (Scalar.TIME, Scalar.DURATION):
         seconds, ns = divmod(value, _S)
@@ -121,8 +121,9 @@ def _field(field: Field, value: Any) -> bytes:
     return length_field(field.number, value.encode()) if kind is Scalar.TEXT else varint_field(field.number, int(value))
 
 
-def from_protobuf(message: Message, data: bytes) -> dict[str, Any]:
-    """What was sent of a message whose fields are scalars. Fields that it does not have are passed over. Raises NotProtobuf."""
+def from_protobuf(message: MessageType, data: bytes) -> dict[str, Any]:
+    """The fields of a message that was sent, by name; they are scalars. Fields that the type does not have are skipped. Raises
+    NotProtobuf."""
     known = {field.number: field for field in message.fields}
     found: dict[str, Any] = {}
     try:
@@ -159,6 +160,6 @@ def numbered(*names: str) -> Choices:
     return Choices({name: number for number, name in enumerate(names)})
 
 
-def message(*given: Sequence[Any]) -> Message:
+def message(*given: Sequence[Any]) -> MessageType:
     """A message of (name, kind) numbered from 1, or (name, kind, True) of a repeated field."""
-    return Message(tuple(Field(each[0], number, *each[1:]) for number, each in enumerate(given, 1)))
+    return MessageType(tuple(Field(each[0], number, *each[1:]) for number, each in enumerate(given, 1)))

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypedDict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from broker.admin.connect_messages import Message, Scalar, Values, from_protobuf, to_json, to_protobuf
+from broker.admin.connect_messages import MessageType, Scalar, Values, from_protobuf, to_json, to_protobuf
 from broker.admin.protobuf import NotProtobuf
 from broker.admin.requests import read_bytes
 
@@ -54,8 +54,8 @@ class ConnectCall(NamedTuple):
     content: bytes
     is_proto: bool
 
-    def values(self, message: Message) -> dict[str, Any]:
-        """What was sent of a message whose fields are numbers and text, by name. Raises ConnectFault."""
+    def values(self, message: MessageType) -> dict[str, Any]:
+        """The fields of the message that was sent, numbers and text, by name. Raises ConnectFault."""
         if self.is_proto:
             try:
                 return from_protobuf(message, self.content)
@@ -69,14 +69,14 @@ class ConnectCall(NamedTuple):
             raise ConnectFault(INVALID_ARGUMENT, "the body is not a JSON object.")
         return {name: value for name, value in _of_json(message, sent).items() if value is not None}
 
-    def answer(self, message: Message, values: Values) -> Response:
+    def answer(self, message: MessageType, values: Values) -> Response:
         """In the codec of the request."""
         if self.is_proto:
             return Response(to_protobuf(message, values), media_type=PROTO)
         return JSONResponse(to_json(message, values))
 
 
-def _of_json(message: Message, sent: Mapping[str, Any]) -> dict[str, Any]:
+def _of_json(message: MessageType, sent: Mapping[str, Any]) -> dict[str, Any]:
     """By either name of a field, as proto3 has it. Raises ConnectFault for one that there is not, or of another type."""
     known = {name: field for field in message.fields for name in (field.json_name, field.name)}
     found = {}

@@ -51,7 +51,7 @@ class WatchSample(NamedTuple):
     counts: Counter[str]
 
 
-class Watch:
+class WatchedSamples:
     """The samples of what is watched. `asked_s`: of the last question, on the monotonic clock."""
 
     def __init__(self, began: float, asked_s: float) -> None:
@@ -100,7 +100,7 @@ class Watches:
         self._images = images
         self._wall_clock = wall_clock
         self._mono_clock = mono_clock
-        self._watches: dict[Watched, Watch] = {}
+        self._watches: dict[Watched, WatchedSamples] = {}
 
     def __len__(self) -> int:
         return len(self._watches)
@@ -115,7 +115,7 @@ class Watches:
         """What was seen in the last `minutes`, after `since`; what was not watched yet is from here on."""
         watch = self._watches.pop(watched, None)
         if watch is None:
-            watch = Watch(self._wall_clock(), self._mono_clock())
+            watch = WatchedSamples(self._wall_clock(), self._mono_clock())
             await self._sample({watched: watch})
             watch = self._watches.pop(watched, watch)  # another question was faster
         watch.asked_s = self._mono_clock()
@@ -143,7 +143,7 @@ class Watches:
             del self._watches[watched]
         await self._sample(dict(self._watches))
 
-    async def _sample(self, watches: Mapping[Watched, Watch]) -> None:
+    async def _sample(self, watches: Mapping[Watched, WatchedSamples]) -> None:
         if not watches:
             return
         addresses = list(dict.fromkeys(each.ip for each in watches if each.ip is not None))

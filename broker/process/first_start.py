@@ -15,9 +15,10 @@ from typing import NamedTuple
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.changes import Overruled, limits_in_force, listeners_of
 from shards.config.cluster_plan import ClusterPlan
-from shards.config.coordinator import Coordinator, MissedTopic
+from shards.config.coordinator import Coordinator
 from shards.config.notes import notes_in_force
 from shards.config.store import LastChange
+from shards.config.topic_changes import MissedTopic
 from shards.limits.quota_entities import entity_of, key_of_entity
 from shards.settings.config_def import broker_setting, listener_of, not_emulated
 from shards.settings.config_types import HIDDEN

@@ -23,13 +23,13 @@ MOST: Final = 200
 QUOTAS_AT_ONCE: Final = 1000
 FEW_QUOTAS: Final = 500
 RATES: Final = 1000
-AddressRates = Callable[[int], list[tuple[str, float]]]
+LatestRates = Callable[[int], list[tuple[str, float]]]
 
 
 class FullestHere:
     """`rates(most)`: (address, connections a second) of addresses at home here that have a rate, the latest to connect first."""
 
-    def __init__(self, tokens: Tokens, meters: ShardedQuotas, image: ClusterImage, rates: AddressRates) -> None:
+    def __init__(self, tokens: Tokens, meters: ShardedQuotas, image: ClusterImage, rates: LatestRates) -> None:
         self._tokens = tokens
         self._meters = meters
         self._image = image

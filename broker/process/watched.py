@@ -9,13 +9,11 @@ from broker.metrics.source_counts import SourceCounts
 from shards.quotas.meters import KINDS
 from shards.quotas.sharded_quotas import ShardedQuotas
 
-AddressRate = Callable[[str], float | None]
-
 
 class WatchedHere:
     """`rate(ip)`: connections a second of an address whose rate is at home here."""
 
-    def __init__(self, sources: SourceCounts, meters: ShardedQuotas, rate: AddressRate) -> None:
+    def __init__(self, sources: SourceCounts, meters: ShardedQuotas, rate: Callable[[str], float | None]) -> None:
         self._sources = sources
         self._meters = meters
         self._rate = rate

@@ -41,7 +41,7 @@ class ClientQuotas:
         self.meters.serve_on(serve)
         self._observed.serve_on(lambda method, function: serve(_OBSERVED + method, function))
 
-    def image_changed(self) -> None:
+    def follow(self) -> None:
         """The image has another version."""
         self.meters.read_quotas()
         self.rehearsal.follow()

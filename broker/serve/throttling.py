@@ -60,7 +60,7 @@ class Throttling:
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version: quotas, or `turnstile.request.cost`, may have changed."""
-        self._quotas.image_changed()
+        self._quotas.follow()
         self._read_image()
 
     def _read_image(self) -> None:

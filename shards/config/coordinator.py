@@ -11,7 +11,7 @@ answered_changes_are_durable  A change that a caller was told of is durable (sto
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import trio
 
@@ -36,20 +36,18 @@ from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, LastChange, RecordedChange, Store
-from shards.config.topic_changes import create_partitions, create_topics, delete_topics, topic_configs_delta
+from shards.config.topic_changes import (
+    MissedTopic,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    topic_configs_delta,
+)
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
 from shards.settings.errors import ConfigInvalid
 
 T = TypeVar("T")
-
-
-class MissedTopic(NamedTuple):
-    """A topic that the cluster is started with, and that is not there with as many partitions."""
-
-    name: str
-    asked: int
-    why: str
 
 
 class Coordinator:

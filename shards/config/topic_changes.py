@@ -38,6 +38,14 @@ _FIXED: Result = [
 _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."]
 
 
+class MissedTopic(NamedTuple):
+    """A topic that the cluster is started with, and that is not there with as many partitions."""
+
+    name: str
+    asked: int
+    why: str
+
+
 def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> RequestedChanges:
     """`wanted`: [name, partitions or -1, configs], and maybe the replicas of each partition, the leader first, or None, and the
     replication factor. One result each, in order."""

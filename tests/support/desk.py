@@ -162,7 +162,7 @@ class Desk:
         )
         quotas = side_by_side(make, image, mesh.call, _Uncounted(), _raise)  # type: ignore[arg-type]
         quotas.serve_on(mesh.serve)
-        quotas.image_changed()
+        quotas.follow()
         self.quotas[member] = quotas
         calls = GroupRouter(home, mesh, shard, self.brokers, self.shards)
         mutations = TopicMutations(mesh, quotas)
@@ -192,7 +192,7 @@ class Desk:
 
     def _enforce(self, member: tuple[int, int], applied: AppliedVersion, done: Callable[[], None]) -> None:
         if member in self.quotas:
-            self.quotas[member].image_changed()
+            self.quotas[member].follow()
             self.homes[member].topics.image_changed(applied.changed.kinds)
         done()
 

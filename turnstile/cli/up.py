@@ -255,14 +255,13 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 
     with paused():
         from broker.process import launch
-        from shards.config.changes import ConfigState, observed_delta, static_settings
         from shards.config.cluster_plan import ListenerSpec
-        from shards.config.quota_changes import quotas_delta, users_delta
-        from shards.settings.errors import ConfigInvalid, TurnstileError
+        from shards.settings.errors import TurnstileError
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())
-    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **_as(as_version)}.items())
+    release = {} if as_version is None else {AS_VERSION: as_version}
+    settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
     topics = tuple({**dict(_converted(file.topics, SizedTopic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
@@ -273,13 +272,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         raise click.UsageError("two listeners have the same name")
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
         raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
-    try:
-        static = static_settings(settings)
-        observed_delta(ConfigState(brokers, static), [("", name, text) for name, text in observed])
-        quotas_delta(ConfigState(brokers, {}), file.quotas)
-        users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
-    except ConfigInvalid as fault:
-        raise click.UsageError(str(fault)) from None
+    _check(brokers, settings, observed, file)
     asked = launch.LaunchOptions(
         brokers=brokers,
         shards=shards or len(os.sched_getaffinity(0)),
@@ -308,8 +301,21 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         raise CommandFailed(str(fault)) from None
 
 
-def _as(release: str | None) -> dict[str, str]:
-    return {} if release is None else {AS_VERSION: release}
+def _check(
+    brokers: int, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...], file: ConfigFile
+) -> None:
+    """What the cluster would refuse, said before it starts. Raises UsageError."""
+    from shards.config.changes import ConfigState, observed_delta, static_settings
+    from shards.config.quota_changes import quotas_delta, users_delta
+    from shards.settings.errors import ConfigInvalid
+
+    try:
+        static = static_settings(settings)
+        observed_delta(ConfigState(brokers, static), [("", name, text) for name, text in observed])
+        quotas_delta(ConfigState(brokers, {}), file.quotas)
+        users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
+    except ConfigInvalid as fault:
+        raise click.UsageError(str(fault)) from None
 
 
 def _like(preset: str | None, brokers: int) -> dict[str, str]:

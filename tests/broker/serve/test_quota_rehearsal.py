@@ -85,7 +85,7 @@ class Broker:
         now = [[kind, key_of_entity(entity), values] for entity, values in quotas.items()]
         self.image.apply(self.image.version + 1, [*gone, *now])
         for each in self.shards:
-            each.image_changed()
+            each.follow()
 
     def flush(self) -> None:
         for each in self.shards:

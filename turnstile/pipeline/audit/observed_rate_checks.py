@@ -8,7 +8,6 @@ observed_rates  Each home's answers are done again in their order (shards/limits
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import pyarrow
 
@@ -16,7 +15,7 @@ from shards.limits.caps import RateRule
 from shards.limits.observed_windows import ObservedWindows
 from shards.limits.rate_replay import RateQuotas
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN, Check
-from turnstile.pipeline.audit.quota_findings import FOUND, Findings, check_of
+from turnstile.pipeline.audit.quota_findings import FOUND, Findings, Row, check_of
 from turnstile.pipeline.audit.refusal_names import INCARNATION
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline
 from turnstile.pipeline.events.rows import Rows
@@ -30,7 +29,6 @@ HELD_TEXT = (
 )
 READ = (*INCARNATION, "seq", "mono_ns", "ip", "listener", "bytes", "throttle_ms", "version", "detail")
 _NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "reason", "limit", "limit_value", "version")
-Row = dict[str, Any]
 
 
 def checks(events: Rows, enforced: Timeline, seen: Survey) -> list[Check]:

@@ -10,6 +10,8 @@ import pyarrow
 from turnstile.pipeline.audit.audit_result import HELD, WORST_FIRST, Check
 
 SHOWN = 10
+Row = dict[str, Any]
+"""A row of a table as Python has it."""
 FOUND = pyarrow.schema(
     [
         *((name, pyarrow.string()) for name in ("check", "verdict", "why")),

@@ -14,14 +14,14 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow
 
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_replay import LEAST_SHARE, UNTOLD_SHARE, MeterReplay
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
-from turnstile.pipeline.audit.quota_findings import Findings, client
+from turnstile.pipeline.audit.quota_findings import Findings, Row, client
 from turnstile.pipeline.audit.quota_recorded import Recorded, recorded
 from turnstile.pipeline.audit.quota_rows import BAD, CHARGE, INCARNATION, RESET, STATE, TOLD
 from turnstile.pipeline.audit.quota_tables import QuotaTables
@@ -35,7 +35,6 @@ SETTLED_MS = 2_000
 TOLD_WITHIN_MS = 1_000
 """What another shard recorded so long ago has arrived, whatever was stopped: a process that goes on reads it first."""
 MS = 1_000_000
-Row = dict[str, Any]
 
 
 class Known(NamedTuple):

@@ -23,7 +23,7 @@ from shards.limits.client_quota_managers import MUTATION, REQUEST
 from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
-from turnstile.pipeline.audit.quota_findings import Findings, client
+from turnstile.pipeline.audit.quota_findings import Findings, Row, client
 from turnstile.pipeline.audit.quota_rows import READ, placed_detail
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
@@ -32,7 +32,6 @@ THROTTLES = "quota_throttles"
 SPAN_NS = 2_000_000_000
 LONG_MS = 5_000
 MS = 1_000_000
-Row = dict[str, Any]
 
 
 class Context(NamedTuple):
