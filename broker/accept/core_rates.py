@@ -15,7 +15,7 @@ MOST_MS = 100
 
 
 class CoreRateImage(Protocol):
-    """What a version of the configuration says of the rates of cores: a ClusterImage."""
+    """The rates of cores in one version of the configuration. A ClusterImage has them."""
 
     def get(self, name: str) -> Any: ...
     def core_rate_of(self, ip: str) -> RateRule: ...

@@ -45,8 +45,8 @@ class ObservedClientRow(TypedDict):
 
 
 class ObservedQuotasAnswer(TypedDict):
-    """What the observed client quotas would have done since they were last changed; a shard that was started again has forgotten
-    its part."""
+    """Requests that the observed client quotas would have throttled since one of these quotas was last changed. A shard that was
+    started again counts anew."""
 
     set: Annotated[list[EntityQuotas], "The observed quotas."]
     requests: Annotated[int, "Requests that at least one of them would have throttled."]

@@ -109,7 +109,7 @@ async def get_live(admin: Admin, since: Since) -> LiveAnswer:
 
 @routes.get("/v1/series")
 async def get_series(admin: Admin, minutes: Minutes, since: Since) -> SeriesAnswer:
-    """What happened in the last minutes: connections, admissions, refusals, throttled requests."""
+    """Connections, admissions, refusals and throttled requests of the last minutes."""
     coarse = 60 * minutes > KEPT * EVERY_S
     begins = admin.sampler.samples[-1].at - 60 * minutes
     series = [point for point in admin.sampler.series(since, coarse=coarse) if point["at"] > begins]

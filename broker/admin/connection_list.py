@@ -50,7 +50,7 @@ def _value(key: SortKey, row: dict[str, Any]) -> Any:
 
 
 def _connection(row: dict[str, Any]) -> dict[str, Any]:
-    """Which API a request under way is of is not kept: it is told as one that the sample lacks."""
+    """The sample of requests under way is empty, as their APIs are not kept; `has_more_requests` says that there are some."""
     values = nested(row)
     values["in_flight_requests"]["sampled_in_flight_requests"] = []
     return values

@@ -1,4 +1,5 @@
-"""What Redpanda's calls answer, in the JSON of the Connect protocol, as types: brokers, and what there is of KafkaConnection."""
+"""The answers of Redpanda's calls as types, in the JSON of the Connect protocol: brokers, and the members of KafkaConnection that
+are emulated."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ public sealed class AdminApi : IDisposable
     public Task<LiveAnswer> GetLiveAsync(double? since = null) =>
         JsonAsync<LiveAnswer>("GET", "/v1/live", null, ("since", since));
 
-    /// <summary>What happened in the last minutes: connections, admissions, refusals, throttled requests.</summary>
+    /// <summary>Connections, admissions, refusals and throttled requests of the last minutes.</summary>
     public Task<SeriesAnswer> GetSeriesAsync(long? minutes = null, double? since = null) =>
         JsonAsync<SeriesAnswer>("GET", "/v1/series", null, ("minutes", minutes), ("since", since));
 
@@ -508,7 +508,7 @@ public sealed record ObservedClientRow(string User, string ClientId, long Reques
 /// <param name="Refused">Mutations that it would have refused.</param>
 public sealed record ObservedQuotaRow(string Quota, double Value, long Requests, long ThrottleMs, long Refused);
 
-/// <summary>What the observed client quotas would have done since they were last changed; a shard that was started again has forgotten its part.</summary>
+/// <summary>Requests that the observed client quotas would have throttled since one of these quotas was last changed. A shard that was started again counts anew.</summary>
 /// <param name="Set">The observed quotas.</param>
 /// <param name="Requests">Requests that at least one of them would have throttled.</param>
 /// <param name="ThrottleMs">For how long, added up: of each request the longest.</param>

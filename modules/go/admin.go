@@ -448,7 +448,7 @@ func (q GetSeriesQuery) values() url.Values {
 	return query
 }
 
-// GetSeries: What happened in the last minutes: connections, admissions, refusals, throttled requests.
+// GetSeries: Connections, admissions, refusals and throttled requests of the last minutes.
 func (a *AdminAPI) GetSeries(ctx context.Context, query GetSeriesQuery) (SeriesAnswer, error) {
 	return ask[SeriesAnswer](ctx, a, "GET", "/v1/series", query.values(), nil)
 }
@@ -1131,8 +1131,8 @@ type ObservedQuotaRow struct {
 	Refused int64 `json:"refused"`
 }
 
-// ObservedQuotasAnswer: What the observed client quotas would have done since they were last changed; a shard that
-// was started again has forgotten its part.
+// ObservedQuotasAnswer: Requests that the observed client quotas would have throttled since one of these quotas was
+// last changed. A shard that was started again counts anew.
 type ObservedQuotasAnswer struct {
 	// The observed quotas.
 	Set []EntityQuotas `json:"set"`

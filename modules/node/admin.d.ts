@@ -99,7 +99,7 @@ export class AdminApi {
   /** Everything that the live page and `turnstile top` refresh. */
   getLive (query?: { since?: number }): Promise<LiveAnswer>
 
-  /** What happened in the last minutes: connections, admissions, refusals, throttled requests. */
+  /** Connections, admissions, refusals and throttled requests of the last minutes. */
   getSeries (query?: { minutes?: number, since?: number }): Promise<SeriesAnswer>
 
   /** Where the cluster lives: its processes, listeners, topics and disk. */
@@ -754,8 +754,8 @@ export interface ObservedQuotaRow {
 }
 
 /**
- * What the observed client quotas would have done since they were last changed; a shard that was started again has
- * forgotten its part.
+ * Requests that the observed client quotas would have throttled since one of these quotas was last changed. A shard
+ * that was started again counts anew.
  */
 export interface ObservedQuotasAnswer {
   /** The observed quotas. */

@@ -183,7 +183,7 @@ class AdminApi:
         return self._json("GET", "/v1/live", {"since": since})
 
     def get_series(self, *, minutes: int | None = None, since: float | None = None) -> SeriesAnswer:
-        """What happened in the last minutes: connections, admissions, refusals, throttled requests."""
+        """Connections, admissions, refusals and throttled requests of the last minutes."""
         return self._json("GET", "/v1/series", {"minutes": minutes, "since": since})
 
     def get_cluster(self) -> ClusterAnswer:
@@ -903,7 +903,7 @@ class ObservedQuotaRow(TypedDict):
 
 
 class ObservedQuotasAnswer(TypedDict):
-    """What the observed client quotas would have done since they were last changed; a shard that was started again has forgotten its part."""
+    """Requests that the observed client quotas would have throttled since one of these quotas was last changed. A shard that was started again counts anew."""
 
     # The observed quotas.
     set: list[EntityQuotas]

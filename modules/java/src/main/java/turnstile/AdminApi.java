@@ -319,12 +319,12 @@ public final class AdminApi {
         return getLive(null);
     }
 
-    /** What happened in the last minutes: connections, admissions, refusals, throttled requests. */
+    /** Connections, admissions, refusals and throttled requests of the last minutes. */
     public SeriesAnswer getSeries(Long minutes, Double since) {
         return json("GET", target("/v1/series", "minutes", minutes, "since", since), null, new TypeReference<>() {});
     }
 
-    /** What happened in the last minutes: connections, admissions, refusals, throttled requests. */
+    /** Connections, admissions, refusals and throttled requests of the last minutes. */
     public SeriesAnswer getSeries() {
         return getSeries(null, null);
     }
@@ -960,8 +960,8 @@ public final class AdminApi {
             long refused) {}
 
     /**
-     * What the observed client quotas would have done since they were last changed; a shard that was started again
-     * has forgotten its part.
+     * Requests that the observed client quotas would have throttled since one of these quotas was last changed. A
+     * shard that was started again counts anew.
      */
     public record ObservedQuotasAnswer(
             /** The observed quotas. */
