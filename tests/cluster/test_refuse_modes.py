@@ -131,7 +131,7 @@ def test_librdkafka_is_kept_out_under_each_mode(cluster, mode):
 
 
 def test_two_thousand_are_held_within_bounds_and_keep_nothing_from_others(cluster):
-    """Clients that never read, and send garbage; a shard that is stopped meanwhile; and a change of mode."""
+    """Clients that never read, and send garbage, and a change of mode meanwhile."""
     address = cluster.listeners["PLAIN"][0]
     used_kib, before = resident_kib(cluster), refused(cluster)
     refuse_as(cluster, "hold")
