@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ from storms import COORDINATOR, Storm, write
 
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.audit_result import AuditResult
+from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.journal import here
+from turnstile.pipeline.events.observed_timeline import ObservedTimeline
+from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.report.report import build
 from turnstile.pipeline.report.report_page import page
 
@@ -151,3 +155,16 @@ def test_the_report_counts_observed_decisions_in_a_section_of_their_own(tmp_path
     assert sum(row["count"] for row in built.rows["observed_ips"]) == len(told)
     assert built.summary["refused"] == 0 and built.rows["refused_ips"] == []
     assert "Observed limits" in page(built, name="a")
+
+
+def test_the_observed_world_begins_with_its_first_other_cap_and_not_with_a_rate() -> None:
+    """A rate that goes on being observed keeps no cap's world: it ends with the last cap, and begins with the next one."""
+    rate, cap = ["observed", "/max.connection.creation.rate", "9"], ["observed", f"/{PER_IP}", "2"]
+    changes = [[rate], [cap], [[*cap[:2], None]], [cap], [["setting", f"/{PER_IP}", "2"]], [[*cap[:2], "3"]]]
+    events = [
+        ConfigEvent(version, version, 0, json.dumps({"changes": each, "full": version == 1}))
+        for version, each in enumerate(changes, start=1)
+    ]
+    timeline = ObservedTimeline(Timeline(events, {}, ["PLAINTEXT"]))
+    assert timeline.observes
+    assert timeline.begins == [2, 4, 6], "with version 5 the cap in force is the observed one"

@@ -52,7 +52,7 @@ class ObservedTimeline(Timeline):
 
     @property
     def observes(self) -> bool:
-        """Whether any version observes a cap."""
+        """Whether any version observes a cap, or a rate by a setting."""
         return any(self._is_observing(version, broker) for version in self.versions for broker in self.brokers)
 
     @property
@@ -62,7 +62,8 @@ class ObservedTimeline(Timeline):
             version
             for version in self.versions
             if any(
-                self._is_observing(version, each) and not self._is_observing(version - 1, each) for each in self.brokers
+                self._has_other_caps(version, each) and not self._has_other_caps(version - 1, each)
+                for each in self.brokers
             )
         ]
 
@@ -77,6 +78,11 @@ class ObservedTimeline(Timeline):
         """The quotas in force with the observed ones in them; none where none is observed."""
         observed = self._quotas_of(version, (OBSERVED_QUOTA,))
         return self._quotas_of(version, (QUOTA, OBSERVED_QUOTA)) if observed and any(observed.values()) else observed
+
+    def _has_other_caps(self, version: int, broker: int) -> bool:
+        """Whether there are observed pools, as broker/accept/rehearsal.py has it."""
+        limits = self.limits(version, broker)
+        return isinstance(limits, ObservedVersionLimits) and limits.observed.has_other_caps
 
     def _is_observing(self, version: int, broker: int) -> bool:
         return bool(self.observed_settings(version, broker))
