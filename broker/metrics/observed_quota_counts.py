@@ -21,7 +21,7 @@ MOST_QUOTAS: Final = 1024
 
 class WouldThrottle(NamedTuple):
     """A request that an observed quota would have throttled: the kind of quota, its value, for how long, and how many of the
-    request's mutations it would have refused."""
+    request's mutations it would have refused; 0 ms where the answer tells no throttle."""
 
     quota: str
     value: float
@@ -68,9 +68,6 @@ class ObservedQuotaCounts:
 
     def add(self, user: str, client_id: str, would: Sequence[WouldThrottle]) -> None:
         """One request of a client, and what each observed quota would have done to it; at least one."""
-        worst = max(would, key=lambda each: each.throttle_ms)
-        self._requests += 1
-        self._throttle_ms += worst.throttle_ms
         for quota, value, throttle_ms, refused in would:
             place = quota, value
             before = self._quotas.get(place)
@@ -78,7 +75,12 @@ class ObservedQuotaCounts:
                 if len(self._quotas) >= MOST_QUOTAS:
                     continue
                 before = QuotaTally(quota, value, 0, 0, 0)
-            self._quotas[place] = before.plus(1, throttle_ms, refused)
+            self._quotas[place] = before.plus(int(throttle_ms > 0), throttle_ms, refused)
+        worst = max(would, key=lambda each: each.throttle_ms)
+        if not worst.throttle_ms:
+            return
+        self._requests += 1
+        self._throttle_ms += worst.throttle_ms
         self._clients.add(json.dumps([short_name(user), short_name(client_id)]), worst.quota)
 
     def clear(self) -> None:

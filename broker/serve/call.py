@@ -7,7 +7,8 @@ from broker.serve.channel import Channel
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded
 from broker.wire.codec import Message
-from shards.loop.deferred import Deferred
+from shards.loop.deferred import Deferred, MaybeDeferred
+from shards.quotas.sharded_quotas import RecordedCharge
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -37,8 +38,10 @@ class Call(Generic[ResponseTypes]):
         "may_read",
         "most_bytes",
         "mutations",
+        "observed_mutations",
         "port",
         "stand_in",
+        "tells_mutations",
         "throttle_ms",
         "user",
         "withheld",
@@ -69,6 +72,8 @@ class Call(Generic[ResponseTypes]):
         self.encoded: Encoded | None = None  # the response, if it was encoded aside
         self.throttle_ms = 0  # of a quota that the handler itself charged
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
+        self.observed_mutations: tuple[MaybeDeferred[RecordedCharge], ...] = ()  # what observed quotas answer to them
+        self.tells_mutations = True  # whether its answer tells a throttle of them
         self.stand_in = False  # whether any of them was charged by a stand-in of the quota's home
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 

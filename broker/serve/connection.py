@@ -17,6 +17,8 @@ ended_connections_cancel  A connection that ends cancels the answers it waits fo
 closed_clients_free_tokens  A client that has closed its side while a request waits is gone: its tokens are free at once,
     whatever else it had sent. Requests behind the one that waits are served for their effect (Produce without
     acknowledgement) and not answered.
+closing_keeps_throttles  Requests behind a mute, or behind a request whose charge is under way, are served when that is over,
+    also of a client that has left, as by Kafka: else closing would be a way around a quota.
 clients_get_slices  However much a client sends or takes, its connection does so much of it at a time as fits a time slice,
     and is called again in the next pass (poller.py, one_call_per_watcher_and_pass). Being called again it finds out itself
     what is to be done: it may have been muted since, or its client may have left. Whole frames wait in `received` only
@@ -46,6 +48,7 @@ class Connection(FramedSocket):
 
     __slots__ = (
         "_when_closed",
+        "charging",
         "client_id",
         "closed",
         "gone",
@@ -78,6 +81,7 @@ class Connection(FramedSocket):
         self.user = "ANONYMOUS"
         self.authentication = serving.authentication()
         self.throttle: tuple[str, int] | None = None
+        self.charging = False
         self.parting: str | None = None
         self.client_id: str | None = None
         self.software: tuple[str, str] | None = None
@@ -182,20 +186,17 @@ class Connection(FramedSocket):
     # The end of the stream
 
     def _look_for_the_end(self) -> None:
-        """The end of the stream has arrived: closes the connection if a request waits for its answer (closed_clients_free_tokens).
-
-        What stands behind a mute is served when that is over, as by Kafka: else closing would be a way around a quota.
-        """
+        """The end of the stream has arrived: closes a connection that waits for an answer (closed_clients_free_tokens)."""
         if self.closed or not self.busy or self.parting is not None or self.unsent is not None:
             return
-        if not self._read_to_the_end() or (self.muted and self.received is not None):
+        if not self._read_to_the_end() or self._is_held_by_quota():
             return
         self.gone = True
         self._serve_to_the_end()
 
     def _serve_to_the_end(self) -> None:
         """Serves what the client had sent before it left, and closes."""
-        while True:
+        while not self._is_held_by_quota():
             self._cancel_answer()
             self.busy = False
             self._serve_received()
@@ -204,8 +205,12 @@ class Connection(FramedSocket):
             if self._time_slice.over and self.received is not None:
                 return  # and is called again
             if not self.busy:
-                break
-        self.close()
+                self.close()
+                return
+
+    def _is_held_by_quota(self) -> bool:
+        """Whether a quota keeps what has arrived from being served (closing_keeps_throttles)."""
+        return self.received is not None and (self.muted or self.charging)
 
     def _read_to_the_end(self) -> bool:
         """Whether the end was reached in this time slice; what stood before it waits in `received`, no more than the socket's
@@ -223,6 +228,7 @@ class Connection(FramedSocket):
                 return False
 
     def _cancel_answer(self) -> None:
+        self.charging = False
         under_way, self.under_way = self.under_way, None
         if under_way is not None:
             under_way[1].cancel()
@@ -252,7 +258,7 @@ class Connection(FramedSocket):
             answer.add_callback(self._came)
         else:
             self._answer(size, answer)
-            if self.throttle is not None and not self.closed and not self.gone:
+            if self.throttle is not None and not self.closed:
                 self._mute(*self.throttle)
 
     def _answer(self, size: int, response: Encoded | None) -> None:
@@ -278,6 +284,7 @@ class Connection(FramedSocket):
             self._fail(fault)
             return
         self.under_way = None
+        self.charging = False
         self._answer(size, response)
         self._answered()
 
@@ -315,6 +322,9 @@ class Connection(FramedSocket):
             return
         if self._time_slice.over:  # that of a callback in which others were served before: a timer's, a link's
             self.serving.poller.again(self.fd)
+            return
+        if self.gone:
+            self._serve_to_the_end()
             return
         self.serving.poller.refresh()  # the client may have sent it after it had read the answer
         self._serve_on()

@@ -10,6 +10,8 @@ nothing_withheld_is_charged  A Fetch that a quota in force answers without recor
     refuses costs nothing.
 observed_throttles_take_back  What the observed quotas would have withheld or refused is not recorded there, as in Kafka: the
     bytes of a Fetch that one of them throttles, and mutations beyond a quota in strict versions.
+one_count_a_request  A request that several observed quotas would have throttled is counted once, with the longest of their
+    delays. Metadata, whose answer tells no throttle of the topics that it creates, is counted for refused ones alone.
 observed_meters_begin_empty  When a first quota is observed, and when none is any more, these meters begin anew.
 """
 
@@ -82,46 +84,45 @@ class QuotaRehearsal:
             for kind, amount in asked
             if not (withheld and kind == FETCH) and self._is_another(kind, user, client_id)
         ]
-        if charges:
-            answers = gather([self._observed.charge(kind, user, client_id, amount) for kind, amount in charges])
-            use_unawaited(answers, partial(self._charged, user, client_id, charges), self._mistaken)
+        mutations = call.observed_mutations
+        if charges or mutations:
+            asked_there = [self._observed.charge(kind, user, client_id, amount) for kind, amount in charges]
+            answers = gather([*asked_there, *mutations])
+            use_unawaited(answers, partial(self._charged, call, charges), self._mistaken)
 
-    def _charged(
-        self, user: str, client_id: str, charges: Sequence[tuple[str, float]], answers: Sequence[RecordedCharge]
-    ) -> None:
+    def _charged(self, call: Call, charges: Sequence[tuple[str, float]], answers: Sequence[RecordedCharge]) -> None:
+        user, client_id = call.user, call.client_id or ""
         would = []
-        for (kind, _), answer in zip(charges, answers, strict=True):
+        for (kind, _), answer in zip(charges, answers, strict=False):
             limit = self._observed.limit(kind, user, client_id)
             if answer.throttle_ms and limit is not None:
                 would.append(WouldThrottle(kind, limit, answer.throttle_ms))
-        if not would:
-            return
-        self._count(user, client_id, would)
-        for (kind, amount), answer in zip(charges, answers, strict=True):
-            if kind == FETCH and not answer.throttle_ms:
-                self._observed.charge(FETCH, user, client_id, -amount)
+        if would:
+            for (kind, amount), answer in zip(charges, answers, strict=False):
+                if kind == FETCH and not answer.throttle_ms:
+                    self._observed.charge(FETCH, user, client_id, -amount)
+        if mutations := answers[len(charges) :]:
+            would += self._mutated(call, mutations)
+        if would:
+            self._count(user, client_id, would)
 
     # Mutations
 
     def mutate(self, call: Call, partitions: int, *, strict: bool) -> MaybeDeferred[RecordedCharge] | None:
-        """Charges a mutation that the quotas in force have accepted; None: nothing is observed of this client's."""
+        """Charges a mutation that the quotas in force have accepted; None: nothing is observed of this client's. Counted with the
+        other charges of its request (one_count_a_request)."""
         user, client_id = call.user, call.client_id or ""
         if not (self.is_on and self._is_another(MUTATION, user, client_id)):
             return None
-        return self._observed.charge(MUTATION, user, client_id, partitions, strict=strict)
+        answer = self._observed.charge(MUTATION, user, client_id, partitions, strict=strict)
+        call.observed_mutations = (*call.observed_mutations, answer)
+        return answer
 
-    def mutated(self, call: Call, answers: Sequence[MaybeDeferred[RecordedCharge]]) -> None:
-        """All mutations of a request are charged; `answers`: as of `mutate`."""
-        if answers:
-            user, client_id = call.user, call.client_id or ""
-            use_unawaited(gather(answers), partial(self._mutated, user, client_id), self._mistaken)
-
-    def _mutated(self, user: str, client_id: str, answers: Sequence[RecordedCharge]) -> None:
-        throttle_ms = max(each.throttle_ms for each in answers)
-        limit = self._observed.limit(MUTATION, user, client_id)
-        if throttle_ms and limit is not None:
-            refused = sum(not each.accepted for each in answers)
-            self._count(user, client_id, [WouldThrottle(MUTATION, limit, throttle_ms, refused)])
+    def _mutated(self, call: Call, answers: Sequence[RecordedCharge]) -> list[WouldThrottle]:
+        limit = self._observed.limit(MUTATION, call.user, call.client_id or "")
+        throttle_ms = max(each.throttle_ms for each in answers) if call.tells_mutations else 0
+        refused = sum(not each.accepted for each in answers)
+        return [WouldThrottle(MUTATION, limit, throttle_ms, refused)] if limit and (throttle_ms or refused) else []
 
     def take_back(self, call: Call, partitions: int, answer: MaybeDeferred[RecordedCharge]) -> None:
         """Returns the charge of a mutation that failed after all, if it was accepted there (observed_throttles_take_back)."""
@@ -140,8 +141,9 @@ class QuotaRehearsal:
 
     def _count(self, user: str, client_id: str, would: Sequence[WouldThrottle]) -> None:
         for quota, _, throttle_ms, refused in would:
-            self._counters.add(f"observed_throttled_{quota}", 1)
-            self._counters.add(f"observed_throttle_ms_{quota}", throttle_ms)
+            if throttle_ms:
+                self._counters.add(f"observed_throttled_{quota}", 1)
+                self._counters.add(f"observed_throttle_ms_{quota}", throttle_ms)
             if refused:
                 self._counters.add("observed_mutations_refused", refused)
         self.counts.add(user, client_id, would)

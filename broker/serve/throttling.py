@@ -105,6 +105,7 @@ class Throttling:
         answers = [charge(kind, user, client_id, amount) for kind, amount in asked]
         recorded = gather(answers) if len(answers) != 1 else answers[0]
         if isinstance(recorded, Deferred):
+            channel.charging = True
             return recorded.then(partial(self._charged, channel, call, response, encoded, asked))
         return self._charged(channel, call, response, encoded, asked, recorded)
 
@@ -139,6 +140,7 @@ class Throttling:
         for (kind, amount), answer in zip(asked, answers, strict=True):
             if kind == FETCH and not answer.throttle_ms:
                 back = self._meters.charge(FETCH, call.user, call.client_id or "", -amount)
+                channel.charging = isinstance(back, Deferred)
                 return then(back, lambda _: self._throttled(call, response, worst_ms))
         return self._throttled(call, response, worst_ms)
 

@@ -241,7 +241,7 @@ def test_observed_client_quotas_throttle_nobody_and_say_whom_they_would_have(tmp
                 for client_id in ("app", "other"):
                     sock.sendall(produce(client_id, "t", 0, batch(b"x" * 3_000)))
                     assert produced(answer(sock)) == (0, 0), "no error, no throttle"
-        told = until(lambda: _quotas_told(cluster, 5), what="what the observed quota would have done")
+        told = until(lambda: _quotas_told(cluster, len(socks)), what="what the observed quota would have done")
         assert [each["client_id"] for each in told["clients"]] == ["app"]
         assert told["quotas"][0]["quota"] == "producer_byte_rate" and told["throttle_ms"] > 0
         name = "turnstile_observed_throttled_requests_total"

@@ -44,6 +44,10 @@ class Echo:
         if frame.startswith(b"later"):
             answer = self.laters[frame] = Deferred()
             return answer.then(framed)
+        if frame.startswith(b"charge"):
+            connection.charging = True
+            answer = self.laters[frame] = Deferred()
+            return answer.then(lambda throttle: setattr(connection, "throttle", throttle))
         if frame.startswith(b"bad"):
             raise wire.BadFrame("bad")
         if frame.startswith(b"mute"):

@@ -46,7 +46,6 @@ class Mutations:
             if observed is not None:
                 bill.observed[name] = observed
         call.mutations += sum(bill.paid.values())
-        self._rehearsal.mutated(call, list(bill.observed.values()))
         return bill
 
     async def take_back(self, call: Call, bill: Bill, failed: Iterable[str]) -> None:

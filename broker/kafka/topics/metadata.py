@@ -110,6 +110,7 @@ class _Metadata:
         if self._mutations.in_use:
             default = self._image.get("num.partitions")
             sizes = {name: PARTITIONS if name in CONFIGS else default for name in missing}
+            call.tells_mutations = False
             bill = await self._mutations.charge(call, sizes, strict=True)
             missing = [*bill.paid]
         failed = await self._ask_for(call, missing) if missing else {}

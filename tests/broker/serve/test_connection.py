@@ -310,6 +310,52 @@ def test_a_muted_connection_whose_client_has_left_is_closed_at_once(served):
     assert (echo.ended, len(echo.muted)) == (["client"], 0)
 
 
+THROTTLE = "producer_byte_rate", 1000
+
+
+@pytest.mark.parametrize("ahead", [(), (b"later",)])
+def test_closing_while_a_charge_is_under_way_is_no_way_around_its_throttle(served, ahead):
+    echo, client, connection = served
+    echo.muted = Muted(echo.timers)
+    leave(client, *ahead, b"charge 1", b"charge 2", b"mute 3")
+    passes(echo)
+    assert (echo.frames, echo.ended) == ([*ahead, b"charge 1"], []), "what it will be throttled for is not known yet"
+    echo.laters[b"charge 1"].resolve(THROTTLE)
+    passes(echo)
+    assert (echo.frames[-1], echo.ended, len(echo.muted)) == (b"charge 1", [], 1)
+    echo.muted.end(connection)
+    passes(echo)
+    assert (echo.frames[-1], echo.ended) == (b"charge 2", [])
+    echo.laters[b"charge 2"].resolve(None)
+    passes(echo)
+    assert (echo.frames[-1], echo.ended) == (b"mute 3", ["client"])
+
+
+def test_a_request_that_is_throttled_at_once_mutes_a_client_that_has_left_behind_one_that_waits(served):
+    echo, client, connection = served
+    echo.muted = Muted(echo.timers)
+    answer = echo.answer
+
+    def throttling(connection, frame):
+        connection.throttle = THROTTLE if frame.startswith(b"mute") else None
+        return answer(connection, frame)
+
+    echo.answer = throttling
+    leave(client, b"later", b"mute 1", b"mute 2")
+    passes(echo)
+    assert (echo.frames, echo.ended) == ([b"later", b"mute 1"], [])
+    echo.muted.end(connection)
+    passes(echo)
+    assert (echo.frames, echo.ended, len(echo.muted)) == ([b"later", b"mute 1", b"mute 2"], ["client"], 0)
+
+
+def test_a_client_that_leaves_with_nothing_behind_its_charge_is_closed_at_once(served):
+    echo, client, _ = served
+    leave(client, b"charge 1")
+    passes(echo)
+    assert (echo.frames, echo.ended) == ([b"charge 1"], ["client"])
+
+
 def test_a_long_request_waits_for_memory_and_goes_on_with_it(served):
     echo, client, connection = served
     soon = []

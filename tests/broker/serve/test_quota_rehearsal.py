@@ -96,8 +96,7 @@ class Broker:
 
 
 def call(client_id: str = "app", user: str = "ANONYMOUS") -> Call[Any]:
-    made: Any = SimpleNamespace(user=user, client_id=client_id)
-    return made
+    return Call(0, 0, client_id=client_id, user=user)
 
 
 REQUESTS = st.lists(
@@ -124,12 +123,10 @@ def test_an_observed_quota_decides_as_the_same_quota_enforced(requests: list[Any
             broker.now_ms += after_ms
         enforcing.shards[shard].meters.charge(kind, "ANONYMOUS", client_id, amount, strict=strict and kind == MUTATION)
         rehearsal = observing.shards[shard].rehearsal
+        request = call(client_id)
         if kind == MUTATION:
-            answer = rehearsal.mutate(call(client_id), amount, strict=strict)
-            assert answer is not None
-            rehearsal.mutated(call(client_id), [answer])
-        else:
-            rehearsal.charge(call(client_id), [(kind, amount)], withheld=False)
+            assert rehearsal.mutate(request, amount, strict=strict) is not None
+        rehearsal.charge(request, [] if kind == MUTATION else [(kind, amount)], withheld=False)
         enforcing.flush()
         observing.flush()
     assert observing.observed == enforcing.enforced
@@ -170,9 +167,10 @@ def test_the_bytes_of_a_fetch_that_another_observed_quota_withholds_are_taken_ba
 def test_mutations_that_fail_are_returned_unless_the_observed_quota_refused_them() -> None:
     broker = Broker(observed={APP: {MUTATION: 1.0}})
     rehearsal = broker.shards[0].rehearsal
-    first, second = (rehearsal.mutate(call(), 50, strict=True) for _ in range(2))
+    request = call()
+    first, second = (rehearsal.mutate(request, 50, strict=True) for _ in range(2))
     assert first is not None and second is not None
-    rehearsal.mutated(call(), [first, second])
+    rehearsal.charge(request, [], withheld=False)
     for answer in (first, second):
         rehearsal.take_back(call(), 50, answer)
     broker.flush()
@@ -181,6 +179,34 @@ def test_mutations_that_fail_are_returned_unless_the_observed_quota_refused_them
     ]  # fmt: skip
     assert broker.summary().requests == 1
     assert [(each.quota, each.refused) for each in broker.summary().quotas] == [(MUTATION, 1)]
+
+
+def test_a_request_that_two_observed_quotas_would_have_throttled_is_counted_once() -> None:
+    broker = Broker(observed={APP: {MUTATION: 1.0, REQUEST: 1.0}})
+    rehearsal, request = broker.shards[0].rehearsal, call()
+    rehearsal.mutate(request, 50, strict=False)
+    rehearsal.charge(request, [(REQUEST, 5_000.0)], withheld=False)
+    broker.flush()
+    summary = broker.summary()
+    delays = {charge.kind: decision.throttle_ms for charge, decision, _ in broker.observed}
+    assert (summary.requests, summary.throttle_ms) == (1, max(delays.values()))
+    assert {each.quota: each.throttle_ms for each in summary.quotas} == delays
+    assert [each.requests for each in summary.clients] == [1]
+
+
+def test_an_answer_that_tells_no_throttle_of_mutations_is_counted_for_those_refused() -> None:
+    broker = Broker(observed={APP: {MUTATION: 1.0}})
+    rehearsal = broker.shards[0].rehearsal
+    for _ in range(2):
+        metadata = call()
+        metadata.tells_mutations = False
+        rehearsal.mutate(metadata, 50, strict=True)
+        rehearsal.charge(metadata, [], withheld=False)
+    broker.flush()
+    summary = broker.summary()
+    assert (summary.requests, summary.throttle_ms, summary.clients) == (0, 0, [])
+    assert [(each.quota, each.requests, each.refused) for each in summary.quotas] == [(MUTATION, 0, 1)]
+    assert broker.counted == {"observed_mutations_refused": 1}
 
 
 def test_another_value_counts_anew_and_the_end_empties_the_meters() -> None:

@@ -1,15 +1,18 @@
 """Audits of client quotas: journals of the meters that run, with homes that stop, die and change, are found to have held."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import metered
 import pyarrow
 import pytest
+import storms
+import tampered_quotas
 
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.audit_result import HELD, AuditResult
-from turnstile.pipeline.events.journal import EVENTS, Journal
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, AuditResult
+from turnstile.pipeline.events.journal import EVENTS, Journal, here
 from turnstile.pipeline.events.rows import RowsHere
 
 QUOTAS = ("quota_charges", "quota_in_force", "quota_one_meter", "quota_carried_on", "quota_throttles")
@@ -37,6 +40,24 @@ def test_each_meter_that_lost_its_home_is_counted() -> None:
     details = {check.name: check.detail for check in judged(events).checks}
     stand_ins = sum(event["kind"] == "charge" and event["reason"] == "stand_in" for event in events)
     assert stand_ins and f"{stand_ins:,} charges by stand-ins" in details["quota_one_meter"]
+
+
+@pytest.mark.parametrize(("closed_ms", "verdict"), [(-200, HELD), (200, HELD), (-2_100, EXCEEDED), (2_100, EXCEEDED)])
+def test_a_client_that_left_may_not_have_been_told_its_throttle(closed_ms: int, verdict: str, tmp_path: Path) -> None:
+    """A home may record a charge after the client of it has left. The close is in another part of the journal."""
+    events = [dict(event) for event in tampered_quotas.journal()]
+    untold = tampered_quotas.throttle(events)
+    untold["kind"] = "closed"
+    untold["mono_ns"] += closed_ms * tampered_quotas.MS
+    untold["reason"], untold["throttle_ms"] = "client", None
+    for number, event in enumerate(tampered_quotas.renumbered(events)):
+        event.update(ts=event["mono_ns"] // 1000, conn_id=number if event is untold else None)
+    storms.write(tmp_path / "close", [untold])
+    (tmp_path / "close" / "0.parquet").rename(tmp_path / "1.parquet")
+    storms.write(tmp_path, [event for event in events if event is not untold])
+    journal = here([tmp_path])
+    assert journal is not None
+    assert {check.name: check.verdict for check in audit(journal).checks}["quota_throttles"] == verdict
 
 
 def test_a_journal_without_quotas_has_no_such_check() -> None:

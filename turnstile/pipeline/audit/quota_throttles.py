@@ -168,7 +168,7 @@ class _Client:
         lives = self._context.lives.get((row["broker"], asker), ())
         last_ns = max((last_ns for first_ns, last_ns in lives if first_ns <= at_ns + MS), default=0)
         return (
-            any(-MS <= each - at_ns <= SPAN_NS for each in closes)
+            any(abs(each - at_ns) <= SPAN_NS for each in closes)
             or last_ns <= at_ns + SPAN_NS
             or any(abs(each - at_ns) <= SPAN_NS for each in self._context.changes)
         )

@@ -8,8 +8,7 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
-from broker.journal.schema import COLUMNS
-from broker.journal.schema import TOLD_LATE as QUOTA_KINDS
+from broker.journal.schema import COLUMNS, TOLD_LATE
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
@@ -20,7 +19,9 @@ from turnstile.pipeline.events.sweep import NEVER
 _TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string()}
 _NOT_READ = ("ts", "api")
 OF_QUOTAS = ("user", "client_id", "bytes", "throttle_ms")
-"""Columns that only checks of client quotas read: nulls where a file has no event of QUOTA_KINDS."""
+"""Columns that only checks of client quotas read, of the events of TOLD_LATE, and of a `closed` event the client (OF_CLIENTS): it
+may have left before it was told a throttle. Nulls where a file has no such event."""
+OF_CLIENTS = ("user", "client_id")
 EVENTS = pyarrow.schema(
     [
         ("ts_us", pyarrow.int64()),
@@ -106,13 +107,21 @@ def read_part(part: Any, columns: pyarrow.Schema) -> pyarrow.Table:
 
 def _with_quotas(file: pyarrow.parquet.ParquetFile, table: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
     """The same with these columns of OF_QUOTAS."""
-    if "kind" in table.column_names and arrays.is_one_of(table, "kind", QUOTA_KINDS).any():
-        for name, column in zip(names, file.read(columns=list(names)).select(names).columns, strict=True):
-            table = table.append_column(name, column)
-        return table
+    wanted = [name for name in names if name in _read_for(table)]
+    columns = file.read(columns=wanted) if wanted else table
     for name in names:
-        table = table.append_column(name, pyarrow.nulls(table.num_rows, _KIND_OF[name]))
+        column = columns[name] if name in wanted else pyarrow.nulls(table.num_rows, _KIND_OF[name])
+        table = table.append_column(name, column)
     return table
+
+
+def _read_for(table: pyarrow.Table) -> Sequence[str]:
+    """The columns of OF_QUOTAS that a file with these events needs."""
+    if "kind" not in table.column_names:
+        return ()
+    if arrays.is_one_of(table, "kind", TOLD_LATE).any():
+        return OF_QUOTAS
+    return OF_CLIENTS if arrays.is_one_of(table, "kind", ("closed",)).any() else ()
 
 
 def _coded(columns: pyarrow.Schema) -> pyarrow.Schema:
