@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -10,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from turnstile.cli.cluster_command import json_option
+from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
 from turnstile.cli.plan_quotas import BY, FORMATS, Parsed, QuotaSpec, plan_quotas
 from turnstile.cli.spark_job import (
     SparkOptions,
     check_writable,
     failing_in_one_sentence,
+    prepared_journal,
     spark_options,
     spark_starting,
     write_page,
@@ -183,7 +187,7 @@ def plan(
         )
         return
     check_writable(html)
-    with failing_in_one_sentence():
+    with failing_in_one_sentence(), _places(inputs, format) as places:
         from turnstile.pipeline.inputs.small import small
         from turnstile.pipeline.plan.candidates import grid
         from turnstile.pipeline.plan.plan import LogPeriod
@@ -204,7 +208,7 @@ def plan(
             return found
 
         with shown("plan"):
-            log = None if is_for_spark else small(inputs, format, columns=columns, port=port)
+            log = None if is_for_spark else small(places, format, columns=columns, port=port)
             if log is not None:
                 step("replaying")
                 found = finish(log)
@@ -212,12 +216,24 @@ def plan(
             with spark_starting(on, inputs, "plan") as starting:
                 from turnstile.pipeline.inputs.reading import load
 
-                found = finish(load(starting.spark(), inputs, format, columns=columns, port=port), starting.spark())
+                found = finish(load(starting.spark(), places, format, columns=columns, port=port), starting.spark())
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return
     click.echo(printed(found))
     click.echo(f"\n{html}: the same with pictures" if html else "\nWith pictures: --html plan.html")
+
+
+@contextmanager
+def _places(inputs: Sequence[str], format: str) -> Iterator[Sequence[str]]:
+    """The places of the logs: of a journal, those of all its events, as of a live cluster or in a data directory."""
+    if format != "journal" or any(map(is_uri, inputs)):
+        yield inputs
+        return
+    if len(inputs) > 1:
+        raise CommandFailed("plan takes one journal: those of two clusters number their connections alike.")
+    with prepared_journal(inputs[0]) as prepared:
+        yield [str(folder) for folder in prepared.folders]
 
 
 def _check_quota_options(quotas: bool, format: str, given: dict[str, Any]) -> None:

@@ -65,6 +65,21 @@ def test_a_data_directory_is_followed_by_its_journal(tmp_path: Path) -> None:
     assert shown.returncode == 0, shown.stderr
 
 
+def test_a_plan_of_a_data_directory_has_what_is_in_its_spool_and_takes_no_second(tmp_path: Path) -> None:
+    journal = JournalWriter(tmp_path / "journal", 0, 0, 1)
+    for number in range(1, 4):
+        journal.admitted(number, "10.0.0.1", 40_000 + number, "EXTERNAL", 1)
+    journal.close()
+    command = ("plan", "--format", "journal", "--per-ip-cap", "2", "--input", str(tmp_path))
+    done = turnstile(*command, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["connections"] == 3
+    done = turnstile(*command, "--input", str(tmp_path / "journal"))
+    assert (done.returncode, done.stderr.strip()) == (
+        1, "plan takes one journal: those of two clusters number their connections alike.",
+    )  # fmt: skip
+
+
 def test_unknown_is_exit_code_2(tmp_path: Path) -> None:
     storm = Storm(1).run(40)
     storm.events.pop(10)

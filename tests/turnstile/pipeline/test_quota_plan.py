@@ -1,6 +1,7 @@
 """Quota plans: the decisions are those of `turnstile replay`, the smallest quota is the smallest, and logs are read as they are."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -161,6 +162,27 @@ def test_bad_lines_are_put_aside_with_their_reason(tmp_path: Path) -> None:
     assert log.put_aside == {
         kafka_requests.NO_JSON: 2, kafka_requests.NO_MARK: 3, kafka_requests.NO_TIME: 2, kafka_requests.NOT_A_REQUEST: 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ["-1", "NaN", "1e400", "true", '"5"', str(1 << 31), str(10**30)])
+@pytest.mark.parametrize("field", ['"localTimeMs":', '"sendTimeMs":', '"recordsSizeInBytes":'])
+def test_a_number_that_cannot_be_is_put_aside(tmp_path: Path, field: str, number: str) -> None:
+    before, _, after = produced(9).partition(field)
+    impossible = before + field + number + after[re.search("[,}]", after).start() :]  # type: ignore[union-attr]
+    log = read(tmp_path, produced(9), impossible)
+    assert len(log.uses) == 2 and log.put_aside == {kafka_requests.IMPOSSIBLE: 1}
+
+
+def test_a_time_at_which_no_broker_wrote_such_a_log_is_put_aside(tmp_path: Path) -> None:
+    lines = [produced(9).replace("2026-", year) for year in ("2026-", "1994-", "2199-")]
+    log = read(tmp_path, *lines)
+    assert len(log.uses) == 2 and log.put_aside == {kafka_requests.IMPOSSIBLE: 2}
+
+
+def test_a_client_id_that_is_no_text_and_a_principal_without_a_type_are_no_request(tmp_path: Path) -> None:
+    numbered = produced(9).replace('"clientId":"', '"clientId":5,"other":"')
+    log = read(tmp_path, produced(9), numbered, produced(9).replace('"principal":"User:', '"principal":"'))
+    assert len(log.uses) == 2 and log.put_aside == {kafka_requests.NOT_A_REQUEST: 2}
 
 
 def test_a_log_of_nothing_is_said_to_be(tmp_path: Path) -> None:

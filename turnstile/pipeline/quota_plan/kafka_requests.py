@@ -43,10 +43,17 @@ _MARK: Final = "Completed request:"
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)[.,](\d{3})\d*(Z|[+-]\d\d:?\d\d)?")
 _TIME_FIELDS = ("@timestamp", "timestamp", "time", "timeMillis", "ts")
 _decoder = json.JSONDecoder()
+_TIMES: Final = range(1_577_836_800_000, 4_102_444_800_000)
+"""From 2020, the year of the first broker that writes such a log, to 2100."""
+_MOST: Final = (1 << 31) - 1
+"""Bytes of a request, partitions, or milliseconds that one takes: Kafka counts all of them in 32 bits, times aside."""
 
 NO_MARK = "not a line of kafka.request.logger"
 NO_TIME = "a line without a time"
 NO_JSON = "a request that is not whole JSON: the logger is not at DEBUG, or the line was cut"
+IMPOSSIBLE = (
+    "a request with a number that can't be: negative, text, not finite, too large, or a time before 2020 or after 2100"
+)
 NOT_A_REQUEST = "a request without requestHeader, principal or localTimeMs, as brokers before 2.7 write"
 BETWEEN_BROKERS = "what brokers send to each other"
 UNKNOWN_PARTITIONS = "partitions added or deleted whose number the log does not tell"
@@ -80,6 +87,8 @@ def read(paths: Sequence[str]) -> Usage:
             continue
         try:
             _charges(request, at_ms, uses, mutations, topics, bad)
+        except _Impossible:
+            bad[IMPOSSIBLE] += 1
         except (KeyError, TypeError, ValueError, AttributeError):
             bad[NOT_A_REQUEST] += 1
     forwarded = bool(mutations[True])
@@ -175,18 +184,22 @@ def _charges(
     topics: dict[str, int],
     bad: Counter[str],
 ) -> None:
-    """Adds the charges of one request. Raises KeyError, TypeError, ValueError or AttributeError for what is none."""
+    """Adds the charges of one request. Raises _Impossible for one with a number that can't be; KeyError, TypeError, ValueError or
+    AttributeError for what is none."""
     header, body = request["requestHeader"], request["request"] or {}
     key, version = int(header["requestApiKey"]), int(header["requestApiVersion"])
-    spent_ms = float(request["localTimeMs"])
+    spent_ms = _number(request["localTimeMs"])
     if _is_between_brokers(key, version, body):
         bad[BETWEEN_BROKERS] += 1
         return
-    after_ms = float(request.get("sendTimeMs", 0)) + float(request.get("responseQueueTimeMs", 0))
+    after_ms = _number(request.get("sendTimeMs", 0)) + _number(request.get("responseQueueTimeMs", 0))
     broker = str(request["connection"]).partition("-")[0].rpartition(":")[0]
-    user = str(request["principal"]).partition(":")[2]
-    at_ms, client_id = int(logged_ms - after_ms), header.get("clientId") or ""
-    same = (at_ms, broker, user, str(client_id))
+    client_id, (kind, user) = header.get("clientId") or "", request["principal"].split(":", 1)
+    if not (kind and isinstance(client_id, str)):
+        raise ValueError
+    if logged_ms not in _TIMES:
+        raise _Impossible
+    same = (int(logged_ms - after_ms), broker, user, client_id)
     answer = request.get("response") or {}
     if key == _PRODUCE:
         uses.append(Use(*same, PRODUCE, _record_bytes(body.get("topicData", ()), "partitionData")))
@@ -198,7 +211,7 @@ def _charges(
         bad[UNKNOWN_PARTITIONS] += unknown
         mutations[bool(request.get("isForwarded"))] += [Use(*same, MUTATION, count, strict) for count in counts]
     if not (key == _PRODUCE and body.get("acks") == 0):
-        uses.append(Use(*same, REQUEST, max(spent_ms, 0.0)))
+        uses.append(Use(*same, REQUEST, spent_ms))
 
 
 def _is_between_brokers(key: int, version: int, body: Any) -> bool:
@@ -212,7 +225,21 @@ def _is_between_brokers(key: int, version: int, body: Any) -> bool:
 
 def _record_bytes(topics: Iterable[Any], partitions: str) -> int:
     """Of the records of all partitions."""
-    return sum(int(each.get("recordsSizeInBytes") or 0) for topic in topics for each in topic.get(partitions, ()))
+    return sum(_count(each.get("recordsSizeInBytes") or 0) for topic in topics for each in topic.get(partitions, ()))
+
+
+class _Impossible(ValueError):
+    """A number of a request that can't be."""
+
+
+def _number(value: Any, *, least: float = 0) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= _MOST:
+        raise _Impossible
+    return value
+
+
+def _count(value: Any, *, least: int = 0) -> int:
+    return int(_number(value, least=least))
 
 
 def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> tuple[list[int], int]:
@@ -226,8 +253,8 @@ def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> tuple[
     if key == _CREATE_TOPICS:
         for topic in body.get("topics", ()):
             if topic["name"] in done:
-                told = int(done[topic["name"]].get("numPartitions", -1))
-                asked = int(topic.get("numPartitions", -1))
+                told = _count(done[topic["name"]].get("numPartitions", -1), least=-1)
+                asked = _count(topic.get("numPartitions", -1), least=-1)
                 count = told if told > 0 else asked if asked > 0 else len(topic.get("assignments", ())) or 1
                 topics[topic["name"]] = count
                 counts.append(count)
@@ -237,7 +264,9 @@ def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> tuple[
         if key == _DELETE_TOPICS and name in topics:
             counts.append(topics.pop(name))
         elif key == _CREATE_PARTITIONS and name in topics:
-            wanted = next((int(each["count"]) for each in body.get("topics", ()) if each["name"] == name), topics[name])
+            wanted = next(
+                (_count(each["count"]) for each in body.get("topics", ()) if each["name"] == name), topics[name]
+            )
             counts.append(max(wanted - topics[name], 0))
             topics[name] = wanted
         else:
