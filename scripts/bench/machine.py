@@ -112,9 +112,10 @@ def tree(pid: int) -> list[int]:
     if not tasks.exists():
         return []
     children: list[str] = []
-    for task in tasks.glob("*/children"):  # of a JVM, any thread starts processes
-        with suppress(FileNotFoundError, ProcessLookupError):
-            children += task.read_text().split()
+    with suppress(FileNotFoundError):  # it has ended meanwhile
+        for task in tasks.glob("*/children"):  # of a JVM, any thread starts processes
+            with suppress(FileNotFoundError, ProcessLookupError):
+                children += task.read_text().split()
     return [pid, *(below for child in children for below in tree(int(child)))]
 
 
