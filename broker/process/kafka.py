@@ -22,6 +22,7 @@ from broker.kafka.groups.coordinator import GroupCoordinator
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share import api as share_groups
 from broker.kafka.groups.share import offsets_api as share_group_offsets
+from broker.kafka.groups.streams import api as streams_groups
 from broker.kafka.quotas import api as client_quotas
 from broker.kafka.records import delete_records, fetch, list_offsets, log_dirs, offset_for_leader_epoch, produce
 from broker.kafka.records.fetch_sessions import FetchSessionCache
@@ -209,6 +210,7 @@ class Kafka:
             *consumer_groups.routes(cluster, calls, image, turns),
             *share_groups.routes(cluster, calls, image, turns),
             *share_group_offsets.routes(cluster, calls, image, turns),
+            *streams_groups.routes(cluster, calls, image, turns, self._mesh, self.access),
             *offset_commits.routes(cluster, calls, image, turns),
         ]
 

@@ -82,6 +82,8 @@ APIS = {
     77: Api("share_group_describe", 1, 1, 0),
     78: Api("share_fetch", 1, 2, 0),
     79: Api("share_acknowledge", 1, 2, 0),
+    88: Api("streams_group_heartbeat", 0, 0, 0),
+    89: Api("streams_group_describe", 0, 0, 0),
     90: Api("describe_share_group_offsets", 0, 1, 0),
     91: Api("alter_share_group_offsets", 0, 0, 0),
     92: Api("delete_share_group_offsets", 0, 0, 0),

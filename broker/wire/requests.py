@@ -822,6 +822,80 @@ class ShareAcknowledgeRequest(Message):
     topics: tuple[AcknowledgeTopic, ...]
 
 
+class KeyValue(Message):
+    key: str
+    value: str
+
+
+class TopicInfo(Message):
+    name: str
+    partitions: int
+    replication_factor: int
+    topic_configs: tuple[KeyValue, ...]
+
+
+class CopartitionGroup(Message):
+    source_topics: tuple[int, ...]
+    source_topic_regex: tuple[int, ...]
+    repartition_source_topics: tuple[int, ...]
+
+
+class Subtopology(Message):
+    subtopology_id: str
+    source_topics: tuple[str, ...]
+    source_topic_regex: tuple[str, ...]
+    state_changelog_topics: tuple[TopicInfo, ...]
+    repartition_sink_topics: tuple[str, ...]
+    repartition_source_topics: tuple[TopicInfo, ...]
+    copartition_groups: tuple[CopartitionGroup, ...]
+
+
+class Topology(Message):
+    epoch: int
+    subtopologies: tuple[Subtopology, ...]
+
+
+class TaskIds(Message):
+    subtopology_id: str
+    partitions: tuple[int, ...]
+
+
+class Endpoint(Message):
+    host: str
+    port: int
+
+
+class TaskOffset(Message):
+    subtopology_id: str
+    partition: int
+    offset: int
+
+
+class StreamsGroupHeartbeatRequest(Message):
+    group_id: str
+    member_id: str
+    member_epoch: int
+    endpoint_information_epoch: int
+    instance_id: str | None
+    rack_id: str | None
+    rebalance_timeout: timedelta
+    topology: Topology | None
+    active_tasks: tuple[TaskIds, ...] | None
+    standby_tasks: tuple[TaskIds, ...] | None
+    warmup_tasks: tuple[TaskIds, ...] | None
+    process_id: str | None
+    user_endpoint: Endpoint | None
+    client_tags: tuple[KeyValue, ...] | None
+    task_offsets: tuple[TaskOffset, ...] | None
+    task_end_offsets: tuple[TaskOffset, ...] | None
+    shutdown_application: bool
+
+
+class StreamsGroupDescribeRequest(Message):
+    group_ids: tuple[str, ...]
+    include_authorized_operations: bool
+
+
 class DescribeShareGroupOffsetsRequestTopic(Message):
     topic_name: str
     partitions: tuple[int, ...]

@@ -1206,6 +1206,118 @@ class ShareAcknowledgeTypes:
         node_endpoints: Sequence[ShareAcknowledgeTypes.NodeEndpoint]
 
 
+class StreamsGroupHeartbeatTypes:
+    class Status(Response):
+        status_code: int
+        status_detail: str
+
+    class TaskIds(Response):
+        subtopology_id: str
+        partitions: Sequence[int] = ()
+
+    class Endpoint(Response):
+        host: str
+        port: int
+
+    class TopicPartition(Response):
+        topic: str
+        partitions: Sequence[int] = ()
+
+    class EndpointToPartitions(Response):
+        user_endpoint: StreamsGroupHeartbeatTypes.Endpoint
+        active_partitions: Sequence[StreamsGroupHeartbeatTypes.TopicPartition]
+        standby_partitions: Sequence[StreamsGroupHeartbeatTypes.TopicPartition]
+
+    class StreamsGroupHeartbeatResponse(Response):
+        throttle_time: timedelta | int = 0
+        error_code: int
+        error_message: str | None = None
+        member_id: str
+        member_epoch: int
+        heartbeat_interval: timedelta | int
+        acceptable_recovery_lag: int
+        task_offset_interval: timedelta | int
+        status: Sequence[StreamsGroupHeartbeatTypes.Status] | None
+        active_tasks: Sequence[StreamsGroupHeartbeatTypes.TaskIds] | None
+        standby_tasks: Sequence[StreamsGroupHeartbeatTypes.TaskIds] | None
+        warmup_tasks: Sequence[StreamsGroupHeartbeatTypes.TaskIds] | None
+        endpoint_information_epoch: int
+        partitions_by_user_endpoint: Sequence[StreamsGroupHeartbeatTypes.EndpointToPartitions] | None
+
+
+class StreamsGroupDescribeTypes:
+    class KeyValue(Response):
+        key: str
+        value: str
+
+    class TopicInfo(Response):
+        name: str
+        partitions: int
+        replication_factor: int
+        topic_configs: Sequence[StreamsGroupDescribeTypes.KeyValue]
+
+    class Subtopology(Response):
+        subtopology_id: str
+        source_topics: Sequence[str] = ()
+        repartition_sink_topics: Sequence[str] = ()
+        state_changelog_topics: Sequence[StreamsGroupDescribeTypes.TopicInfo]
+        repartition_source_topics: Sequence[StreamsGroupDescribeTypes.TopicInfo]
+
+    class Topology(Response):
+        epoch: int
+        subtopologies: Sequence[StreamsGroupDescribeTypes.Subtopology] | None
+
+    class Endpoint(Response):
+        host: str
+        port: int
+
+    class TaskOffset(Response):
+        subtopology_id: str
+        partition: int
+        offset: int
+
+    class TaskIds(Response):
+        subtopology_id: str
+        partitions: Sequence[int] = ()
+
+    class Assignment(Response):
+        active_tasks: Sequence[StreamsGroupDescribeTypes.TaskIds]
+        standby_tasks: Sequence[StreamsGroupDescribeTypes.TaskIds]
+        warmup_tasks: Sequence[StreamsGroupDescribeTypes.TaskIds]
+
+    class Member(Response):
+        member_id: str
+        member_epoch: int
+        instance_id: str | None = None
+        rack_id: str | None = None
+        client_id: str
+        client_host: str
+        topology_epoch: int
+        process_id: str
+        user_endpoint: StreamsGroupDescribeTypes.Endpoint | None = DEFAULT
+        client_tags: Sequence[StreamsGroupDescribeTypes.KeyValue]
+        task_offsets: Sequence[StreamsGroupDescribeTypes.TaskOffset]
+        task_end_offsets: Sequence[StreamsGroupDescribeTypes.TaskOffset]
+        assignment: StreamsGroupDescribeTypes.Assignment
+        target_assignment: StreamsGroupDescribeTypes.Assignment
+        is_classic: bool
+
+    class DescribedGroup(Response):
+        error_code: int
+        error_message: str | None = None
+        group_id: str
+        group_state: str
+        group_epoch: int
+        assignment_epoch: int
+        topology: StreamsGroupDescribeTypes.Topology | None = DEFAULT
+        members: Sequence[StreamsGroupDescribeTypes.Member]
+        authorized_operations: int = -2147483648
+
+    class StreamsGroupDescribeResponse(Response):
+        throttle_time: timedelta | int = 0
+        groups: Sequence[StreamsGroupDescribeTypes.DescribedGroup]
+
+
 class DescribeShareGroupOffsetsTypes:
     class DescribeShareGroupOffsetsResponsePartition(Response):
         partition_index: int

@@ -34,8 +34,16 @@ class Ran(NamedTuple):
 def classpath(version: str = VERSION) -> str:
     """Class path of Kafka's jars, our launcher and our plugin; resolves and compiles once. Raises Missing."""
     pom, *sources = (HERE / "kafka" / name for name in ("pom.xml", "Tools.java", "TelemetryReceiver.java"))
+    return _made(BUILD / ("kafka" if version == VERSION else f"kafka-{version}"), pom, sources, version)
+
+
+def streams_classpath() -> str:
+    """Class path of Kafka Streams 4.3; resolves once. Raises Missing."""
+    return _made(BUILD / "streams", HERE / "streams" / "pom.xml", [], "4.3.1")
+
+
+def _made(home: Path, pom: Path, sources: list[Path], version: str) -> str:
     made_of = hashlib.sha256(b"".join(path.read_bytes() for path in (pom, *sources))).hexdigest()
-    home = BUILD / ("kafka" if version == VERSION else f"kafka-{version}")
     stamp = home / "made-of"
     BUILD.mkdir(parents=True, exist_ok=True)
     with open(BUILD / "kafka.lock", "w") as lock:
@@ -54,7 +62,8 @@ def _make(home: Path, pom: Path, sources: list[Path], version: str) -> None:
     (home / "classes").mkdir(parents=True)
     chosen = (f"-DoutputDirectory={home / 'jars'}", f"-Dkafka.version={version}")
     _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *chosen])
-    _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), *map(str, sources)])
+    if sources:
+        _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), *map(str, sources)])
 
 
 def _run(command: list[str]) -> None:
@@ -73,6 +82,7 @@ MAINS = {
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-share-groups": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "kafka-streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
     "kafka-groups": "org.apache.kafka.tools.GroupsCommand",
     "kafka-console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",

@@ -1,7 +1,7 @@
 """Features and their levels (KIP-584), as UpdateFeatures changes them: names, ranges, rules and sentences of Kafka 4.1. Pure.
 
-A level is told to clients, and those of groups, share groups and transactions are obeyed. Features that are not here are not
-supported: streams groups are not emulated. Share groups are on in a new cluster, as in Kafka 4.2.
+A level is told to clients, and those of groups, share groups, streams groups and transactions are obeyed. Features that are not
+here are not supported. Share groups and streams groups are on in a new cluster, as in Kafka 4.2.
 Source: FeatureControlManager, MetadataVersion.
 """
 
@@ -17,6 +17,7 @@ from shards.settings.releases import (
     OWN_VERSION,
     RELEASES,
     SHARE_VERSION,
+    STREAMS_VERSION,
     TRANSACTION_VERSION,
     Feature,
 )
@@ -28,6 +29,7 @@ FEATURES = {
     GROUP_VERSION: Feature(0, 1, 1),
     ELIGIBLE_LEADER_REPLICAS_VERSION: Feature(0, 1, 1),
     SHARE_VERSION: Feature(0, 1, 1),
+    STREAMS_VERSION: Feature(0, 1, 1),
 }
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 _LAST_CHANGE_OF_METADATA = 23

@@ -38,7 +38,7 @@ GROUP: dict[str, ConfigKey] = {
     row.name: replace(
         row,
         broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else (),
-        emulated=row.name.startswith(("consumer.", "share.")),
+        emulated=row.name.startswith(("consumer.", "share.", "streams.")),
     )
     for row in kafka_configs.rows("group")
 }

@@ -27,6 +27,7 @@ from broker.kafka.groups.consumer import api as consumer_groups
 from broker.kafka.groups.coordinator import GroupCoordinator
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share import api as share_groups
+from broker.kafka.groups.streams import api as streams_groups
 from broker.kafka.quotas import api as client_quotas
 from broker.kafka.security import acls
 from broker.kafka.security.access import Access
@@ -181,6 +182,7 @@ class Desk:
             *classic_groups.routes(shown, calls, turns),
             *consumer_groups.routes(shown, calls, image, turns),
             *share_groups.routes(shown, calls, image, turns),
+            *streams_groups.routes(shown, calls, image, turns, mesh, Access(image)),
             *offset_commits.routes(shown, calls, image, turns),
         ]
         self._routes[member] = {route.api_key: route for route in routes}

@@ -12,6 +12,7 @@ starts. A body is one of these, packed by msgpack:
     [END, "", producer id, whether committed]                  the marker of a transaction, for all groups of the bucket
     [MEMBERS, group, row of the group, {member: row or None}]  of the consumer protocol: consumer/records.py; row None: no more
     [SHARE, group, row of the group, {member: row or None}]    of a share group: share/records.py
+    [STREAMS, group, row of the group, {member: row or None}]  of a streams group: streams/records.py
 
 Files and memory agree as broker/storage/record_file.py says (file_gives_memory); an entry is an offset, a member or a
 generation.
@@ -36,7 +37,9 @@ from broker.storage.topic_partition import TopicPartition
 from shards.ownership import PARTITIONS
 from shards.ownership import partition_of as bucket_of
 
-GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE = range(8)
+GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE, STREAMS = range(9)
+KEPT = MEMBERS, SHARE, STREAMS
+"""Records of a group that is kept with its members."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -85,7 +88,7 @@ class OffsetsFile(CompactedFile):
             return sum(len(parts) for _, _, parts in body[3])
         if kind == DROP:
             return len(body[2])
-        return 1 + len(body[3]) if kind in (MEMBERS, SHARE) else 1
+        return 1 + len(body[3]) if kind in KEPT else 1
 
     def apply(self, body: Sequence[Any]) -> None:
         kind, group = body[0], body[1]
@@ -114,7 +117,7 @@ class OffsetsFile(CompactedFile):
         elif kind == PEND:
             _commit(self.pending.of(body[4], group), body[2], body[3])
             self.pending.count()
-        elif kind in (MEMBERS, SHARE):
+        elif kind in KEPT:
             known.kept = _kept(known.kept, kind, body[2], body[3])
         self._live += known.entries - held
 
@@ -189,7 +192,7 @@ class CommittedOffsets:
         return LastGeneration(found.generation, found.protocol_type) if found is not None else LastGeneration(0, None)
 
     def kept(self, group: str, kind: int) -> KeptGroup | None:
-        """A group with its members as it was last kept; `kind` is MEMBERS or SHARE; None: it is none of these."""
+        """A group with its members as it was last kept; `kind` is one of KEPT; None: it is none of these."""
         found = self._find(group)
         return found.kept if found is not None and found.kept is not None and found.kept.kind == kind else None
 
@@ -225,11 +228,11 @@ class CommittedOffsets:
         self._append(group, [GENERATION, group, generation, protocol_type])
 
     def keep(self, group: str, kind: int, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
-        """What became of a group with members, MEMBERS or SHARE: its row, and those of the members that changed."""
+        """What became of a group with members, `kind` is one of KEPT: its row, and those of the members that changed."""
         self._append(group, [kind, group, row, members])
 
     def convert(self, group: str) -> None:
-        """An empty group of the consumer protocol is none any more; its offsets stay."""
+        """An empty group that was kept with its members is none any more; its offsets stay."""
         self._append(group, [MEMBERS, group, None, {}])
 
     def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:

@@ -2,9 +2,9 @@
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
 Joins and syncs may be answered later; all else is answered at once. A shard that is killed forgets its groups' members
-and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Groups of the consumer protocol are kept with
-their members (consumer_groups.py), and go on; so are share groups (share_groups.py). Its successor answers other shards only
-from when `run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
+and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Groups of the consumer protocol, share groups and
+streams groups are kept with their members (modern/kept_groups.py), and go on. Its successor answers other shards only from when
+`run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
@@ -43,13 +43,14 @@ from broker.kafka.groups.messages import (
 from broker.kafka.groups.offsets_home import OffsetsHome, Verify
 from broker.kafka.groups.router import GroupCalls, Operations
 from broker.kafka.groups.share.home import ShareCoordinator, ShareState
+from broker.kafka.groups.streams.home import StreamsCoordinator
 from broker.kafka.security.access import Access
 from broker.wire import codes
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.loop.turns import Turns
 
-CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """Types of groups, as ListGroups spells them."""
 EXPIRY_CHECK_S = 60.0
 IDLE_GROUP_MS = 600_000
@@ -104,6 +105,14 @@ class GroupCoordinator(OffsetsHome):
             served=self._look_again,
             now_ms=now_ms,
         )
+        streams = StreamsCoordinator(
+            self.streams,
+            self.topics,
+            make_way=self._make_way,
+            is_known=self._is_known,
+            served=self._look_again,
+            now_ms=now_ms,
+        )
         self.operations: Operations = {
             JoinGroup: classic.join,
             SyncGroup: classic.sync,
@@ -119,6 +128,7 @@ class GroupCoordinator(OffsetsHome):
             ConsumerHeartbeat: consumer.heartbeat,
             DescribeConsumerGroup: consumer.describe,
             **self.share.operations,
+            **streams.operations,
         }
         """What other shards and handlers may ask for."""
         self._open: Deferred[None] = Deferred()
@@ -128,8 +138,8 @@ class GroupCoordinator(OffsetsHome):
     async def run(self) -> None:
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
         self.topics.image_changed(["topic"])
-        self.consumers.load()
-        self.shares.load()
+        for kept in self._kept_groups():
+            kept.load()
         self._open.resolve(None)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.topics.run)
@@ -144,7 +154,7 @@ class GroupCoordinator(OffsetsHome):
             with trio.move_on_after(max(0.0, (self._asleep_until_ms - self._now_ms()) / 1000)):
                 await self._wake.wait()
             now_ms = self._now_ms()
-            while any([each.tick(now_ms) for each in (self.groups, self.consumers, self.shares)]):  # noqa: C419  all of them
+            while any([each.tick(now_ms) for each in (self.groups, *self._kept_groups())]):  # noqa: C419  all of them
                 await trio.lowlevel.checkpoint()
             if now_ms >= check_ms:
                 await self.expire()
@@ -170,6 +180,7 @@ class GroupCoordinator(OffsetsHome):
         found = {group.id: [group.id, group.protocol_type or "", group.state.value, CLASSIC] for group in self.groups}
         found.update({group.id: [group.id, CONSUMER, group.state, CONSUMER] for group in self.consumers})
         found.update({group.id: [group.id, SHARE, group.state, SHARE] for group in self.shares})
+        found.update({group.id: [group.id, STREAMS, self.streams.state(group), STREAMS] for group in self.streams})
         for group_id in self.offsets:
             if group_id not in found:
                 kind = self.offsets.generation(group_id)[1] or ""
@@ -183,8 +194,8 @@ class GroupCoordinator(OffsetsHome):
         share = self.shares.get(group_id)
         if share is not None:
             return self.share.delete(share, lambda: self._written(group_id, lambda: self._forget(group_id)))
-        consumer = self.consumers.get(group_id)
-        if (group is not None and (group.members or group.pending)) or (consumer is not None and consumer.members):
+        kept = self.consumers.get(group_id) or self.streams.get(group_id)
+        if (group is not None and (group.members or group.pending)) or (kept is not None and kept.members):
             return codes.NON_EMPTY_GROUP
         return self._written(group_id, lambda: self._forget(group_id))
 
@@ -207,11 +218,11 @@ class GroupCoordinator(OffsetsHome):
             return
         retention_ms = self._image.get("offsets.retention.minutes") * _MINUTE_MS
         now_ms, oldest_ms = self._now_ms(), self._wall_ms() - retention_ms
-        group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
+        group, kept = self.groups.get(group_id), self.consumers.get(group_id) or self.streams.get(group_id)
         empty = (group is None or (group.state is GroupState.EMPTY and not group.pending)) and not (
-            consumer is not None and consumer.members
+            kept is not None and kept.members
         )
-        changed_ms = max((each.changed_ms for each in (group, consumer) if each is not None), default=None)
+        changed_ms = max((each.changed_ms for each in (group, kept) if each is not None), default=None)
         long_empty = empty and (changed_ms is None or changed_ms <= now_ms - retention_ms)
         held = self.offsets.of(group_id)
         gone = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker.kafka.groups.classic.members import GroupConfig
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig
 from broker.kafka.groups.share.member import ShareGroupConfig
+from broker.kafka.groups.streams.member import StreamsGroupConfig
 from shards.config.image import ClusterImage
 
 
@@ -37,6 +38,15 @@ class GroupConfigs:
             self._image.group_get(group_id, "share.heartbeat.interval.ms"),
             self._image.group_get(group_id, "share.session.timeout.ms"),
             self._image.get("group.share.max.size"),
+        )
+
+    def streams(self, group_id: str) -> StreamsGroupConfig:
+        return StreamsGroupConfig(
+            self._image.group_get(group_id, "streams.heartbeat.interval.ms"),
+            self._image.group_get(group_id, "streams.session.timeout.ms"),
+            self._image.get("group.streams.max.size"),
+            self._image.group_get(group_id, "streams.num.standby.replicas"),
+            self._image.get("group.streams.initial.rebalance.delay.ms"),
         )
 
     def most(self, setting: str) -> int:

@@ -189,7 +189,9 @@ def _unfetched(types: OffsetFetchTypes, topic: Any, code: int, topic_class: str,
     return getattr(types, topic_class)(name=topic.name, partitions=partitions)
 
 
-def _describe(field: str, refusal: Callable[[Any, str], Any]) -> Guard:
+def describe_by(field: str, refusal: Callable[[Any, str], Any]) -> Guard:
+    """Of an API that describes the groups in a `field`: those that the client may not describe are answered by `refusal`."""
+
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call[Any]) -> Answer:
             asked = getattr(request, field)
@@ -210,7 +212,7 @@ def _describe(field: str, refusal: Callable[[Any, str], Any]) -> Guard:
     return guard
 
 
-describe = _describe(
+describe = describe_by(
     "groups",
     lambda types, group: types.DescribedGroup(
         error_code=DENIED, error_message=None, group_id=group, group_state="", protocol_type="",
@@ -254,7 +256,7 @@ def _describe_members(access: Access, handler: Handler, shown: Sequence[str]) ->
 
         return after(handler(request, call), hide)
 
-    return _describe("group_ids", _undescribed)(access, handle)
+    return describe_by("group_ids", _undescribed)(access, handle)
 
 
 def list_groups(access: Access, handler: Handler) -> Handler:

@@ -55,7 +55,7 @@ class OffsetsHome(ShardGroups):
     ) -> int:
         """`places`: [topic, topic id (hex), partition, offset, leader epoch, metadata] each. All or nothing. `version` is that of
         OffsetCommit; `generation` is the epoch of a member of the consumer protocol."""
-        code = self._may_commit(group, member, instance, generation, version)
+        code = self._may_commit(group, member, instance, generation, version, places)
         if code:
             return code
         return self._written(
@@ -67,7 +67,7 @@ class OffsetsHome(ShardGroups):
         producer: Sequence[Any],
     ) -> MaybeDeferred[int]:  # fmt: skip
         """`places` as in `commit`; `producer`: what `verify` is asked about: [transactional id, producer id, epoch, second]."""
-        code = self._may_commit(group, member, instance, generation, None)
+        code = self._may_commit(group, member, instance, generation, None, places)
         if code == codes.STALE_MEMBER_EPOCH:
             code = codes.ILLEGAL_GENERATION
         if code:
@@ -105,8 +105,8 @@ class OffsetsHome(ShardGroups):
         `stable`: UNSTABLE_OFFSET_COMMIT for one that a transaction has committed which is not over (KIP-447). `member` and
         `epoch` are of one that reads its group's offsets, by KIP-848.
         """
-        consumer = self.consumers.get(group)
-        code = codes.NONE if consumer is None else consumer.may_fetch(member, epoch)
+        kept = self.consumers.get(group) or self.streams.get(group)
+        code = codes.NONE if kept is None else kept.may_fetch(member, epoch)
         return [code, [] if code else self._committed(group, places, stable=stable)]
 
     def _committed(self, group: str, places: Sequence[Any] | None, *, stable: bool) -> list[list[Any]]:
@@ -135,13 +135,21 @@ class OffsetsHome(ShardGroups):
         used = subscriptions(group) if group is not None else set()
         if consumer is not None:
             used = {topic for topic, _ in places if consumer.subscribes_to(topic, self.topics)}
+        streams = self.streams.get(group_id)
+        if streams is not None:
+            used = {topic for topic, _ in places if streams.subscribes_to(topic)}
         results = [codes.GROUP_SUBSCRIBED_TO_TOPIC if topic in used else codes.NONE for topic, _ in places]
         gone = [(topic, partition) for (topic, partition), code in zip(places, results, strict=True) if not code]
         code = self._written(group_id, lambda: self.offsets.drop(group_id, gone))
         return [code, [] if code else results]
 
-    def _may_commit(self, group: str, member: str, instance: str | None, generation: int, version: int | None) -> int:
+    def _may_commit(
+        self, group: str, member: str, instance: str | None, generation: int, version: int | None, places: Sequence[Any]
+    ) -> int:
         """`version` is that of OffsetCommit; None: in a transaction."""
+        streams = self.streams.get(group)
+        if streams is not None:
+            return streams.may_commit(member, generation, [(each[0], each[2]) for each in places], version)
         consumer = self.consumers.get(group)
         if consumer is not None:
             return consumer.may_commit(member, instance, generation, version)

@@ -24,6 +24,7 @@ from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
 from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.group_configs import GroupConfigs
 from broker.kafka.groups.share.share_groups import ShareGroups
+from broker.kafka.groups.streams.streams_groups import StreamsGroups
 from broker.kafka.security.access import Access
 from broker.runtime.logger import Logger
 from broker.wire import codes
@@ -66,12 +67,20 @@ class ShardGroups:
             most_groups=partial(configs.most, "turnstile.share.groups.max"),
             now_ms=now_ms,
         )
+        self.streams = StreamsGroups(
+            offsets,
+            self.topics,
+            config=configs.streams,
+            most_members=partial(configs.most, "turnstile.streams.members.max"),
+            now_ms=now_ms,
+        )
 
     def reset(self) -> None:
         """Drops every group and all that was committed. Raises OSError."""
         self.groups.clear()
         self.consumers.clear()
         self.shares.clear()
+        self.streams.clear()
         for group_id in self.offsets:
             self.offsets.forget(group_id)
 
@@ -81,12 +90,16 @@ class ShardGroups:
 
     def _has_members_kept(self, group_id: str) -> bool:
         """Whether it is a group of another than the classic protocol."""
-        return self.consumers.get(group_id) is not None or self.shares.get(group_id) is not None
+        return any(each.get(group_id) is not None for each in self._kept_groups())
+
+    def _kept_groups(self) -> tuple[ConsumerGroups, ShareGroups, StreamsGroups]:
+        return self.consumers, self.shares, self.streams
 
     def _make_way(self, group_id: str) -> bool:
-        """Whether no group of the classic protocol is in the way of one of the consumer protocol (one_protocol_per_group)."""
+        """Whether no other group is in the way of a new one that is kept with its members (one_protocol_per_group); one of the
+        classic protocol without members gives way."""
         group = self.groups.get(group_id)
-        if (group is not None and group.members) or self.shares.get(group_id) is not None:
+        if (group is not None and group.members) or self._has_members_kept(group_id):
             return False
         self.groups.forget(group_id)
         return True
@@ -95,10 +108,8 @@ class ShardGroups:
         """NONE if a member of the classic protocol may join (one_protocol_per_group). One that only asks for its id converts
         nothing yet."""
         consumer = self.consumers.get(group_id)
-        if self.shares.get(group_id) is not None:
-            return codes.INCONSISTENT_GROUP_PROTOCOL
         if consumer is None:
-            return codes.NONE
+            return codes.INCONSISTENT_GROUP_PROTOCOL if self._has_members_kept(group_id) else codes.NONE
         if consumer.members:
             return codes.INCONSISTENT_GROUP_PROTOCOL
         if asks_for_id:
@@ -129,11 +140,12 @@ class ShardGroups:
         self.groups.forget(group)
         self.consumers.drop(group)
         self.shares.drop(group)
+        self.streams.drop(group)
 
     def _is_current(self, topic: str, topic_id: str) -> bool:
         found = self._image.topics.get(topic)
         return found is not None and found.id.hex == topic_id
 
     def _next_deadline_ms(self) -> int | None:
-        due = (each.next_deadline_ms() for each in (self.groups, self.consumers, self.shares))
+        due = (each.next_deadline_ms() for each in (self.groups, *self._kept_groups()))
         return min((each for each in due if each is not None), default=None)

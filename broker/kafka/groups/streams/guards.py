@@ -1,0 +1,79 @@
+"""Guards of the APIs of streams groups: GROUP_AUTHORIZATION_FAILED, or TOPIC_AUTHORIZATION_FAILED where a topology has a topic that
+the client may not describe. Source: KafkaApis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker.kafka.groups.guards import describe_by
+from broker.kafka.security.access import Access
+from broker.kafka.security.acl import Operation, ResourceType
+from broker.kafka.security.guards import GROUP_DENIED, MESSAGES, TOPIC_DENIED, after, unless
+from broker.serve.call import Answer, Call, Handler
+from broker.wire import codes
+
+if TYPE_CHECKING:
+    from broker.wire.requests import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
+    from broker.wire.responses import StreamsGroupDescribeTypes
+
+
+def topics_of(subtopologies: Any) -> set[str]:
+    """The names of all topics of the subtopologies of a request or response."""
+    return {
+        str(name)
+        for each in subtopologies
+        for name in (
+            *each.source_topics,
+            *(topic.name for topic in each.repartition_source_topics),
+            *(topic.name for topic in each.state_changelog_topics),
+        )
+    }
+
+
+def _heartbeat_code(access: Access, call: Call, request: StreamsGroupHeartbeatRequest) -> int:
+    if not access.may(call, Operation.READ, ResourceType.GROUP, request.group_id):
+        return GROUP_DENIED
+    names = topics_of(request.topology.subtopologies) if request.topology is not None else ()
+    is_seen = all(access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
+    return codes.NONE if is_seen else TOPIC_DENIED
+
+
+heartbeat = unless(
+    _heartbeat_code,
+    lambda types, request, code: types.StreamsGroupHeartbeatResponse(
+        error_code=code, error_message=MESSAGES[code], member_id="", member_epoch=0, heartbeat_interval=0,
+        acceptable_recovery_lag=0, task_offset_interval=0, status=None, active_tasks=None, standby_tasks=None, warmup_tasks=None,
+        endpoint_information_epoch=0, partitions_by_user_endpoint=None,
+    ),
+)  # fmt: skip
+
+
+def undescribed(types: StreamsGroupDescribeTypes, group: str, code: int, message: str | None = None) -> Any:
+    """A group that is not described."""
+    return types.DescribedGroup(
+        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0, topology=None,
+        members=(),
+    )  # fmt: skip
+
+
+def describe(access: Access, handler: Handler) -> Handler:
+    """A group that has a topic that the client may not describe is not described."""
+
+    def may_see(call: Call, group: Any) -> bool:
+        subtopologies = () if group.topology is None else group.topology.subtopologies or ()
+        names = topics_of(subtopologies)
+        return all(access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
+
+    def handle(request: StreamsGroupDescribeRequest, call: Call[StreamsGroupDescribeTypes]) -> Answer:
+        def hide(response: Any) -> Any:
+            response.groups = tuple(
+                group
+                if may_see(call, group)
+                else undescribed(call.types, group.group_id, TOPIC_DENIED, MESSAGES[TOPIC_DENIED])
+                for group in response.groups
+            )
+            return response
+
+        return after(handler(request, call), hide)
+
+    return describe_by("group_ids", lambda types, group: undescribed(types, group, GROUP_DENIED))(access, handle)

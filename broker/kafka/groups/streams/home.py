@@ -1,0 +1,105 @@
+"""What other shards and handlers ask of streams groups: heartbeats and descriptions (KIP-1071).
+
+Operations take and return what msgpack carries. Source: GroupCoordinatorService of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.kafka.groups.modern.member import LEAVE
+from broker.kafka.groups.router import Operations
+from broker.kafka.groups.streams import tasks
+from broker.kafka.groups.streams.endpoints import Endpoint
+from broker.kafka.groups.streams.group import StreamsGroup, StreamsTopics
+from broker.kafka.groups.streams.member import StreamsHeartbeat, StreamsResult
+from broker.kafka.groups.streams.messages import (
+    DescribedMember,
+    DescribeStreamsGroup,
+    StreamsDescription,
+    StreamsGroupHeartbeat,
+)
+from broker.kafka.groups.streams.streams_groups import StreamsGroups
+from broker.kafka.groups.streams.topology import topology_of
+from broker.wire import codes
+
+
+class StreamsCoordinator:
+    """`make_way(group)`: whether no group of another protocol is in the way; a classic one without members is dropped.
+    `is_known(group)`: whether there is a group of any protocol by that id. `served()` is called after each heartbeat."""
+
+    def __init__(
+        self,
+        groups: StreamsGroups,
+        topics: StreamsTopics,
+        *,
+        make_way: Callable[[str], bool],
+        is_known: Callable[[str], bool],
+        served: Callable[[], None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._groups = groups
+        self._topics = topics
+        self._make_way = make_way
+        self._is_known = is_known
+        self._served = served
+        self._now_ms = now_ms
+        self.operations: Operations = {
+            StreamsGroupHeartbeat: self.heartbeat,
+            DescribeStreamsGroup: self.describe,
+        }
+
+    def heartbeat(self, group: str, fields: Sequence[Any]) -> list[Any]:
+        """`fields` of a StreamsHeartbeat, `owned` as tasks.to_row packs them -> the fields of a StreamsResult, the same way."""
+        return self._answer(group, heartbeat_of(fields)).fields()
+
+    def _answer(self, group: str, request: StreamsHeartbeat) -> StreamsResult:
+        if (
+            self._groups.get(group) is None
+            and self._is_known(group)
+            and not (request.epoch == 0 and self._make_way(group))
+        ):
+            return StreamsResult(codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a streams group.")
+        if request.epoch == LEAVE:
+            return self._groups.leave(group, request.member_id, self._now_ms())
+        result = self._groups.heartbeat(group, request, self._now_ms())
+        self._served()
+        return result
+
+    def describe(self, group_id: str) -> StreamsDescription | list[str]:
+        group = self._groups.get(group_id)
+        if group is None:
+            return ["other"] if self._is_known(group_id) else []
+        return self._described(group)
+
+    def _described(self, group: StreamsGroup) -> StreamsDescription:
+        configured = group.configured(self._topics)
+        return StreamsDescription(
+            self._groups.state(group),
+            group.epoch,
+            group.assignment_epoch,
+            group.topology,
+            None if configured is None or configured.tasks is None else dict(configured.partitions),
+            [
+                DescribedMember(
+                    member.id,
+                    member.epoch,
+                    member.facts,
+                    tasks.to_row(member.progress.assigned),
+                    tasks.to_row(member.target),
+                )
+                for member in group.members.values()
+            ],
+        )
+
+
+def heartbeat_of(fields: Sequence[Any]) -> StreamsHeartbeat:
+    """Of what came over the mesh."""
+    request = StreamsHeartbeat(*fields)
+    return request._replace(
+        topology=topology_of(request.topology),
+        owned=None if request.owned is None else tasks.from_row(request.owned),
+        endpoint=None if request.endpoint is None else Endpoint(*request.endpoint),
+        tags=None if request.tags is None else tuple((key, value) for key, value in request.tags),
+    )

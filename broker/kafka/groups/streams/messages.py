@@ -1,0 +1,41 @@
+"""What handlers ask of the home of a streams group; the answer stands at each message (groups/messages.py)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.kafka.groups.streams.member import StreamsHeartbeat
+
+
+class StreamsGroupHeartbeat(NamedTuple):
+    """The fields of a StreamsResult."""
+
+    group: str
+    heartbeat: StreamsHeartbeat
+
+
+class DescribeStreamsGroup(NamedTuple):
+    """The fields of a StreamsDescription; [] for a group that there is not, ["other"] for one of another protocol."""
+
+    group: str
+
+
+class DescribedMember(NamedTuple):
+    """A member as StreamsGroupDescribe tells it; tasks as tasks.to_row packs them."""
+
+    id: str
+    epoch: int
+    facts: tuple[object, ...]
+    assigned: list[object]
+    target: list[object]
+
+
+class StreamsDescription(NamedTuple):
+    """`tasks`: how many each subtopology has, by id; None: topics are missing. `partitions`: of each internal topic."""
+
+    state: str
+    epoch: int
+    assignment_epoch: int
+    topology: tuple[object, ...] | None
+    partitions: dict[str, int] | None
+    members: list[DescribedMember]
