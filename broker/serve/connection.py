@@ -14,11 +14,10 @@ closed_before_tokens_are_released  `closed` is reported exactly once, before the
 last_answers_are_read  A connection that ends after an answer is closed when its client has closed it, or a moment later: a
     reset, which unread bytes would cause, must not overtake the answer.
 ended_connections_cancel  A connection that ends cancels the answers it waits for.
-closed_clients_free_tokens  A client that has closed its side while a request waits is gone: its tokens are free at once,
-    whatever else it had sent. Requests behind the one that waits are served for their effect (Produce without
-    acknowledgement) and not answered.
-closing_keeps_throttles  Requests behind a mute, or behind a request whose charge is under way, are served when that is over,
-    also of a client that has left, as by Kafka: else closing would be a way around a quota.
+closed_clients_free_tokens  A client that has closed its side while a request waits is gone: its tokens are free at once, whatever
+    else it had sent. Requests behind it are served for their effect (Produce without acknowledgement) and not answered.
+closing_keeps_throttles  Requests behind a mute, or a charge that is under way, are served when that is over, also of a client
+    that has left, as by Kafka: else closing would be a way around a quota.
 clients_get_slices  However much a client sends or takes, its connection does so much of it at a time as fits a time slice,
     and is called again in the next pass (poller.py, one_call_per_watcher_and_pass). Being called again it finds out itself
     what is to be done: it may have been muted since, or its client may have left. Whole frames wait in `received` only
@@ -187,12 +186,10 @@ class Connection(FramedSocket):
 
     def _look_for_the_end(self) -> None:
         """The end of the stream has arrived: closes a connection that waits for an answer (closed_clients_free_tokens)."""
-        if self.closed or not self.busy or self.parting is not None or self.unsent is not None:
-            return
-        if not self._read_to_the_end() or self._is_held_by_quota():
-            return
-        self.gone = True
-        self._serve_to_the_end()
+        may_end = self.busy and not self.closed and self.parting is None and self.unsent is None
+        if may_end and self._read_to_the_end() and not self._is_held_by_quota():
+            self.gone = True
+            self._serve_to_the_end()
 
     def _serve_to_the_end(self) -> None:
         """Serves what the client had sent before it left, and closes."""
@@ -200,10 +197,8 @@ class Connection(FramedSocket):
             self._cancel_answer()
             self.busy = False
             self._serve_received()
-            if self.closed:
-                return
-            if self._time_slice.over and self.received is not None:
-                return  # and is called again
+            if self.closed or (self._time_slice.over and self.received is not None):
+                return  # it has ended, or is called again
             if not self.busy:
                 self.close()
                 return
@@ -213,8 +208,7 @@ class Connection(FramedSocket):
         return self.received is not None and (self.muted or self.charging)
 
     def _read_to_the_end(self) -> bool:
-        """Whether the end was reached in this time slice; what stood before it waits in `received`, no more than the socket's
-        buffer held."""
+        """Whether the end was reached in this time slice; what stood before it, a socket's buffer at most, waits in `received`."""
         while True:
             size = self.receive()
             if size <= 0:

@@ -105,14 +105,6 @@ class GroupCoordinator(OffsetsHome):
             served=self._look_again,
             now_ms=now_ms,
         )
-        streams = StreamsCoordinator(
-            self.streams,
-            self.topics,
-            make_way=self._make_way,
-            is_known=self._is_known,
-            served=self._look_again,
-            now_ms=now_ms,
-        )
         self.operations: Operations = {
             JoinGroup: classic.join,
             SyncGroup: classic.sync,
@@ -128,12 +120,22 @@ class GroupCoordinator(OffsetsHome):
             ConsumerHeartbeat: consumer.heartbeat,
             DescribeConsumerGroup: consumer.describe,
             **self.share.operations,
-            **streams.operations,
+            **self._streams_coordinator(now_ms).operations,
         }
         """What other shards and handlers may ask for."""
         self._open: Deferred[None] = Deferred()
         self._wake = trio.Event()
         self._asleep_until_ms: float = 0
+
+    def _streams_coordinator(self, now_ms: Callable[[], int]) -> StreamsCoordinator:
+        return StreamsCoordinator(
+            self.streams,
+            self.topics,
+            make_way=self._make_way,
+            is_known=self._is_known,
+            served=self._look_again,
+            now_ms=now_ms,
+        )
 
     async def run(self) -> None:
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""

@@ -19,25 +19,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.share.assignor import ShareSubscriber, simple
 from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
 from broker.wire import codes
 
 COSTLY = 1000
 """Members and partitions whose targets are made anew in a millisecond or two."""
-
-
-class ShareTopics(Protocol):
-    """The topics of the cluster. `version` is another one whenever an answer may be."""
-
-    @property
-    def version(self) -> int: ...
-
-    def get(self, name: str) -> tuple[str, int] | None:
-        """(id in hex, number of partitions)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +65,7 @@ class ShareGroup:
     # --- requests --------------------------------------------------------------------------------------------------
 
     def heartbeat(
-        self, request: ShareHeartbeat, config: ShareGroupConfig, topics: ShareTopics, now_ms: int
+        self, request: ShareHeartbeat, config: ShareGroupConfig, topics: GroupTopics, now_ms: int
     ) -> HeartbeatResult:
         """NONE with the member's epoch, or the code of the first rule that the request breaks."""
         refused = self._refuses(request, config)
@@ -144,7 +135,7 @@ class ShareGroup:
 
     # --- what a request costs ----------------------------------------------------------------------------------------
 
-    def is_costly(self, request: ShareHeartbeat, topics: ShareTopics) -> bool:
+    def is_costly(self, request: ShareHeartbeat, topics: GroupTopics) -> bool:
         """Whether the request may make the targets of all members anew, and members and partitions are many."""
         member = self.members.get(request.member_id)
         same = member is not None and request.names in (None, member.names) and not self._may_update_target(topics)
@@ -181,7 +172,7 @@ class ShareGroup:
         self.epoch += 1
         self._group_changed = True
 
-    def _update_target(self, topics: ShareTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
+    def _update_target(self, topics: GroupTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
         """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch. Returns the
         topics that members ask for; none, if nothing can have changed."""
         if not changed and not self._may_update_target(topics):
@@ -199,7 +190,7 @@ class ShareGroup:
             self._assign(asked)
         return asked
 
-    def _may_update_target(self, topics: ShareTopics) -> bool:
+    def _may_update_target(self, topics: GroupTopics) -> bool:
         """Whether targets may have to be made anew though no member asks for something else."""
         return self._pending or topics.version != self._topics_version or self.epoch != self.assignment_epoch
 
@@ -219,7 +210,7 @@ class ShareGroup:
         self.assignment_epoch = self.epoch
         self._group_changed = True
 
-    def _asked(self, topics: ShareTopics) -> dict[str, tuple[str, int]]:
+    def _asked(self, topics: GroupTopics) -> dict[str, tuple[str, int]]:
         """The id and size of each topic that a member asks for and that there is."""
         found = ((name, topics.get(name)) for name in sorted({n for m in self.members.values() for n in m.names}))
         return {name: topic for name, topic in found if topic is not None}

@@ -15,7 +15,8 @@ from broker.kafka.groups.consumer.records import unpacked
 from broker.kafka.groups.kept_group import KeptGroup
 from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
-from broker.kafka.groups.share.group import ShareGroup, ShareTopics
+from broker.kafka.groups.modern.topics import GroupTopics
+from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
 from broker.kafka.groups.share.records import from_row, to_row
 from broker.runtime.places import by_topic
@@ -30,7 +31,7 @@ class ShareGroups(KeptGroups[ShareGroup]):
     def __init__(
         self,
         store: CommittedOffsets,
-        topics: ShareTopics,
+        topics: GroupTopics,
         *,
         config: Callable[[str], ShareGroupConfig],
         most_members: Callable[[], int],

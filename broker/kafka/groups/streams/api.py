@@ -25,8 +25,9 @@ from broker.kafka.groups.streams.endpoints import Endpoint
 from broker.kafka.groups.streams.internal_topics import InternalTopics
 from broker.kafka.groups.streams.member import StreamsHeartbeat, StreamsResult
 from broker.kafka.groups.streams.messages import StreamsGroupHeartbeat
+from broker.kafka.groups.streams.status import Status
 from broker.kafka.groups.streams.tasks import Tasks
-from broker.kafka.groups.streams.topology import InternalTopic, Status, Subtopology, Topology
+from broker.kafka.groups.streams.topology import InternalTopic, Subtopology, Topology
 from broker.kafka.remote import CoordinatorCalls, or_lost
 from broker.kafka.security.access import Access
 from broker.kafka.security.guarded_route import GuardedRoute

@@ -50,7 +50,7 @@ class _Quota:
             self.each = _share(self._tasks, self._members)
 
 
-class _Shares:
+class _TaskShares:
     """What was handed out so far: by member, and by the processes that the members run in."""
 
     def __init__(self, members: Sequence[Candidate]) -> None:
@@ -95,7 +95,7 @@ def sticky(
     """Member id -> its tasks. There is at least one member."""
     tasks = [(name, number) for name, each in subtopologies.items() for number in range(each.tasks)]
     stateful = [task for task in tasks if subtopologies[task[0]].is_stateful]
-    shares = _Shares(members)
+    shares = _TaskShares(members)
     total = _Quota(len(tasks) + standby_replicas * len(stateful), len(members))
     had_active = {task: member.id for member in members for task in member.before.active}
     had_standby: dict[Task, list[str]] = {}
@@ -113,7 +113,7 @@ def sticky(
 
 def _assign_active(
     tasks: Sequence[Task],
-    shares: _Shares,
+    shares: _TaskShares,
     total: _Quota,
     had_active: Mapping[Task, str],
     had_standby: Mapping[Task, Sequence[str]],
@@ -145,7 +145,7 @@ def _assign_active(
 def _assign_standby(
     stateful: Sequence[Task],
     replicas: int,
-    shares: _Shares,
+    shares: _TaskShares,
     total: _Quota,
     had_active: Mapping[Task, str],
     had_standby: Mapping[Task, Sequence[str]],
@@ -167,7 +167,7 @@ def _assign_standby(
     _hand_out(sorted(left, reverse=True), shares, give)
 
 
-def _hand_out(tasks: Iterable[Task], shares: _Shares, give: Callable[[str, Task], None]) -> None:
+def _hand_out(tasks: Iterable[Task], shares: _TaskShares, give: Callable[[str, Task], None]) -> None:
     """Gives each task to the least loaded process that does not have it; to none where all have it."""
     heap = shares.by_load()
     for task in tasks:
@@ -182,11 +182,11 @@ def _hand_out(tasks: Iterable[Task], shares: _Shares, give: Callable[[str, Task]
             heapq.heappush(heap, each)
 
 
-def _may_take(member: str, task: Task, shares: _Shares, total: _Quota) -> bool:
+def _may_take(member: str, task: Task, shares: _TaskShares, total: _Quota) -> bool:
     return not shares.has(shares.process_of[member], task) and shares.count(member) < total.each
 
 
-def _least_loaded(members: Sequence[str], shares: _Shares) -> str | None:
+def _least_loaded(members: Sequence[str], shares: _TaskShares) -> str | None:
     """Of members that had a task: that of the least loaded process, and of those that with fewest tasks."""
     return min(members, key=lambda each: (shares.load(shares.process_of[each]), shares.count(each)), default=None)
 

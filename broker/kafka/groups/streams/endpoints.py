@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from broker.kafka.groups.streams.reconciliation import Progress
+from broker.kafka.groups.streams.reconciliation import TaskProgress
 from broker.kafka.groups.streams.tasks import TaskSet
 from broker.kafka.groups.streams.topology import PartitionsOf, Topology
 
@@ -42,7 +42,7 @@ class HasEndpoint(Protocol):
     def endpoint(self) -> Endpoint | None: ...
 
     @property
-    def progress(self) -> Progress: ...
+    def progress(self) -> TaskProgress: ...
 
 
 def endpoints_of(

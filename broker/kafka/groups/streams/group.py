@@ -18,9 +18,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 from broker.kafka.groups.modern.member import LEAVE
+from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.streams.assignor import Candidate, SubtopologyTasks, sticky
 from broker.kafka.groups.streams.endpoints import EndpointPartitions, endpoints_of
 from broker.kafka.groups.streams.heartbeat_checks import fenced_by, unknown_task
@@ -31,15 +32,12 @@ from broker.kafka.groups.streams.member import (
     StreamsResult,
 )
 from broker.kafka.groups.streams.reconciliation import Holders, is_reconciled, reconcile
+from broker.kafka.groups.streams.status import Status, delayed, shutdown, stale
 from broker.kafka.groups.streams.tasks import NOTHING, Task, Tasks
 from broker.kafka.groups.streams.topology import (
-    ASSIGNMENT_DELAYED,
-    SHUTDOWN_APPLICATION,
-    STALE_TOPOLOGY,
     ConfiguredTopology,
     InvalidTopology,
     PartitionsOf,
-    Status,
     Topology,
     configure,
 )
@@ -47,16 +45,6 @@ from broker.wire import codes
 
 FIRST_EPOCH = 2
 """Of a group whose first member has joined; while its assignment is delayed that member has epoch 1."""
-
-
-class StreamsTopics(Protocol):
-    """The topics of the cluster. `version` is another one whenever an answer may be."""
-
-    @property
-    def version(self) -> int: ...
-
-    def get(self, name: str) -> tuple[str, int] | None:
-        """(id in hex, number of partitions)."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +77,7 @@ class StreamsGroup:
         assert all(count == 1 for count in aimed.values()), "targets_have_each_task_once"
         assert self.assignment_epoch <= self.epoch, "streams_epochs_never_fall"
 
-    def state(self, topics: StreamsTopics) -> str:
+    def state(self, topics: GroupTopics) -> str:
         """As ListGroups and StreamsGroupDescribe spell it."""
         if not self.members:
             return "Empty"
@@ -104,7 +92,7 @@ class StreamsGroup:
     # --- requests --------------------------------------------------------------------------------------------------
 
     def heartbeat(
-        self, request: StreamsHeartbeat, config: StreamsGroupConfig, topics: StreamsTopics, now_ms: int
+        self, request: StreamsHeartbeat, config: StreamsGroupConfig, topics: GroupTopics, now_ms: int
     ) -> StreamsResult:
         """NONE with the member's epoch, or the code of the first rule that the request breaks."""
         refused = self._refuses(request, config)
@@ -140,7 +128,7 @@ class StreamsGroup:
             member.id,
             member.epoch,
             config.heartbeat_ms,
-            tuple(self._statuses(member, configured, is_delayed=is_delayed)),
+            self._statuses(member, configured, is_delayed=is_delayed),
             member.progress.assigned if is_told else None,
             self.endpoint_epoch,
             self._endpoints(topics) if request.endpoint_epoch != self.endpoint_epoch else None,
@@ -181,7 +169,7 @@ class StreamsGroup:
         """Whether members read a topic."""
         return bool(self.members) and self.topology is not None and self.topology.subtopology_of(topic) is not None
 
-    def configured(self, topics: StreamsTopics) -> ConfiguredTopology | None:
+    def configured(self, topics: GroupTopics) -> ConfiguredTopology | None:
         """Its topology with the topics that there are; None: no member has brought one."""
         if self.topology is None:
             return None
@@ -246,7 +234,7 @@ class StreamsGroup:
 
     # --- epochs, targets, progress ------------------------------------------------------------------------------------
 
-    def _configure(self, topology: Topology | None, topics: StreamsTopics) -> ConfiguredTopology:
+    def _configure(self, topology: Topology | None, topics: GroupTopics) -> ConfiguredTopology:
         """The group's topology, or the one that its first member brings, with the topics that there are. Raises InvalidTopology."""
         if self.topology is None:
             assert topology is not None  # one that joins brings it
@@ -277,7 +265,7 @@ class StreamsGroup:
         return self._delayed_until_ms is not None
 
     def _note_changes(
-        self, config: StreamsGroupConfig, configured: ConfiguredTopology, topics: StreamsTopics, *, changed: bool
+        self, config: StreamsGroupConfig, configured: ConfiguredTopology, topics: GroupTopics, *, changed: bool
     ) -> None:
         """Raises the epoch if members, topics or configs are others than those of the last epoch."""
         assert self.topology is not None
@@ -333,31 +321,21 @@ class StreamsGroup:
 
     # --- what is told ------------------------------------------------------------------------------------------------
 
-    def _endpoints(self, topics: StreamsTopics) -> tuple[EndpointPartitions, ...]:
+    def _statuses(
+        self, member: StreamsMember, configured: ConfiguredTopology, *, is_delayed: bool
+    ) -> tuple[Status, ...]:
+        epochs = member.facts.topology_epoch, -1 if self.topology is None else self.topology.epoch
+        told = stale(*epochs), delayed(is_delayed), configured.status, shutdown(self.shutdown_by)
+        return tuple(each for each in told if each is not None)
+
+    def _endpoints(self, topics: GroupTopics) -> tuple[EndpointPartitions, ...]:
         configured = self.configured(topics)
         if configured is None or configured.tasks is None or self.topology is None:
             return ()
         return endpoints_of(self.members.values(), self.topology, _partitions_of(topics))
 
-    def _statuses(self, member: StreamsMember, configured: ConfiguredTopology, *, is_delayed: bool) -> Iterable[Status]:
-        assert self.topology is not None
-        own, ours = member.facts.topology_epoch, self.topology.epoch
-        if own < ours:
-            told = f"The member's topology epoch {own} is behind the group's topology epoch {ours}."
-            yield Status(STALE_TOPOLOGY, told)
-        if is_delayed:
-            yield Status(ASSIGNMENT_DELAYED, "Assignment delayed due to the configured initial rebalance delay.")
-        if configured.status is not None:
-            yield configured.status
-        if self.shutdown_by is not None:
-            yield Status(
-                SHUTDOWN_APPLICATION,
-                f"Streams group member {self.shutdown_by} encountered a fatal error and requested a shutdown for the entire "
-                "application.",
-            )
 
-
-def _partitions_of(topics: StreamsTopics) -> PartitionsOf:
+def _partitions_of(topics: GroupTopics) -> PartitionsOf:
     def count(name: str) -> int | None:
         found = topics.get(name)
         return None if found is None else found[1]
@@ -365,7 +343,7 @@ def _partitions_of(topics: StreamsTopics) -> PartitionsOf:
     return count
 
 
-def _fingerprint(topology: Topology, topics: StreamsTopics) -> str:
+def _fingerprint(topology: Topology, topics: GroupTopics) -> str:
     """Of the topics that a topology needs, as they are."""
     told = repr([(name, topics.get(name)) for name in sorted(topology.required_topics())])
     return blake2b(told.encode(), digest_size=12).hexdigest()

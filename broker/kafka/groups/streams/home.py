@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.kafka.groups.modern.member import LEAVE
+from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.router import Operations
 from broker.kafka.groups.streams import tasks
 from broker.kafka.groups.streams.endpoints import Endpoint
-from broker.kafka.groups.streams.group import StreamsGroup, StreamsTopics
+from broker.kafka.groups.streams.group import StreamsGroup
 from broker.kafka.groups.streams.member import StreamsHeartbeat, StreamsResult
 from broker.kafka.groups.streams.messages import (
     DescribedMember,
@@ -32,7 +33,7 @@ class StreamsCoordinator:
     def __init__(
         self,
         groups: StreamsGroups,
-        topics: StreamsTopics,
+        topics: GroupTopics,
         *,
         make_way: Callable[[str], bool],
         is_known: Callable[[str], bool],

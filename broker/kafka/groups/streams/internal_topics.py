@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from broker.kafka.groups.streams.topology import MISSING_INTERNAL_TOPICS, InternalTopic, Status
+from broker.kafka.groups.streams.status import MISSING_INTERNAL_TOPICS, Status
+from broker.kafka.groups.streams.topology import InternalTopic
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.kafka.groups.streams.endpoints import Endpoint, EndpointPartitions
-from broker.kafka.groups.streams.reconciliation import MemberState, Progress
+from broker.kafka.groups.streams.reconciliation import MemberState, TaskProgress
+from broker.kafka.groups.streams.status import Status
 from broker.kafka.groups.streams.tasks import NOTHING, Task, Tasks, to_row
-from broker.kafka.groups.streams.topology import InternalTopic, Status, Topology
+from broker.kafka.groups.streams.topology import InternalTopic, Topology
 
 STICKY = "sticky"
 
@@ -33,7 +34,7 @@ class StreamsMember:
 
     id: str
     facts: MemberFacts = field(default_factory=MemberFacts)
-    progress: Progress = field(default_factory=Progress)
+    progress: TaskProgress = field(default_factory=TaskProgress)
     previous_epoch: int = 0
     target: Tasks = NOTHING
     since: Mapping[Task, int] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class StreamsMember:
         self.facts = before._replace(client_id=request.client_id, client_host=request.client_host, **given)
         return self.facts != before
 
-    def advance(self, progress: Progress, now_ms: int) -> None:
+    def advance(self, progress: TaskProgress, now_ms: int) -> None:
         """Another step on its way to the target; while it is to revoke tasks it has its rebalance timeout for it."""
         if progress.epoch != self.epoch:
             self.previous_epoch = self.epoch

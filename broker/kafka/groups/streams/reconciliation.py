@@ -2,8 +2,8 @@
 
 no_active_task_held_twice  A task becomes active at a member only if it is active nowhere, a member that is to revoke it included.
 one_role_per_process  A task is given to a member only while no member of its process has it in any role.
-revoking_is_held_until_said  What a member is asked to revoke it holds until it says, in a heartbeat with its tasks, that it has
-    them no more.
+revoked_tasks_are_held_until_said  What a member is asked to revoke it holds until it says, in a heartbeat with its tasks, that it
+    has them no more.
 
 Source: CurrentAssignmentBuilder of Kafka 4.3.
 """
@@ -25,7 +25,7 @@ class MemberState(IntEnum):
     UNRELEASED_TASKS = 3
 
 
-class Progress(NamedTuple):
+class TaskProgress(NamedTuple):
     """Where a member is on its way to its target: `assigned` is what it is told, `revoking` what it is to give up."""
 
     state: MemberState = MemberState.STABLE
@@ -45,13 +45,13 @@ class Holders(NamedTuple):
     standby: Mapping[Task, Set[str]]
 
 
-def is_reconciled(now: Progress, target_epoch: int) -> bool:
+def is_reconciled(now: TaskProgress, target_epoch: int) -> bool:
     return now.state is MemberState.STABLE and now.epoch == target_epoch
 
 
 def reconcile(
-    now: Progress, process: str, target: Tasks, target_epoch: int, holders: Holders, owned: Tasks | None
-) -> Progress:
+    now: TaskProgress, process: str, target: Tasks, target_epoch: int, holders: Holders, owned: Tasks | None
+) -> TaskProgress:
     """The next step of a member of `process`; `owned`: the tasks that it says it has, None: nothing said."""
     if is_reconciled(now, target_epoch):
         return now
@@ -63,11 +63,11 @@ def reconcile(
     kept = now.assigned.both(target)
     revoking = now.assigned.without(kept)
     if revoking and (owned is None or owned.has_any(revoking)):
-        return Progress(MemberState.UNREVOKED_TASKS, epoch, kept, revoking)
+        return TaskProgress(MemberState.UNREVOKED_TASKS, epoch, kept, revoking)
     wanted = target.without(kept)
     free = Tasks(_free_active(wanted.active, process, holders), _free_standby(wanted.standby, process, holders))
     state = MemberState.STABLE if free == wanted else MemberState.UNRELEASED_TASKS
-    return Progress(state, target_epoch, kept.plus(free), NOTHING)
+    return TaskProgress(state, target_epoch, kept.plus(free), NOTHING)
 
 
 def _free_active(wanted: TaskSet, process: str, holders: Holders) -> TaskSet:

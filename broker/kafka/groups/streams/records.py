@@ -12,7 +12,7 @@ from typing import Any
 from broker.kafka.groups.streams import tasks
 from broker.kafka.groups.streams.endpoints import Endpoint
 from broker.kafka.groups.streams.member import MemberFacts, StreamsMember
-from broker.kafka.groups.streams.reconciliation import MemberState, Progress
+from broker.kafka.groups.streams.reconciliation import MemberState, TaskProgress
 
 
 def to_row(member: StreamsMember) -> list[Any]:
@@ -28,7 +28,7 @@ def from_row(member_id: str, row: Sequence[Any]) -> StreamsMember:
     return StreamsMember(
         id=member_id,
         facts=facts_of(facts),
-        progress=Progress(MemberState(state), epoch, tasks.from_row(assigned), tasks.from_row(revoking)),
+        progress=TaskProgress(MemberState(state), epoch, tasks.from_row(assigned), tasks.from_row(revoking)),
         previous_epoch=previous,
         target=tasks.from_row(target),
         since={(subtopology, number): began for subtopology, number, began in since},

@@ -8,7 +8,8 @@ from broker.kafka.groups.committed_offsets import STREAMS, CommittedOffsets
 from broker.kafka.groups.kept_group import KeptGroup
 from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
-from broker.kafka.groups.streams.group import StreamsGroup, StreamsTopics
+from broker.kafka.groups.modern.topics import GroupTopics
+from broker.kafka.groups.streams.group import StreamsGroup
 from broker.kafka.groups.streams.member import StreamsGroupConfig, StreamsHeartbeat, StreamsMember, StreamsResult
 from broker.kafka.groups.streams.records import from_row, to_row
 from broker.kafka.groups.streams.topology import topology_of
@@ -23,7 +24,7 @@ class StreamsGroups(KeptGroups[StreamsGroup]):
     def __init__(
         self,
         store: CommittedOffsets,
-        topics: StreamsTopics,
+        topics: GroupTopics,
         *,
         config: Callable[[str], StreamsGroupConfig],
         most_members: Callable[[], int],

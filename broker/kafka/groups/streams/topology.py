@@ -15,19 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-STALE_TOPOLOGY, MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS = 0, 1, 2
-MISSING_INTERNAL_TOPICS, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED = 3, 4, 5
-"""Codes of a Status (StreamsGroupHeartbeatResponse.Status)."""
+from broker.kafka.groups.streams.status import (
+    INCORRECTLY_PARTITIONED_TOPICS,
+    MISSING_INTERNAL_TOPICS,
+    MISSING_SOURCE_TOPICS,
+    Status,
+)
 
 PartitionsOf = Callable[[str], int | None]
 """The number of partitions of a topic of the cluster; None: there is no such topic."""
-
-
-class Status(NamedTuple):
-    """What a heartbeat tells its client of the group."""
-
-    code: int
-    detail: str
 
 
 class InvalidTopology(Exception):

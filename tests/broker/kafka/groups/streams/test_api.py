@@ -11,7 +11,7 @@ import trio
 import trio.testing
 from desk import Desk
 
-from broker.kafka.groups.streams.topology import MISSING_INTERNAL_TOPICS
+from broker.kafka.groups.streams.status import MISSING_INTERNAL_TOPICS
 from broker.wire import codes
 
 

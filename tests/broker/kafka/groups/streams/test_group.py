@@ -10,16 +10,14 @@ import pytest
 from broker.kafka.groups.streams.endpoints import Endpoint
 from broker.kafka.groups.streams.group import StreamsGroup
 from broker.kafka.groups.streams.member import StreamsGroupConfig, StreamsHeartbeat, StreamsResult
-from broker.kafka.groups.streams.tasks import NOTHING, Tasks
-from broker.kafka.groups.streams.topology import (
+from broker.kafka.groups.streams.status import (
     ASSIGNMENT_DELAYED,
     MISSING_INTERNAL_TOPICS,
     SHUTDOWN_APPLICATION,
     STALE_TOPOLOGY,
-    InternalTopic,
-    Subtopology,
-    Topology,
 )
+from broker.kafka.groups.streams.tasks import NOTHING, Tasks
+from broker.kafka.groups.streams.topology import InternalTopic, Subtopology, Topology
 from broker.wire import codes
 
 CONFIG = StreamsGroupConfig(heartbeat_ms=5000, session_ms=45_000, max_size=100)

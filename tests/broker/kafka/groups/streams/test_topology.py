@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from broker.kafka.groups.streams.topology import (
+from broker.kafka.groups.streams.status import (
     INCORRECTLY_PARTITIONED_TOPICS,
     MISSING_INTERNAL_TOPICS,
     MISSING_SOURCE_TOPICS,
+)
+from broker.kafka.groups.streams.topology import (
     ConfiguredTopology,
     InternalTopic,
     InvalidTopology,

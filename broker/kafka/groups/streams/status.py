@@ -1,0 +1,36 @@
+"""What a heartbeat tells its client of a streams group, with Kafka's codes and words (StreamsGroupHeartbeatResponse.Status)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+STALE_TOPOLOGY, MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS = 0, 1, 2
+MISSING_INTERNAL_TOPICS, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED = 3, 4, 5
+
+
+class Status(NamedTuple):
+    """`code` is one of those above."""
+
+    code: int
+    detail: str
+
+
+def stale(own: int, epoch: int) -> Status | None:
+    """`own`: the epoch of the member's topology, `epoch`: that of the group's."""
+    if own >= epoch:
+        return None
+    return Status(STALE_TOPOLOGY, f"The member's topology epoch {own} is behind the group's topology epoch {epoch}.")
+
+
+def delayed(is_delayed: bool) -> Status | None:
+    """While the first members of a group wait for others."""
+    told = "Assignment delayed due to the configured initial rebalance delay."
+    return Status(ASSIGNMENT_DELAYED, told) if is_delayed else None
+
+
+def shutdown(member_id: str | None) -> Status | None:
+    """`member_id`: the member that has asked for the end of the application; None: there is none."""
+    if member_id is None:
+        return None
+    told = f"Streams group member {member_id} encountered a fatal error and requested a shutdown for the entire application."
+    return Status(SHUTDOWN_APPLICATION, told)
