@@ -91,6 +91,11 @@ NOT_ABOVE = (
     ("group.share.session.timeout.ms", "group.share.max.session.timeout.ms"),
     ("group.share.min.heartbeat.interval.ms", "group.share.heartbeat.interval.ms"),
     ("group.share.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    ("group.streams.min.session.timeout.ms", "group.streams.session.timeout.ms"),
+    ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    ("group.streams.min.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
+    ("group.streams.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
+    ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
 )
 """The first of each pair must not exceed the second. Source: GroupCoordinatorConfig."""
 

@@ -48,7 +48,7 @@ def test_what_is_not_emulated_is_said_in_its_documentation() -> None:
     assert all((NOT_EMULATED in row.documentation) != row.emulated for row in rows)
     assert {row.name for row in rows if not row.emulated} >= {
         "producer.id.expiration.ms",
-        "group.streams.session.timeout.ms",
+        "share.coordinator.append.linger.ms",
     }  # fmt: skip
 
 
