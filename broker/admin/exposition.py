@@ -23,6 +23,7 @@ from broker.journal.schema import OBSERVED_REASONS, REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, PROXY_HEADERS, RECORDED
 from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
+from shards.settings.broker_settings import NODE_LIMITS
 
 Gauge = Sequence[Any]
 """[name, {label: value}, number], from a shard's describe_gauges."""
@@ -101,10 +102,13 @@ _PER_SHARD = (
     _counter("turnstile_events_total", "Journal events written.", "events"),
     _counter(DROPPED, DROPPED_HELP, "events_dropped"),
     *(_counter("turnstile_bytes_total", _BYTES, f"bytes_{way}", direction=way) for way in ("in", "out")),
-    *(_counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{kind}", quota=kind) for kind in KINDS),
     *(
-        _counter("turnstile_throttle_seconds_total", _THROTTLE_SECONDS, f"throttle_ms_{kind}", scale=1e-3, quota=kind)
-        for kind in KINDS
+        _counter("turnstile_throttled_requests_total", _THROTTLED, f"throttled_{limit}", quota=limit)
+        for limit in (*KINDS, *NODE_LIMITS)
+    ),
+    *(
+        _counter("turnstile_throttle_seconds_total", _THROTTLE_SECONDS, f"throttle_ms_{limit}", scale=1e-3, quota=limit)
+        for limit in (*KINDS, *NODE_LIMITS)
     ),
     *(
         _counter(

@@ -6,6 +6,7 @@ are among them, so one endpoint serves rpk, the CLI and the live page. Checked a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from shards.config.changes import ConfigState
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import BROKER, broker_setting, canonical_name
 from shards.settings.config_key import ConfigKey
-from shards.settings.config_types import COST, Value, text_of
+from shards.settings.config_types import COST, THROUGHPUT_GROUPS, Value, text_of
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import Overrides
 
@@ -30,6 +31,8 @@ def as_json(setting: ConfigKey, value: Value) -> Any:
     """One value as JSON has it."""
     if setting.kind is COST:
         return setting.kind.spell(value)
+    if setting.kind is THROUGHPUT_GROUPS:
+        return json.loads(setting.kind.spell(value))
     if isinstance(value, Overrides):
         return [part for part in str(value).split(",") if part]
     return list(value) if isinstance(value, tuple) else value

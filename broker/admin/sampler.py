@@ -20,6 +20,7 @@ from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import PATHS, Layout, ShardCounters
 from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
+from shards.settings.broker_settings import NODE_LIMITS
 
 KEPT = 300
 EVERY_S = 1.0
@@ -137,8 +138,8 @@ class Sampler:
             "bytes_in": total("bytes_in"),
             "bytes_out": total("bytes_out"),
             "throttled": {
-                kind: {"requests": total(f"throttled_{kind}"), "throttle_ms": total(f"throttle_ms_{kind}")}
-                for kind in KINDS
+                limit: {"requests": total(f"throttled_{limit}"), "throttle_ms": total(f"throttle_ms_{limit}")}
+                for limit in (*KINDS, *NODE_LIMITS)
             },
         }
 
@@ -198,5 +199,5 @@ class Sampler:
             "cached": self.total(after, "tokens_cached"),
             "decisions": {path: per_s(f"decisions_{path}") for path in PATHS},
             "requests": per_s("requests"),
-            "throttled": {kind: rate for kind in KINDS if (rate := per_s(f"throttled_{kind}"))},
+            "throttled": {limit: rate for limit in (*KINDS, *NODE_LIMITS) if (rate := per_s(f"throttled_{limit}"))},
         }

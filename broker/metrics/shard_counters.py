@@ -19,6 +19,7 @@ from pathlib import Path
 
 from broker.journal.schema import OBSERVED_REASONS, REASONS
 from shards.quotas.meters import KINDS
+from shards.settings.broker_settings import NODE_LIMITS
 
 RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
@@ -54,8 +55,8 @@ _COUNTERS = (
     "auth_failures",
     "reauthentications",
     "sessions_expired",
-    *(f"throttled_{kind}" for kind in KINDS),
-    *(f"throttle_ms_{kind}" for kind in KINDS),
+    *(f"throttled_{limit}" for limit in (*KINDS, *NODE_LIMITS)),
+    *(f"throttle_ms_{limit}" for limit in (*KINDS, *NODE_LIMITS)),
     *(f"observed_throttled_{kind}" for kind in KINDS),  # answered without that throttle: no part of any other counter
     *(f"observed_throttle_ms_{kind}" for kind in KINDS),
     "observed_mutations_refused",
@@ -186,7 +187,7 @@ class ShardCounters:
         self.slots[self._malformed] += 1
 
     def throttled(self, kind: str, throttle_ms: int) -> None:
-        """A request was throttled by a client quota."""
+        """A request was throttled by a client quota, or by a throughput limit of the broker."""
         self.add(f"throttled_{kind}", 1)
         self.add(f"throttle_ms_{kind}", throttle_ms)
 

@@ -30,21 +30,30 @@ from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.serve.sasl import Users
 from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
+from broker.serve.throughput_limit import ThroughputLimit
 from broker.serve.tls import context_of
 from shards.config.cluster_plan import ClusterPlan, ListenerEndpoint
 from shards.config.proxy_option import proxy_option
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR, Mesh
+from shards.quotas.shared_throughput import SharedThroughput
 
 
 class Clients:
     """`connections`: those that are open. `tokens`: the delegation tokens that clients may log in by."""
 
     def __init__(
-        self, plan: ClusterPlan, context: ShardContext, *, throttling: Throttling, tokens: DelegationTokenCache
+        self,
+        plan: ClusterPlan,
+        context: ShardContext,
+        *,
+        throttling: Throttling,
+        throughput: SharedThroughput,
+        tokens: DelegationTokenCache,
     ) -> None:
         self._context = context
         self._throttling = throttling
+        self._throughput = ThroughputLimit(throughput, context)
         self.connections = OpenConnections(context.image, context.poller)
         self.muted = Muted(context.timers)
         self.sources = SourceCounts()
@@ -75,6 +84,7 @@ class Clients:
             self._throttling,
             turns,
             PreparedAnswers(image),
+            self._throughput,
             most_items=image.get("turnstile.request.max.items"),
         )
         faults = self._faults = Faults(
@@ -108,7 +118,8 @@ class Clients:
                 acceptors.open_behind_proxies(outcomes, sock, option, serving.open, serving.open_announced)
 
     def image_changed(self, kinds: Collection[str]) -> None:
-        """The image has another version; before `open`, which reads all of it, there is nothing to do."""
+        """The image has another version; `open` reads all of it for the faults."""
+        self._throughput.image_changed()
         if self._faults is not None:
             self._faults.image_changed(kinds)
 

@@ -36,7 +36,7 @@ def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acc
     shares, topics      ... what is kept of them by share groups, and matched by groups' expressions
     telemetry           (the subscriptions of client instances)
     throttling          quotas of clients
-    clients             faults: listeners answer by the new ones, and connections that these end are closed
+    clients             throughput of the broker; faults: listeners answer by the new ones, which may end connections
     acceptors           rates and caps: no unit of a rate of an older version is left to be spent when the last one returns
     """
     followers: list[FollowsImage] = [

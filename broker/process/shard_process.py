@@ -96,7 +96,13 @@ class ShardProcess:
         self.quotas = make_client_quotas(context, self._call)
         self.throttling = Throttling(self.quotas, context.image, context.journal, context.counters)
         self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)
-        self._clients = Clients(plan, context, throttling=self.throttling, tokens=self._delegation_tokens)
+        self._clients = Clients(
+            plan,
+            context,
+            throttling=self.throttling,
+            throughput=self.quotas.throughput,
+            tokens=self._delegation_tokens,
+        )
         self.connections = self._clients.connections
         self.acceptors = Acceptors(
             context,

@@ -38,6 +38,8 @@ class Channel(Protocol):
     """The SASL exchange before any other request is answered; None: the listener asks for none, or it is done."""
     throttle: tuple[str, int] | None
     """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
+    throttled_until_ms: int
+    """On the clock of the poller: no request that counts for the broker's throughput is taken up before."""
     charging: bool
     """Nothing but the charge of its request is under way: the answer is there."""
     parting: str | None

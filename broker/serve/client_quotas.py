@@ -1,4 +1,5 @@
-"""The client quotas of one shard: meters of those in force, and the rehearsal of those that are observed, side by side."""
+"""The client quotas of one shard: meters of those in force, and the rehearsal of those that are observed, side by side; and the
+throughput of the broker as a whole, which is charged beside them."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from shards.quotas.charge_notes import ChargeNotes
 from shards.quotas.publications import Call
 from shards.quotas.rehearsed_quotas import RehearsedQuotas
 from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.quotas.shared_throughput import SharedThroughput
 
 _OBSERVED = "observed_"
 """Before the names of the methods by which the meters of observed quotas call each other."""
@@ -28,16 +30,20 @@ class Serve(Protocol):
 
 
 class ClientQuotas:
-    """`meters`: of the quotas in force; `rehearsal`: of those that are observed, by meters of its own."""
+    """`meters`: of the quotas in force; `rehearsal`: of those that are observed, by meters of its own; `throughput`: of all."""
 
-    def __init__(self, meters: ShardedQuotas, observed: ShardedQuotas, rehearsal: QuotaRehearsal) -> None:
+    def __init__(
+        self, meters: ShardedQuotas, observed: ShardedQuotas, rehearsal: QuotaRehearsal, throughput: SharedThroughput
+    ) -> None:
         self.meters = meters
+        self.throughput = throughput
         self.rehearsal = rehearsal
         self._observed = observed
         self._each = meters, observed
 
     def serve_on(self, serve: Serve) -> None:
-        """Offers both to the other shards."""
+        """Offers all of them to the other shards."""
+        self.throughput.serve_on(serve)
         self.meters.serve_on(serve)
         self._observed.serve_on(lambda method, function: serve(_OBSERVED + method, function))
 
@@ -50,6 +56,7 @@ class ClientQuotas:
         """No client has used any of a quota yet."""
         self.meters.reset()
         self.rehearsal.reset()
+        self.throughput.reset()
 
     def await_peers(self) -> None:
         """See ShardedQuotas, as of the methods below."""
@@ -59,10 +66,12 @@ class ClientQuotas:
     def peer_up(self, shard: int) -> None:
         for each in self._each:
             each.publications.greet(shard)
+        self.throughput.peer_up(shard)
 
     def peer_lost(self, shard: int) -> None:
         for each in self._each:
             each.peer_lost(shard)
+        self.throughput.peer_lost(shard)
 
     def flush(self) -> None:
         for each in self._each:
@@ -87,7 +96,12 @@ def make_client_quotas(context: ShardContext, call: Call) -> ClientQuotas:
     notes = [
         QuotaEvents(context.journal, lambda: context.image.version, kinds) for kinds in (CHARGES, OBSERVED_CHARGES)
     ]
-    return side_by_side(make, context.image, call, context.counters, context.log.call_mistaken, notes)
+    throughput = SharedThroughput(
+        context.shard, call=call, now_ms=lambda: context.poller.clock_ns() // 1_000_000, timers=context.timers
+    )
+    return side_by_side(
+        make, context.image, call, context.counters, context.log.call_mistaken, notes, throughput=throughput
+    )
 
 
 def side_by_side(
@@ -97,6 +111,8 @@ def side_by_side(
     counters: ShardCounters,
     mistaken: Callable[[Exception], None],
     notes: Sequence[ChargeNotes | None] = (None, None),
+    *,
+    throughput: SharedThroughput,
 ) -> ClientQuotas:
     """`make(image, call=, notes=)`: the meters of a shard; those in force have the first of `notes`."""
 
@@ -105,4 +121,4 @@ def side_by_side(
 
     meters = make(image, call=call, notes=notes[0])
     observed = make(RehearsedQuotas(image), call=call_observed, notes=notes[1])
-    return ClientQuotas(meters, observed, QuotaRehearsal(meters, observed, image, counters, mistaken))
+    return ClientQuotas(meters, observed, QuotaRehearsal(meters, observed, image, counters, mistaken), throughput)

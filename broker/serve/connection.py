@@ -64,6 +64,7 @@ class Connection(FramedSocket):
         "requests",
         "software",
         "throttle",
+        "throttled_until_ms",
         "under_way",
         "user",
     )
@@ -80,6 +81,7 @@ class Connection(FramedSocket):
         self.user = "ANONYMOUS"
         self.authentication = serving.authentication()
         self.throttle: tuple[str, int] | None = None
+        self.throttled_until_ms = 0
         self.charging = False
         self.parting: str | None = None
         self.client_id: str | None = None

@@ -13,6 +13,7 @@ from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.prepared_answers import PreparedAnswers, ToldClient
 from broker.serve.throttling import FETCHES, Throttling
+from broker.serve.throughput_limit import ThroughputLimit
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded
 from broker.wire.codec import Message
@@ -40,6 +41,7 @@ class Dispatcher:
         throttling: Throttling,
         turns: Turns,
         prepared: PreparedAnswers,
+        throughput: ThroughputLimit,
         *,
         most_items: int,
     ) -> None:
@@ -50,6 +52,7 @@ class Dispatcher:
         self._unsupported = unsupported
         self._throttling = throttling
         self._prepared = prepared
+        self._throughput = throughput
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
         """The response as it goes out, or None if there is none (Produce with acks=0); now or later.
@@ -60,6 +63,8 @@ class Dispatcher:
         authentication = channel.authentication
         if authentication is not None and (authentication.bare or api != _API_VERSIONS):
             return authentication.answer(channel, frame)
+        if api in self._throughput.controlled:
+            return self._throughput.take_up(channel, frame, self._make)
         if api not in self._preparable or (self._throttling.timed and authentication is None):
             return self._make(channel, frame)
         prepared = self._prepared.find(channel.listener, frame)
@@ -74,8 +79,8 @@ class Dispatcher:
             self._prepared.keep(channel.listener, frame, made, asked)
         return made
 
-    def _make(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
-        """The response of the API's handler, charged to the quotas of the client."""
+    def _make(self, channel: Channel, frame: bytes, node_throttle_ms: int = 0) -> MaybeDeferred[Encoded | None]:
+        """The response of the API's handler, charged to the quotas of the client; it tells `node_throttle_ms` at least."""
         throttling = self._throttling
         charged = throttling.active and channel.authentication is None
         began_ns = time.perf_counter_ns() if charged else 0
@@ -87,7 +92,9 @@ class Dispatcher:
         if route is None or not route.min_version <= version <= route.max_version:
             return self._unsupported_version(wire.UnsupportedVersion(api_key, version, correlation_id))
         if frame[:4] not in wire.COMPILED and api_key != _PRODUCE_KEY:
-            return self._turns.spawn(self._make_compiled(channel, frame, api_key, version), cancellable=True)
+            return self._turns.spawn(
+                self._make_compiled(channel, frame, api_key, version, node_throttle_ms), cancellable=True
+            )
         channel.client_id = client_id
         call = Call(
             api_key,
@@ -100,6 +107,7 @@ class Dispatcher:
             port=channel.port,
             channel=channel,
         )
+        call.node_throttle_ms = node_throttle_ms
         if api_key in FETCHES and charged:
             call.most_bytes = throttling.most_bytes(call)
         response: Answer
@@ -125,11 +133,13 @@ class Dispatcher:
             raise fault
         return self._unsupported(fault.correlation_id)
 
-    async def _make_compiled(self, channel: Channel, frame: bytes, api_key: int, version: int) -> Encoded | None:
+    async def _make_compiled(
+        self, channel: Channel, frame: bytes, api_key: int, version: int, node_throttle_ms: int
+    ) -> Encoded | None:
         """The response to the first request of an API in a version. Not for Produce: without acknowledgement it is appended also
         when its client leaves at once, which would cancel this."""
         await self._turns.aside(wire.compile_api, api_key, version)
-        made = self._make(channel, frame)
+        made = self._make(channel, frame, node_throttle_ms)
         answer: Encoded | None = await _cancellable(made) if isinstance(made, Deferred) else made
         return answer
 
@@ -141,7 +151,7 @@ class Dispatcher:
             response = handler(request, call)
         there: Message | None = await _cancellable(response) if isinstance(response, Deferred) else response
         if there is not None:
-            call.encoded = await self._turns.aside(wire.encode_large_response, call, there)
+            call.encoded = await self._turns.aside(wire.encode_large_response, call, there, call.node_throttle_ms)
         return there
 
     def _encode_there(self, call: Call, response: Message | None) -> MaybeDeferred[Encoded | None]:
@@ -155,14 +165,14 @@ class Dispatcher:
         return self._turns.spawn(self._encode_aside(call, response))
 
     async def _encode_aside(self, call: Call, response: Message) -> Message | None:
-        call.encoded = await self._turns.aside(wire.encode_large_response, call, response)
+        call.encoded = await self._turns.aside(wire.encode_large_response, call, response, call.node_throttle_ms)
         return response
 
 
 def _encode(call: Call, response: Message | None) -> Encoded | None:
     if response is None or call.encoded is not None:
         return call.encoded
-    return wire.encode_answer(call, response)
+    return wire.encode_answer(call, response, call.node_throttle_ms)
 
 
 def _is_large(response: Message, depth: int = 2) -> bool:

@@ -98,7 +98,7 @@ class Throttling:
         began_ns = time.perf_counter_ns()
         encoded = call.encoded
         if encoded is None and response is not None:
-            encoded = wire.encode_answer(call, response)
+            encoded = wire.encode_answer(call, response, call.node_throttle_ms)
         spent_ns += time.perf_counter_ns() - began_ns
         asked = self._charges(call, size, encoded, self._cost_ms(call, size, encoded) + spent_ns / 1e6)
         user, client_id, charge = call.user, call.client_id or "", self._meters.charge
@@ -165,7 +165,9 @@ class Throttling:
             response = call.withheld()
         elif call.api_key == _FETCH:
             response = _nothing(call)
-        return None if response is None else wire.encode_response(call, response, throttle_ms)
+        return (
+            None if response is None else wire.encode_response(call, response, max(throttle_ms, call.node_throttle_ms))
+        )
 
     def _cost_ms(self, call: Call, size: int, encoded: Encoded | None) -> float:
         """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""

@@ -279,8 +279,7 @@ def encode_response(call: Versioned, response: Message, throttle_ms: int = 0) ->
 def encode_answer(call: Versioned, response: Message, throttle_ms: int = 0) -> Encoded:
     """The whole response: length, header, body, with `throttle_ms` in its throttle time if this version has one. Records of
     a Fetch may stay in their files."""
-    if throttle_ms and "throttle_time" in response.field_names:
-        response.throttle_time = min(throttle_ms, MAX_THROTTLE_MS)  # type: ignore[misc] # a slot of the compiled class
+    _tell_throttle(response, throttle_ms)
     parts: list[Any] = [b""]
     if call.api_version >= APIS[call.api_key].flexible_from and call.api_key != API_VERSIONS:
         parts.append(b"\0")
@@ -289,8 +288,14 @@ def encode_answer(call: Versioned, response: Message, throttle_ms: int = 0) -> E
     return joined(parts)
 
 
-def encode_large_response(call: Versioned, response: Message) -> bytes:
+def _tell_throttle(response: Message, throttle_ms: int) -> None:
+    if throttle_ms and "throttle_time" in response.field_names:
+        response.throttle_time = min(throttle_ms, MAX_THROTTLE_MS)  # type: ignore[misc] # a slot of the compiled class
+
+
+def encode_large_response(call: Versioned, response: Message, throttle_ms: int = 0) -> bytes:
     """As `encode_response` does, for another thread than the loop's: no step takes long, as joining a million parts does."""
+    _tell_throttle(response, throttle_ms)
     flexible = call.api_version >= APIS[call.api_key].flexible_from and call.api_key != API_VERSIONS
     encoded = bytearray(_PREFIX.size + flexible)
     response.write(lambda part: encoded.extend(bytes(part)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from scripts.docs.markdown import code, plain, slug, table
-from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING
+from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING, THROUGHPUT
 from shards.settings.config_def import BROKER, TOPIC
 from shards.settings.config_key import KAFKA, REDPANDA, TURNSTILE, ConfigKey
 from shards.settings.config_types import COST, ConfigType, ValueType
@@ -33,6 +33,7 @@ are set and how they work together; `turnstile config list --all` shows them all
 """
 _SECTIONS: tuple[tuple[str, str, Sequence[ConfigKey]], ...] = (
     ("Limits of connections", "What a client may open, and how fast.", LIMITING),
+    ("Throughput of a broker", "What all clients of a broker together may send and receive.", THROUGHPUT),
     ("Windows and time limits", "How rates are averaged, and how long a connection or a session lasts.", METERING),
     ("Requests and records", "What requests may be, and how partitions are kept.", SERVING),
     ("Coordinators", "Groups, transactions, logins and telemetry.", COORDINATING),

@@ -98,14 +98,15 @@ class Deferred(Generic[T]):
                 return
             if isinstance(value, Deferred):
                 made.on_cancel = value.cancel
-                value.add_callback(made._follow)
+                value.add_callback(made.follow)
             else:
                 made.resolve(value)
 
         self.add_callback(resolved)
         return made
 
-    def _follow(self, other: Deferred[T]) -> None:
+    def follow(self, other: Deferred[T]) -> None:
+        """Ends as another one that is resolved."""
         self._finish(other._value, other._error)
 
     def _finish(self, value: T | None, error: BaseException | None) -> None:

@@ -6,12 +6,14 @@ the Redpanda rows are those of Redpanda's config/configuration.h: caps are unsig
 numbers of at least 1. A row made by `shown` is not emulated: it is there because tools look for it.
 """
 
+from shards.settings.api_keys import API_KEYS
 from shards.settings.config_key import KAFKA, REDPANDA, TURNSTILE, ConfigKey, shown, told
 from shards.settings.config_types import (
     BOOLEAN,
     COST,
     PASSWORD,
     TEXT,
+    THROUGHPUT_GROUPS,
     ConfigType,
     long,
     number,
@@ -26,6 +28,8 @@ from shards.settings.releases import AS_VERSION, OWN_VERSION, RELEASES
 
 _OPTIONAL = whole(0, UINT32_MAX)
 _RATE = long(1)
+NODE_IN, NODE_OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
+NODE_LIMITS = (NODE_IN, NODE_OUT)
 LIMITING = [
     ConfigKey("kafka_connections_max", _OPTIONAL, None,
             "Connections open at once on a broker; over it a connection is refused at once.", REDPANDA, True),
@@ -59,6 +63,22 @@ LIMITING = [
             "Produce=2ms+1us/KiB,*=100us.", TURNSTILE, True),
 ]  # fmt: skip
 """Those that limit clients, for displays; in the order in which these show them."""
+THROUGHPUT = [
+    ConfigKey(NODE_IN, _RATE, None,
+            "Bytes a second that a broker takes from all clients together, in requests of kafka_throughput_controlled_api_keys; "
+            "beyond it a client is told a throttle time, and its next such request is held until that is over.", REDPANDA, True),
+    ConfigKey(NODE_OUT, _RATE, None,
+            "Bytes a second that a broker sends to all clients together, in answers to such requests; beyond it as "
+            "kafka_throughput_limit_node_in_bps.", REDPANDA, True),
+    ConfigKey("kafka_throughput_controlled_api_keys", words(*API_KEYS), ("produce", "fetch"),
+            "APIs whose requests and answers count for both limits, and are held. (Redpanda ignores names that it does not know.)",
+            REDPANDA, True),
+    ConfigKey("kafka_throughput_control", THROUGHPUT_GROUPS, (),
+            "Groups of clients that are exempt from both limits, as JSON: name, and client_id, a regular expression (RE2) of the "
+            "whole client id, or +empty for clients without one; without client_id all clients.", REDPANDA, True),
+    ConfigKey("max_kafka_throttle_delay_ms", long(0), 30_000, "No delay of both limits is longer.", REDPANDA, True),
+]  # fmt: skip
+"""Those of the throughput of a broker as a whole; Kafka has none."""
 METERING = [
     ConfigKey("quota.window.num", whole(1), 11, "Samples kept for client quotas and connection rates."),
     ConfigKey("quota.window.size.seconds", whole(1), 1, "Seconds a sample of a client quota or rate spans."),

@@ -6,18 +6,20 @@ The rows are data: broker_settings.py and topic_settings.py. Source: ConfigDef, 
 from collections.abc import Iterable
 
 from shards.settings import kafka_configs
-from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING
+from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING, THROUGHPUT
 from shards.settings.config_key import NOT_EMULATED, ConfigKey
 from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
 from shards.settings.topic_settings import TOPIC_SETTINGS
 
 LISTENER_PREFIX = "listener.name."
-BROKER: dict[str, ConfigKey] = {row.name: row for row in [*LIMITING, *METERING, *SERVING, *COORDINATING]}
+BROKER: dict[str, ConfigKey] = {row.name: row for row in [*LIMITING, *THROUGHPUT, *METERING, *SERVING, *COORDINATING]}
 BROKER |= {row.name: row for row in kafka_configs.rows("broker") if row.name not in BROKER}
 TOPIC: dict[str, ConfigKey] = {row.name: row for row in TOPIC_SETTINGS}
 TOPIC |= {row.name: row for row in kafka_configs.rows("topic") if row.name not in TOPIC}
-LIMITS: tuple[str, ...] = tuple(row.name for row in LIMITING)  # the settings that limit clients, for displays
+LIMITS: tuple[str, ...] = tuple(
+    row.name for row in (*LIMITING, *THROUGHPUT)
+)  # the settings that limit clients, for displays
 MAX_TEXT = 1 << 20
 
 

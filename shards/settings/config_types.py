@@ -14,9 +14,10 @@ from typing import TypeAlias, cast
 
 from shards.settings.overrides import NO_OVERRIDES, Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX
+from shards.settings.throughput_groups import ThroughputGroups, parse_groups, spell_groups
 
 Cost: TypeAlias = tuple[tuple[str, float, float], ...]  # (API name or "*", microseconds a request, microseconds a KiB)
-Value: TypeAlias = int | float | bool | str | tuple[str, ...] | Overrides | Cost | None
+Value: TypeAlias = int | float | bool | str | tuple[str, ...] | Overrides | Cost | ThroughputGroups | None
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 
 
@@ -225,6 +226,9 @@ def _spell_us(us: float) -> str:
 
 
 COST = ValueType(ConfigType.LIST, "string", _parse_cost, _spell_cost)
+THROUGHPUT_GROUPS = ValueType(ConfigType.STRING, "array", parse_groups,
+               lambda value: spell_groups(cast(ThroughputGroups, value)), items="object")  # fmt: skip
+"""Groups of clients in JSON (throughput_groups.py). To Kafka's tools it is text: they would split a list at its commas."""
 
 
 def text_of(value: object) -> str:

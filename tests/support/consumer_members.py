@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from broker.kafka.groups.consumer.group import ConsumerGroup
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig, Heartbeat
 from broker.kafka.groups.modern.member import HeartbeatResult, TopicIdPartitions
-from broker.runtime.patterns import BadPattern, whole
+from shards.settings.patterns import BadPattern, whole
 
 CONFIG = ConsumerGroupConfig(5000, 45_000, 1000, ("uniform", "range"))
 

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgpack
@@ -161,7 +162,8 @@ class Desk:
             after=lambda ms, function: None,  # no home here is slow
             mistaken=_raise,
         )
-        quotas = side_by_side(make, image, mesh.call, _Uncounted(), _raise)  # type: ignore[arg-type]
+        unlimited: Any = SimpleNamespace(serve_on=lambda serve: None)
+        quotas = side_by_side(make, image, mesh.call, _Uncounted(), _raise, throughput=unlimited)  # type: ignore[arg-type]
         quotas.serve_on(mesh.serve)
         quotas.follow()
         self.quotas[member] = quotas

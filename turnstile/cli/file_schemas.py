@@ -134,7 +134,7 @@ def _value(row: ConfigKey) -> Schema:
     elif kind.json_type == "boolean":
         schemas.append({"type": "boolean"})
     elif kind.json_type == "array":
-        items = {"type": "string", **({"enum": list(kind.choices)} if kind.choices else {})}
+        items = {"type": kind.items or "string", **({"enum": list(kind.choices)} if kind.choices else {})}
         schemas.append({"type": "array", "items": items})
         schemas += (
             [{"type": "object", "additionalProperties": {"type": "integer"}}] if row.name.endswith("overrides") else []

@@ -16,7 +16,6 @@ from broker.kafka.transactions.api import ask_coordinator, refusal
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.kafka.transactions.messages import DescribeTransaction, ListTransactions, send_to
 from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
-from broker.runtime import patterns
 from broker.runtime.places import by_topic
 from broker.serve.call import Call
 from broker.storage.partitions import PartitionAnswer, Partitions
@@ -24,6 +23,7 @@ from broker.wire import codes
 from broker.wire.codec import Message
 from shards.loop.deferred import MaybeDeferred, gather, then
 from shards.loop.turns import Turns
+from shards.settings import patterns
 
 if TYPE_CHECKING:
     from broker.wire.requests import DescribeProducersRequest, DescribeTransactionsRequest, ListTransactionsRequest

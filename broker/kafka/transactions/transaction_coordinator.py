@@ -47,12 +47,12 @@ from broker.kafka.transactions.transaction_state import (
     TransactionState,
     Transition,
 )
-from broker.runtime import patterns
 from broker.runtime.logger import Logger
 from broker.wire import codes
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred, MaybeDeferred, Spawn
+from shards.settings import patterns
 
 TIMEOUT_CHECK = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 EXPIRY_CHECK = "transaction.remove.expired.transaction.cleanup.interval.ms"

@@ -22,6 +22,7 @@ class Served:
     def __init__(self, *, prepared: bool = True) -> None:
         self.image = ClusterImage()
         self.throttling: Any = SimpleNamespace(active=False, timed=False)
+        self.throughput: Any = SimpleNamespace(controlled=())
         self.settled = 0
         self.throttling.settle = self._settle
         self.made = 0
@@ -29,7 +30,7 @@ class Served:
         self.prepared = PreparedAnswers(self.image)
         routes = [Route.of(FIND_COORDINATOR, self._find, prepared=prepared)]
         self.dispatcher = Dispatcher(
-            routes, lambda *_: b"", self.throttling, Any, self.prepared, most_items=9  # type: ignore[arg-type]
+            routes, lambda *_: b"", self.throttling, Any, self.prepared, self.throughput, most_items=9  # type: ignore[arg-type]
         )  # fmt: skip
 
     def _find(self, request: Any, call: Call) -> MaybeDeferred[Message]:

@@ -63,7 +63,10 @@ class Broker:
         )  # fmt: skip
         counters: Any = SimpleNamespace(add=self._count)
         notes = Notes(self.enforced), Notes(self.observed)
-        quotas = side_by_side(make, self.image, partial(self._call, shard), counters, self.mistakes.append, notes)
+        unlimited: Any = SimpleNamespace(serve_on=lambda serve: None, reset=lambda: None)
+        quotas = side_by_side(
+            make, self.image, partial(self._call, shard), counters, self.mistakes.append, notes, throughput=unlimited
+        )
         quotas.serve_on(self._served[shard].__setitem__)
         return quotas
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import shards
-from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING
+from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING, THROUGHPUT
 from shards.settings.config_def import BROKER, TOPIC, broker_setting
 from shards.settings.config_key import NOT_EMULATED
 from shards.settings.errors import ConfigInvalid
@@ -29,7 +29,7 @@ WORDS = words_of_the_code()
 STANDS_IN_FOR = {name for row in TOPIC.values() if row.emulated for name, _ in row.broker_names}
 
 
-OWN = [row.name for row in (*LIMITING, *METERING, *SERVING, *COORDINATING)]  # others are Kafka's catalogue, and say so
+OWN = [row.name for row in (*LIMITING, *THROUGHPUT, *METERING, *SERVING, *COORDINATING)]  # others are Kafka's catalogue, and say so
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -9,6 +9,8 @@ decided_throttle_is_told  A throttle that was decided and not told is `exceeded`
 told_throttle_was_decided  Of mutations the answer tells what is left of the last throttle of its topics. So it is within a
     throttle that was decided. One that was decided is looked for only where it is told for certain: a permissive charge that is
     long (LONG_MS).
+
+Delays by the throughput limits of a node are not judged: what counted for them is not in the journal.
 """
 
 from collections import defaultdict
@@ -22,6 +24,7 @@ from broker.journal.schema import STAND_IN
 from shards.limits.client_quota_managers import MUTATION, REQUEST
 from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
+from shards.settings.broker_settings import NODE_LIMITS
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.audit.quota_findings import Findings, Row, client
 from turnstile.pipeline.audit.quota_rows import READ, placed_detail
@@ -101,7 +104,11 @@ class _Client:
         self._is_blurred = False  # a charge can't be read
 
     def judge(self, rows: list[Row]) -> None:
-        told = [row for row in rows if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0]
+        told = [
+            row
+            for row in rows
+            if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0 and row["limit"] not in NODE_LIMITS
+        ]
         charges = [row for row in rows if row["kind"] == "charge"]
         throttles = [row for row in charges if row["throttle_ms"] > 0]
         self._is_blurred = any(not placed_detail(row["detail"]) or row["limit"] not in CLIENT_KEYS for row in charges)

@@ -21,9 +21,9 @@ from cachetools import LRUCache
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation
-from broker.runtime.patterns import BadPattern, whole
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred
+from shards.settings.patterns import BadPattern, whole
 
 MAX_EXPRESSIONS = 1000
 SLICE_S = 0.002

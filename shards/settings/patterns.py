@@ -1,9 +1,9 @@
-"""Regular expressions that clients send: RE2, as in Kafka.
+"""Regular expressions that clients and operators send: RE2, as in Kafka and Redpanda.
 
 Matching takes time in proportion to the text, whatever the pattern is. Python's `re` takes exponential time for patterns like
 `(a+)+$`: one request would stop a shard.
 
-Source: KIP-848 (SubscribedTopicRegex), KIP-1152 (TransactionalIdPattern); com.google.re2j in Kafka.
+Source: KIP-848 (SubscribedTopicRegex), KIP-1152 (TransactionalIdPattern), `kafka_throughput_control`; com.google.re2j in Kafka.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.runtime import patterns
+from shards.settings import patterns
 
 
 def test_the_whole_text_has_to_match():
