@@ -21,9 +21,9 @@ from broker.admin.utilisation import Utilised
 from broker.admin.utilisation_metrics import add_utilisation
 from broker.journal.schema import OBSERVED_REASONS, REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, PROXY_HEADERS, RECORDED
+from shards.limits.node_throughput import NODE_LIMITS
 from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
-from shards.settings.broker_settings import NODE_LIMITS
 
 Gauge = Sequence[Any]
 """[name, {label: value}, number], from a shard's describe_gauges."""

@@ -18,9 +18,9 @@ import trio
 from broker.admin.live_answers import LiveTotals, SeriesPoint
 from broker.journal.schema import REASONS
 from broker.metrics.shard_counters import PATHS, Layout, ShardCounters
+from shards.limits.node_throughput import NODE_LIMITS
 from shards.ownership import BrokerShard
 from shards.quotas.meters import KINDS
-from shards.settings.broker_settings import NODE_LIMITS
 
 KEPT = 300
 EVERY_S = 1.0

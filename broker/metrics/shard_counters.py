@@ -18,8 +18,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from broker.journal.schema import OBSERVED_REASONS, REASONS
+from shards.limits.node_throughput import NODE_LIMITS
 from shards.quotas.meters import KINDS
-from shards.settings.broker_settings import NODE_LIMITS
 
 RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ip_cap")
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""

@@ -24,10 +24,9 @@ from broker.runtime.shard_context import ShardContext
 from broker.serve.channel import Channel
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded
-from shards.limits.node_throughput import NodeDelays
+from shards.limits.node_throughput import NODE_IN, NODE_OUT, NodeDelays
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.quotas.shared_throughput import SharedThroughput
-from shards.settings.broker_settings import NODE_IN, NODE_OUT
 from shards.settings.throughput_groups import ThroughputGroups, is_exempt
 
 _MOST_KNOWN: Final = 1000

@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from shards.limits.atomic_token_bucket import AtomicTokenBucket
 
+NODE_IN, NODE_OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
+NODE_LIMITS = (NODE_IN, NODE_OUT)
+
 
 class NodeDelays(NamedTuple):
     """How long a client is to be held, in milliseconds, by what the node received and by what it sent."""

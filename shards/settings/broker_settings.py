@@ -28,8 +28,6 @@ from shards.settings.releases import AS_VERSION, OWN_VERSION, RELEASES
 
 _OPTIONAL = whole(0, UINT32_MAX)
 _RATE = long(1)
-NODE_IN, NODE_OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
-NODE_LIMITS = (NODE_IN, NODE_OUT)
 LIMITING = [
     ConfigKey("kafka_connections_max", _OPTIONAL, None,
             "Connections open at once on a broker; over it a connection is refused at once.", REDPANDA, True),
@@ -64,14 +62,14 @@ LIMITING = [
 ]  # fmt: skip
 """Those that limit clients, for displays; in the order in which these show them."""
 THROUGHPUT = [
-    ConfigKey(NODE_IN, _RATE, None,
+    ConfigKey("kafka_throughput_limit_node_in_bps", _RATE, None,
             "Bytes a second that a broker takes from all clients together, in requests of kafka_throughput_controlled_api_keys; "
             "beyond it a client is told a throttle time, and its next such request is held until that is over.", REDPANDA, True),
-    ConfigKey(NODE_OUT, _RATE, None,
+    ConfigKey("kafka_throughput_limit_node_out_bps", _RATE, None,
             "Bytes a second that a broker sends to all clients together, in answers to such requests; beyond it as "
             "kafka_throughput_limit_node_in_bps.", REDPANDA, True),
     ConfigKey("kafka_throughput_controlled_api_keys", words(*API_KEYS), ("produce", "fetch"),
-            "APIs whose requests and answers count for both limits, and are held. (Redpanda ignores names that it does not know.)",
+            "APIs whose requests and answers count for both limits, and are held (Redpanda ignores names that it does not know).",
             REDPANDA, True),
     ConfigKey("kafka_throughput_control", THROUGHPUT_GROUPS, (),
             "Groups of clients that are exempt from both limits, as JSON: name, and client_id, a regular expression (RE2) of the "

@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.docs.limits_table import PAGE, definition_of, page, rows  # noqa: E402 - importable only from here on
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS  # noqa: E402
-from shards.settings.broker_settings import LIMITING  # noqa: E402
+from shards.settings.broker_settings import LIMITING, THROUGHPUT  # noqa: E402
 from shards.settings.config_key import TURNSTILE  # noqa: E402
 
 ROWS = rows()
@@ -33,7 +33,7 @@ def test_the_page_is_what_is_written_of_the_rows():
 def test_every_limit_and_quota_has_one_row():
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names)
-    limits = {row.name for row in LIMITING} - NO_LIMITS
+    limits = {row.name for row in (*LIMITING, *THROUGHPUT)} - NO_LIMITS
     assert limits | {*CLIENT_KEYS, *IP_KEYS} <= set(names)
 
 

@@ -29,7 +29,9 @@ WORDS = words_of_the_code()
 STANDS_IN_FOR = {name for row in TOPIC.values() if row.emulated for name, _ in row.broker_names}
 
 
-OWN = [row.name for row in (*LIMITING, *THROUGHPUT, *METERING, *SERVING, *COORDINATING)]  # others are Kafka's catalogue, and say so
+OWN = [
+    row.name for row in (*LIMITING, *THROUGHPUT, *METERING, *SERVING, *COORDINATING)
+]  # others are Kafka's catalogue, and say so
 
 
 @pytest.mark.parametrize("name", OWN)

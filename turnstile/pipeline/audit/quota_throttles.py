@@ -22,9 +22,9 @@ import pyarrow.compute
 
 from broker.journal.schema import STAND_IN
 from shards.limits.client_quota_managers import MUTATION, REQUEST
+from shards.limits.node_throughput import NODE_LIMITS
 from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
-from shards.settings.broker_settings import NODE_LIMITS
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
 from turnstile.pipeline.audit.quota_findings import Findings, Row, client
 from turnstile.pipeline.audit.quota_rows import READ, placed_detail
