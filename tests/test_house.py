@@ -31,7 +31,7 @@ def imported(folder: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("folder", "beside"),
     [
-        ("shards/settings", ["shards.settings"]),
+        ("shards/settings", ["shards.settings", "re2"]),
         ("shards/limits", ["shards.settings", "shards.limits"]),
         ("shards/ownership.py", []),
         ("shards/tokens", ["shards.settings", "shards.limits", "shards.ownership", "shards.tokens"]),

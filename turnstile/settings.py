@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,20 +23,24 @@ Quota = tuple[dict[str, str | None], dict[str, float]]
 
 def as_setting(name: str) -> str:
     """The setting that a name means: a short one, its own, or Kafka's with underscores (`max_connections_per_ip`)."""
+    from shards.settings.config_def import BROKER  # not for every command
+
     if name in SHORT:
         return SHORT[name]
-    if name.startswith("kafka_") or "." in name:
+    if name in BROKER or name.startswith("kafka_") or "." in name:
         return name
     return name.replace("_", ".")
 
 
 def as_text(value: Any) -> str:
-    """A value in the text a setting is given in: lists and mappings ({address: count}) are comma-separated."""
+    """A value in the text a setting is given in: lists and mappings ({address: count}) with commas, lists of mappings as JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
         return ",".join(f"{_bracketed(str(key))}:{count}" for key, count in value.items())
     if isinstance(value, (list, tuple, set, frozenset)):
+        if any(isinstance(each, Mapping) for each in value):
+            return json.dumps(list(value))
         return ",".join(map(str, value))
     return str(value)
 

@@ -4,7 +4,7 @@ Redpanda's shards share the buckets' atomics. Here each other shard asks the hom
 every answer. A shard whose home is lost, or has not answered within ANSWER_WITHIN_MS, decides by a pair of its own at once, which
 begins empty and knows nothing of the others; the home is asked again when it answers a call without bytes.
 
-never_unlimited  every charge is recorded and answered, within ANSWER_WITHIN_MS; while the home is there, all shards together let
+always_limited   every charge is recorded and answered, within ANSWER_WITHIN_MS; while the home is there, all shards together let
     pass what one pair does
 rate_a_shard     while it is away, each shard lets pass no more than the limit by itself, after a burst of no more than a second
 recorded_once    a charge is decided by the home's answer or here, as far as this shard knows; the home may have recorded one that

@@ -18,6 +18,7 @@ from turnstile.cli.suggest import Commands
 from turnstile.entities import entity_text
 from turnstile.observed_text import limits_connections, observed_lines, quotas_of
 from turnstile.quantities import count
+from turnstile.settings import as_text
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
 _SETTINGS = {"setting": "", "static": " (command line)", "observed": " (observed)"}
@@ -276,11 +277,7 @@ def described(kind: str, key: str) -> str:
 
 def spelled(value: Any) -> str:
     """A value as `config set` takes it; "" for none."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "" if value is None else as_text(value)
 
 
 def readable(value: Any) -> str:

@@ -169,7 +169,11 @@ def write(
 
 
 def _toml_text(value: Any) -> str:
-    """A text, number, truth or list, which TOML writes as JSON does, but for the escapes of what is not ASCII."""
+    """A value, which TOML writes as JSON does, but for tables and the escapes of what is not ASCII."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_toml_text(name)} = {_toml_text(each)}' for name, each in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml_text, value))}]"
     text = json.dumps(value, ensure_ascii=False)
     return "".join(each if " " <= each <= "~" else f"\\U{ord(each):08x}" for each in text)
 

@@ -78,6 +78,11 @@ _EXAMPLES = {
     "max.connections.per.ip": "50",
     "max.connections.per.ip.overrides": '"10.0.0.1:500"',
     "max.connection.creation.rate": "100",
+    "kafka_throughput_limit_node_in_bps": "100_000_000",
+    "kafka_throughput_limit_node_out_bps": "200_000_000",
+    "kafka_throughput_controlled_api_keys": '["produce", "fetch"]',
+    "kafka_throughput_control": '[{ name = "backup", client_id = "backup-[0-9]+" }]',
+    "max_kafka_throttle_delay_ms": "30_000",
 }
 
 

@@ -127,7 +127,7 @@ def test_another_limit_begins_anew_and_the_same_goes_on():
 @pytest.mark.parametrize("is_lost", [False, True])
 @given(st.lists(st.tuples(st.integers(0, SHARDS - 1), st.integers(0, 500), st.integers(0, 3000)), max_size=40))
 def test_clients_that_wait_get_no_more_than_the_limit(is_lost, uses):
-    """never_unlimited, rate_a_shard: what passes is at most the limit by time, a second of it, and one request's excess."""
+    """always_limited, rate_a_shard: what passes is at most the limit by time, a second of it, and one request's excess."""
     broker = Broker()
     broker.is_lost = is_lost
     buckets = SHARDS if is_lost else 1
