@@ -64,6 +64,8 @@ API_KEYS = (
     "share_fetch",
     "share_group_describe",
     "share_group_heartbeat",
+    "streams_group_describe",
+    "streams_group_heartbeat",
     "sync_group",
     "txn_offset_commit",
     "unregister_broker",
