@@ -79,7 +79,9 @@ async def test_a_long_answer_to_a_short_request_is_encoded_beside_the_loop(nurse
     monkeypatch.setattr(turns, "aside", noted)
     throttling: Any = SimpleNamespace(active=False, timed=False)
     routes = [Route.of(METADATA, lambda request, call: spawn(describe(call)))]
-    dispatcher = Dispatcher(routes, lambda *_: b"", throttling, turns, PreparedAnswers(ClusterImage()), unlimited, most_items=5000)
+    dispatcher = Dispatcher(
+        routes, lambda *_: b"", throttling, turns, PreparedAnswers(ClusterImage()), unlimited, most_items=5000
+    )
     request = wire.request_types(METADATA, 12).MetadataRequest(
         topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
     )
