@@ -15,6 +15,15 @@ SHORT = {
     "rate": "max.connection.creation.rate",
 }
 """Short names of the limits that tests set most; every setting has its full name, too."""
+REDPANDAS = frozenset(
+    (
+        "group_max_session_timeout_ms",
+        "group_min_session_timeout_ms",
+        "max_kafka_throttle_delay_ms",
+        "storage_min_free_bytes",
+    )
+)
+"""Redpanda's settings whose names don't begin with kafka_: they have underscores of their own."""
 DEFAULT = "<default>"
 ENTITY = ("user", "client-id", "ip")
 Quota = tuple[dict[str, str | None], dict[str, float]]
@@ -23,11 +32,9 @@ Quota = tuple[dict[str, str | None], dict[str, float]]
 
 def as_setting(name: str) -> str:
     """The setting that a name means: a short one, its own, or Kafka's with underscores (`max_connections_per_ip`)."""
-    from shards.settings.config_def import BROKER  # not for every command
-
     if name in SHORT:
         return SHORT[name]
-    if name in BROKER or name.startswith("kafka_") or "." in name:
+    if name.startswith("kafka_") or name in REDPANDAS or "." in name:
         return name
     return name.replace("_", ".")
 
