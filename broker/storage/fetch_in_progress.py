@@ -25,6 +25,17 @@ class PartitionFetch(NamedTuple):
     committed: bool = False
 
 
+def shared_out(wanted: Sequence[PartitionFetch], most_bytes: int) -> Sequence[PartitionFetch]:
+    """Partitions that ask for more than `most_bytes` in all, each cut to an equal share of them.
+
+    Source: the fetch planner of Redpanda (`kafka_max_bytes_per_fetch`).
+    """
+    if sum(each.max_bytes for each in wanted) <= most_bytes:
+        return wanted
+    share = most_bytes // len(wanted)
+    return [each._replace(max_bytes=min(each.max_bytes, share)) for each in wanted]
+
+
 class FetchInProgress:
     """`answers`: as Partitions.read gives them, of each partition that is `wanted`."""
 

@@ -5,10 +5,11 @@ leaders are spread round-robin over the brokers, going on where the last topic l
 Sources: ReplicationControlManager and Topic of Kafka 4.1.
 """
 
+import math
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from shards import ownership
 from shards.config import internal_topics
@@ -23,7 +24,7 @@ from shards.config.replicas import (
     replicas_of,
     spread,
 )
-from shards.settings.broker_config import given
+from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import parse, topic_setting
 from shards.settings.errors import ConfigInvalid
 
@@ -35,6 +36,8 @@ _FIXED: Result = [
     "INVALID_PARTITIONS",
     f"An internal topic has {ownership.PARTITIONS} partitions here, and coordinators as leaders.",
 ]
+_FULL: Result = ["POLICY_VIOLATION", "There are as many topics as kafka_topics_max allows."]
+"""The code is Turnstile's choice; none is known of Redpanda."""
 _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."]
 
 
@@ -54,6 +57,7 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> Reques
     results: list[Result] = []
     collisions = {name.replace(".", "_"): name for name in state.topics}
     before = spread_so_far = _spread(state)
+    room = _room(state)
     for name, partitions, configs, *more in wanted:
         replicas, factor = more[0] if more else None, more[1] if more[1:] else -1
         if name in internal_topics.CONFIGS:
@@ -66,16 +70,27 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> Reques
         canonical, problem = _problem(collisions, name, count, spread_so_far - before + count, configs)
         factor = _default(state, "default.replication.factor", factor)
         problem = problem or _replicas_problem(state, replicas, factor)
+        if not problem and not room and name not in internal_topics.INTERNAL_TOPICS:
+            problem = _FULL
         if problem:
             results.append(problem)
             continue
         leaders = [each[0] for each in replicas] if replicas else _next(state, spread_so_far, count)
         replicas = replicas or spread(leaders, factor, state.brokers)
         spread_so_far += 0 if name in internal_topics.CONFIGS else count
+        room -= name not in internal_topics.INTERNAL_TOPICS
         collisions[name.replace(".", "_")] = name
         delta.append(("topic", name, {"id": uuid.uuid4().hex, **placed(leaders, replicas), "configs": canonical}))
         results.append(_OK)
     return RequestedChanges(storable(delta), results)
+
+
+def _room(state: ConfigState) -> float:
+    """How many topics of users may still be created (kafka_topics_max)."""
+    most = given(EVERY_BROKER, state.static, state.settings).get("kafka_topics_max")
+    if most is None:
+        return math.inf
+    return max(cast(int, most) - len(state.topics.keys() - internal_topics.INTERNAL_TOPICS), 0)
 
 
 class _CheckedTopic(NamedTuple):

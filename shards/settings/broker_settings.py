@@ -146,6 +146,11 @@ SERVING = [
     ConfigKey("kafka_batch_max_bytes", whole(1), None,
             "Largest record batch of topics without a max.message.bytes; the tighter of this and message.max.bytes rules "
             "(Redpanda: 1 MiB).", REDPANDA, True),
+    ConfigKey("kafka_max_bytes_per_fetch", whole(0), None,
+            "Where the partitions of a Fetch ask for more in all, each gets an equal share of it; the first batch is whole all the "
+            "same. The tighter of this and fetch.max.bytes rules (Redpanda: 64 MiB).", REDPANDA, True),
+    ConfigKey("kafka_topics_max", whole(0, UINT32_MAX), None,
+            "Topics of users that there may be; beyond it none is created. Internal topics don't count.", REDPANDA, True),
     ConfigKey("message.max.bytes", whole(0), 1_048_588, "Largest record batch.", dynamic=True),
     ConfigKey("fetch.max.bytes", whole(1024), 57_671_680, "Most bytes in one Fetch response."),
     ConfigKey("max.incremental.fetch.session.cache.slots", whole(0), 1000,

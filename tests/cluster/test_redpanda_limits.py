@@ -6,9 +6,11 @@ import struct
 import pytest
 from batches import batch
 from harness import connect, running
-from raw import answer, array, produce, produced, request, string
+from raw import answer, array, create_topics, created, produce, produced, request, string
 
-INVALID_SESSION_TIMEOUT, MESSAGE_TOO_LARGE = 26, 10
+from broker.wire import wire
+
+INVALID_SESSION_TIMEOUT, MESSAGE_TOO_LARGE, POLICY_VIOLATION = 26, 10, 44
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +53,15 @@ def test_session_timeouts_lie_between_the_tighter_bounds(cluster):
     with connect(cluster.address) as sock:
         assert [join(sock, each) for each in (5999, 10_001)] == [INVALID_SESSION_TIMEOUT] * 2
         assert join(sock, 6000) != INVALID_SESSION_TIMEOUT
+
+
+def test_there_are_no_more_topics_than_kafka_topics_max_also_of_those_that_clients_ask_for(cluster):
+    cluster.set("kafka_topics_max", 2)
+    with connect(cluster.address) as sock:
+        for name, error in (("u", 0), ("v", POLICY_VIOLATION)):
+            sock.sendall(create_topics("c", {name: 1}, strict=False))
+            assert created(answer(sock), strict=False).errors == {name: error}
+        sock.sendall(request(3, 1, "c", array(string("w"))))
+        _, told = wire.parse_response(answer(sock), 3, 1)
+        assert [each.error_code for each in told.topics] == [POLICY_VIOLATION]
+    cluster.unset("kafka_topics_max")

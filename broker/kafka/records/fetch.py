@@ -27,7 +27,7 @@ from broker.kafka.records.fetch_sessions import (
 )
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
-from broker.storage.fetch_in_progress import PartitionFetch
+from broker.storage.fetch_in_progress import PartitionFetch, shared_out
 from broker.storage.partitions import FAILED, PartitionAnswer, Partitions
 from broker.storage.reading import Reader
 from broker.storage.records import Rejected
@@ -132,6 +132,10 @@ class _Fetch:
         max_bytes = min(request.max_bytes, self._image.get("fetch.max.bytes"))
         if call.most_bytes is not None:
             max_bytes = min(max_bytes, int(call.most_bytes))
+        most_bytes = self._image.get("kafka_max_bytes_per_fetch")
+        if most_bytes is not None:
+            max_bytes = min(max_bytes, most_bytes)
+            wanted = shared_out(wanted, max_bytes)
         return self._reader.fetch(
             wanted,
             max_bytes=max_bytes,
@@ -266,7 +270,7 @@ class _Fetch:
 
     async def _encode_aside(self, call: Call[FetchTypes], response: Message) -> Message:
         """A small request may be answered with all partitions of its session."""
-        call.encoded = await self._partitions.turns.aside(encode_large_response, call, response)
+        call.encoded = await self._partitions.turns.aside(encode_large_response, call, response, call.node_throttle_ms)
         return response
 
 

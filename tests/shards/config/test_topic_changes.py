@@ -116,3 +116,17 @@ def test_replicas_that_cannot_be_are_refused_here_too() -> None:
     assert (delta, {error for error, _ in results}) == ([], {"INVALID_REPLICA_ASSIGNMENT"})
     delta, results = create_topics(now, [["a", -1, {}, [[]], -1], ["b", -1, {}, [[0], [9]], -1]])
     assert (delta, {error for error, _ in results}) == ([], {"INVALID_REPLICA_ASSIGNMENT"})
+
+
+def test_there_are_no_more_topics_of_users_than_kafka_topics_max():
+    """Internal topics don't count, a topic that is gone leaves its room, and a limit below what there is takes nothing away."""
+    now = state(static={"/kafka_topics_max": "3"}, a=1, b=1, __consumer_offsets=-1)
+    delta, results = create_topics(now, [["c", 0, {}], ["c", 1, {}], ["d", 1, {}], ["__transaction_state", -1, {}]])
+    assert [error for error, _ in results] == ["INVALID_PARTITIONS", "", "POLICY_VIOLATION", ""]
+    assert "kafka_topics_max" in results[2][1]
+    now.put(delta)
+    now.put(delete_topics(now, ["a"])[0])
+    assert create_topics(now, [["d", 1, {}]])[1] == [["", ""]]
+    now.put([("setting", "/kafka_topics_max", "1")])
+    assert create_topics(now, [["e", 1, {}]])[1][0][0] == "POLICY_VIOLATION"
+    assert {"b", "c"} <= now.topics.keys()

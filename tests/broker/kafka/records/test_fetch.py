@@ -398,3 +398,17 @@ def test_a_withheld_answer_of_a_session_is_told_the_next_time(broker: Broker) ->
     assert withheld[-1]().session_id == 0
     gone = fetch(broker, {}, session_id=lost, session_epoch=1)
     assert gone.error_code == codes.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_partitions_that_ask_for_more_than_a_fetch_may_have_get_equal_shares(broker: Broker) -> None:
+    """`kafka_max_bytes_per_fetch`; the first batch is whole all the same."""
+    numbers = [number for number, home in enumerate(broker.homes("t", 64)) if home == 0][:3]
+    for number in numbers:
+        for _ in range(10):
+            append(broker, number, b"x" * 1000)
+    asked = dict.fromkeys(numbers, 0)
+    (batch_size,) = {size // 10 for size in sizes(fetch(broker, asked))}
+    for most, shares in ((batch_size * 9, [batch_size * 3] * 3), (90, [batch_size, 0, 0])):
+        broker.image.apply(broker.image.version + 1, [("setting", "/kafka_max_bytes_per_fetch", str(most))])
+        assert sizes(fetch(broker, asked)) == shares
+    assert sizes(fetch(broker, {numbers[0]: 0}, partition_max_bytes=batch_size)) == [batch_size], "it asks for no more"
