@@ -10,8 +10,9 @@ import pytest
 import storms
 import tampered_quotas
 
+from shards.limits.node_throughput import NODE_IN, NODE_OUT
 from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, AuditResult
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, AuditResult
 from turnstile.pipeline.events.journal import EVENTS, Journal, here
 from turnstile.pipeline.events.rows import RowsHere
 
@@ -40,6 +41,19 @@ def test_each_meter_that_lost_its_home_is_counted() -> None:
     details = {check.name: check.detail for check in judged(events).checks}
     stand_ins = sum(event["kind"] == "charge" and event["reason"] == "stand_in" for event in events)
     assert stand_ins and f"{stand_ins:,} charges by stand-ins" in details["quota_one_meter"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"), [(NODE_IN, HELD), (NODE_OUT, HELD), ("producer_byte_rate", NOT_JUSTIFIED)]
+)
+def test_delays_by_the_throughput_of_a_broker_are_not_judged(limit: str, verdict: str) -> None:
+    """No meter decided them; a quota's would be found out."""
+    events = [dict(event) for event in tampered_quotas.journal()]
+    told = next(event for event in events if event["kind"] == "throttled")
+    events.append({**told, "limit": limit, "limit_value": 1000.0, "throttle_ms": 77})
+    checks = {check.name: check.verdict for check in judged(tampered_quotas.renumbered(events)).checks}
+    assert checks.pop("quota_throttles") == verdict
+    assert set(checks.values()) == {HELD}
 
 
 @pytest.mark.parametrize(("closed_ms", "verdict"), [(-200, HELD), (200, HELD), (-2_100, EXCEEDED), (2_100, EXCEEDED)])
