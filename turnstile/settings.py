@@ -21,6 +21,8 @@ REDPANDAS = frozenset(
         "group_min_session_timeout_ms",
         "max_kafka_throttle_delay_ms",
         "storage_min_free_bytes",
+        "topic_partitions_per_shard",
+        "topic_partitions_reserve_shard0",
     )
 )
 """Redpanda's settings whose names don't begin with kafka_: they have underscores of their own."""

@@ -84,6 +84,7 @@ class Coordinator:
         self._publisher = Publisher(shards, self.members, deadline_s)
         self._changing = trio.Lock()
         brokers = 1 + max(broker for broker, _ in self.members)
+        self._shards_each = 1 + max(shard for _, shard in self.members)
         records, faults = usable(store.records())
         self.lost = [*lost, *store.unreadable, *faults]
         """Sentences: what of the store could not be used."""
@@ -246,7 +247,7 @@ class Coordinator:
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
-        return await self._answered(who, lambda: create_topics(self.state, wanted), validate_only)
+        return await self._answered(who, lambda: create_topics(self.state, wanted, self._shards_each), validate_only)
 
     async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[MissedTopic]:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
@@ -268,7 +269,9 @@ class Coordinator:
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_partitions. Returns [error name or "", message] for each."""
-        return await self._answered(who, lambda: create_partitions(self.state, wanted), validate_only)
+        return await self._answered(
+            who, lambda: create_partitions(self.state, wanted, self._shards_each), validate_only
+        )
 
     async def reassign(self, who: str, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> list[list[str]]:
         """As reassignments.reassign. Returns [error name or "", message] for each."""
@@ -286,7 +289,7 @@ class Coordinator:
         """
         async with self._changing:
             empty = ConfigState(self.state.brokers, self.state.static)
-            topics, _ = create_topics(empty, wanted)
+            topics, _ = create_topics(empty, wanted, self._shards_each)
             gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind not in ("static", "advertised")]
             kept = {("topic", name) for _, name, _ in topics}
             delta = [*(change for change in gone if change[:2] not in kept), *topics]

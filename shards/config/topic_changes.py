@@ -5,11 +5,10 @@ leaders are spread round-robin over the brokers, going on where the last topic l
 Sources: ReplicationControlManager and Topic of Kafka 4.1.
 """
 
-import math
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from shards import ownership
 from shards.config import internal_topics
@@ -24,7 +23,8 @@ from shards.config.replicas import (
     replicas_of,
     spread,
 )
-from shards.settings.broker_config import EVERY_BROKER, given
+from shards.config.topic_room import TopicRoom
+from shards.settings.broker_config import given
 from shards.settings.config_def import parse, topic_setting
 from shards.settings.errors import ConfigInvalid
 
@@ -36,8 +36,6 @@ _FIXED: Result = [
     "INVALID_PARTITIONS",
     f"An internal topic has {ownership.PARTITIONS} partitions here, and coordinators as leaders.",
 ]
-_FULL: Result = ["POLICY_VIOLATION", "There are as many topics as kafka_topics_max allows."]
-"""The code is Turnstile's choice; none is known of Redpanda."""
 _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."]
 
 
@@ -49,15 +47,15 @@ class MissedTopic(NamedTuple):
     why: str
 
 
-def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> RequestedChanges:
+def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]], shards: int = 1) -> RequestedChanges:
     """`wanted`: [name, partitions or -1, configs], and maybe the replicas of each partition, the leader first, or None, and the
-    replication factor. One result each, in order."""
+    replication factor. `shards`: of each broker. One result each, in order."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
     collisions = {name.replace(".", "_"): name for name in state.topics}
     before = spread_so_far = _spread(state)
-    room = _room(state)
+    room = TopicRoom(state, shards)
     for name, partitions, configs, *more in wanted:
         replicas, factor = more[0] if more else None, more[1] if more[1:] else -1
         if name in internal_topics.CONFIGS:
@@ -70,27 +68,19 @@ def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> Reques
         canonical, problem = _problem(collisions, name, count, spread_so_far - before + count, configs)
         factor = _default(state, "default.replication.factor", factor)
         problem = problem or _replicas_problem(state, replicas, factor)
-        if not problem and not room and name not in internal_topics.INTERNAL_TOPICS:
-            problem = _FULL
+        replica_count = sum(map(len, replicas)) if replicas else count * factor
+        problem = problem or room.problem(name, 1, replica_count)
         if problem:
             results.append(problem)
             continue
         leaders = [each[0] for each in replicas] if replicas else _next(state, spread_so_far, count)
         replicas = replicas or spread(leaders, factor, state.brokers)
         spread_so_far += 0 if name in internal_topics.CONFIGS else count
-        room -= name not in internal_topics.INTERNAL_TOPICS
+        room.take(name, 1, replica_count)
         collisions[name.replace(".", "_")] = name
         delta.append(("topic", name, {"id": uuid.uuid4().hex, **placed(leaders, replicas), "configs": canonical}))
         results.append(_OK)
     return RequestedChanges(storable(delta), results)
-
-
-def _room(state: ConfigState) -> float:
-    """How many topics of users may still be created (kafka_topics_max)."""
-    most = given(EVERY_BROKER, state.static, state.settings).get("kafka_topics_max")
-    if most is None:
-        return math.inf
-    return max(cast(int, most) - len(state.topics.keys() - internal_topics.INTERNAL_TOPICS), 0)
 
 
 class _CheckedTopic(NamedTuple):
@@ -168,13 +158,14 @@ def illegal_name(name: str) -> str:
     return ""
 
 
-def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> RequestedChanges:
+def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]], shards: int = 1) -> RequestedChanges:
     """`wanted`: [name, total partitions] and maybe the replicas of each added partition, the leader first. There are as many
-    of a partition as of the first."""
+    of a partition as of the first. `shards`: of each broker."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
     spread_so_far = _spread(state)
+    room = TopicRoom(state, shards)
     for name, total, *more in wanted:
         topic = state.topics.get(name)
         now = len(topic["leaders"]) if topic else 0
@@ -190,9 +181,13 @@ def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]]) -> Re
                             f"{total} would not be an increase."])  # fmt: skip
         elif total - now > MAX_PARTITIONS_PER_REQUEST:
             results.append(["POLICY_VIOLATION", "Excessively large number of partitions per request."])
-        elif problem := _assigned_problem(state, (old := replicas_of(topic))[0], total - now, assigned):
+        elif problem := (
+            _assigned_problem(state, (old := replicas_of(topic))[0], total - now, assigned)
+            or room.problem(name, 0, (total - now) * len(old[0]))
+        ):
             results.append(problem)
         else:
+            room.take(name, 0, (total - now) * len(old[0]))
             leaders = [each[0] for each in assigned or ()] or _next(state, spread_so_far, total - now)
             added = assigned or spread(leaders, len(old[0]), state.brokers)
             spread_so_far += len(added)

@@ -151,6 +151,11 @@ SERVING = [
             "same. The tighter of this and fetch.max.bytes rules (Redpanda: 64 MiB).", REDPANDA, True),
     ConfigKey("kafka_topics_max", whole(0, UINT32_MAX), None,
             "Topics of users that there may be; beyond it none is created. Internal topics don't count.", REDPANDA, True),
+    ConfigKey("topic_partitions_per_shard", whole(1), None,
+            "Replicas of users' partitions for each shard of the cluster; beyond it no topic or partition is created "
+            "(Redpanda: 5000).", REDPANDA, True),
+    ConfigKey("topic_partitions_reserve_shard0", whole(0), 0,
+            "Of topic_partitions_per_shard, those that the first shard of each broker leaves free.", REDPANDA, True),
     ConfigKey("message.max.bytes", whole(0), 1_048_588, "Largest record batch.", dynamic=True),
     ConfigKey("fetch.max.bytes", whole(1024), 57_671_680, "Most bytes in one Fetch response."),
     ConfigKey("max.incremental.fetch.session.cache.slots", whole(0), 1000,

@@ -10,7 +10,7 @@ from raw import answer, array, create_topics, created, produce, produced, reques
 
 from broker.wire import wire
 
-INVALID_SESSION_TIMEOUT, MESSAGE_TOO_LARGE, POLICY_VIOLATION = 26, 10, 44
+INVALID_PARTITIONS, INVALID_SESSION_TIMEOUT, MESSAGE_TOO_LARGE, POLICY_VIOLATION = 37, 26, 10, 44
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_session_timeouts_lie_between_the_tighter_bounds(cluster):
         assert join(sock, 6000) != INVALID_SESSION_TIMEOUT
 
 
-def test_there_are_no_more_topics_than_kafka_topics_max_also_of_those_that_clients_ask_for(cluster):
+def test_there_are_no_more_topics_and_partitions_than_may_be_also_of_those_that_clients_ask_for(cluster):
     cluster.set("kafka_topics_max", 2)
     with connect(cluster.address) as sock:
         for name, error in (("u", 0), ("v", POLICY_VIOLATION)):
@@ -64,4 +64,8 @@ def test_there_are_no_more_topics_than_kafka_topics_max_also_of_those_that_clien
         sock.sendall(request(3, 1, "c", array(string("w"))))
         _, told = wire.parse_response(answer(sock), 3, 1)
         assert [each.error_code for each in told.topics] == [POLICY_VIOLATION]
-    cluster.unset("kafka_topics_max")
+        cluster.unset("kafka_topics_max")
+        cluster.set("topic_partitions_per_shard", 4)
+        sock.sendall(create_topics("c", {"v": 3, "w": 2}, strict=False))
+        assert created(answer(sock), strict=False).errors == {"v": INVALID_PARTITIONS, "w": 0}
+    cluster.unset("topic_partitions_per_shard")

@@ -130,3 +130,18 @@ def test_there_are_no_more_topics_of_users_than_kafka_topics_max():
     now.put([("setting", "/kafka_topics_max", "1")])
     assert create_topics(now, [["e", 1, {}]])[1][0][0] == "POLICY_VIOLATION"
     assert {"b", "c"} <= now.topics.keys()
+
+
+def test_there_are_no_more_replicas_than_topic_partitions_per_shard_on_all_of_them():
+    """Three brokers of two shards: 3 * (2 * 3 - 1) = 15. Named replicas count; internal topics don't."""
+    limited = {"/topic_partitions_per_shard": "3", "/topic_partitions_reserve_shard0": "1"}
+    now = state(static=limited, __consumer_offsets=-1)
+    delta, results = create_topics(now, [["a", 4, {}, None, 3], ["b", 4, {}], ["c", 2, {}], ["d", 2, {}]], 2)
+    assert [error for error, _ in results] == ["", "INVALID_PARTITIONS", "", "INVALID_PARTITIONS"]
+    assert "15" in results[1][1] and "topic_partitions_per_shard" in results[1][1]
+    now.put(delta)
+    assert [error for error, _ in create_partitions(now, [["a", 5], ["c", 3], ["c", 3]], 2)[1]] == [
+        "INVALID_PARTITIONS", "", "INVALID_PARTITIONS",
+    ]  # fmt: skip
+    assert create_topics(now, [["d", 1, {}, [[0, 1]]]], 2)[1][0][0] == "INVALID_PARTITIONS"
+    assert create_topics(now, [["d", 1, {}, [[0]]]], 2)[1] == [["", ""]]
