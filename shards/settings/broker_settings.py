@@ -155,7 +155,7 @@ SERVING = [
             "Replicas of users' partitions for each shard of the cluster; beyond it no topic or partition is created "
             "(Redpanda: 5000).", REDPANDA, True),
     ConfigKey("topic_partitions_reserve_shard0", whole(0), 0,
-            "Of topic_partitions_per_shard, those that the first shard of each broker leaves free.", REDPANDA, True),
+            "Replicas that each broker's first shard leaves free of topic_partitions_per_shard.", REDPANDA, True),
     ConfigKey("message.max.bytes", whole(0), 1_048_588, "Largest record batch.", dynamic=True),
     ConfigKey("fetch.max.bytes", whole(1024), 57_671_680, "Most bytes in one Fetch response."),
     ConfigKey("max.incremental.fetch.session.cache.slots", whole(0), 1000,
