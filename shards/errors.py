@@ -37,6 +37,10 @@ class CannotStart(TurnstileError):
     """The cluster can't be started as asked; `str()` is the sentence that says why and what to do."""
 
 
+class StoppedAtStart(CannotStart):
+    """The cluster was told to end before it was up."""
+
+
 class RemoteError(TurnstileError):
     """The peer's function raised; nothing was done unless the method says otherwise."""
 

@@ -290,8 +290,8 @@ class EndingAnswer(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """Whether every shard is up."""
+    """Whether every shard is up, and the supervisor runs."""
 
     status: Literal["ok", "degraded"]
-    missing: NotRequired[Annotated[list[str], "The shards that are not up."]]
-    states: NotRequired[Annotated[dict[str, ShardState], "The state of each of them."]]
+    missing: NotRequired[Annotated[list[str], "The shards that are not up, and the supervisor where it is stopped."]]
+    states: NotRequired[Annotated[dict[str, ShardState | Literal["stopped"]], "The state of each of them."]]

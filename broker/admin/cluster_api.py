@@ -46,6 +46,7 @@ from broker.admin.utilisation_answers import UtilisationAnswer
 from broker.admin.watch_answers import WatchAnswer
 from broker.admin.watches import Watched
 from broker.metrics.source_counts import SourcesAnswer
+from shards.supervisor.progress import is_stopped
 
 routes = RouteTable("cluster")
 _PAGE = ("text/html", "text/css", "text/javascript")
@@ -155,12 +156,14 @@ async def get_public_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
 
 @routes.get("/healthz", also={503: HealthAnswer}, open=True)
 async def get_health(admin: Admin) -> Annotated[Response, Content(HealthAnswer)]:
-    """Whether every shard is up; needs no token."""
-    missing = {member: state for member, state in admin.states().items() if state != "up"}
+    """Whether every shard is up, and the supervisor runs, which would start them again; needs no token."""
+    missing: dict[str, str] = {
+        f"broker {broker} shard {shard}": state for (broker, shard), state in admin.states().items() if state != "up"
+    }
+    if is_stopped(os.getppid()):
+        missing["the supervisor"] = "stopped"
     if missing:
-        told = [f"broker {broker} shard {shard}" for broker, shard in missing]
-        states = dict(zip(told, missing.values(), strict=True))
-        return JSONResponse({"status": "degraded", "missing": told, "states": states}, 503)
+        return JSONResponse({"status": "degraded", "missing": [*missing], "states": missing}, 503)
     return JSONResponse({"status": "ok"})
 
 

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 from starlette.types import ASGIApp
 
 from broker.admin.connect_rpc import ConnectFault
@@ -25,6 +25,7 @@ from broker.admin.describe import Admin
 from broker.admin.guard import Guard
 from broker.admin.http_server import serve_http
 from broker.admin.openapi import ROUTES
+from broker.admin.route import AdminRoute
 from shards.errors import CannotStore
 from shards.settings.errors import ConfigInvalid
 
@@ -74,7 +75,19 @@ async def _short(request: Request, error: Exception) -> Response:
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        error = HTTPException(405, error.detail, {**(error.headers or {}), "allow": _methods_at(request)})
     return JSONResponse({"message": error.detail, "code": error.status_code}, error.status_code, error.headers)
+
+
+def _methods_at(request: Request) -> str:
+    """The methods of the routes at a path: Starlette names those of the first alone."""
+    found = {"HEAD" for route in ROUTES if route.method == "GET" and _is_at(route, request)}
+    return ", ".join(sorted(found | {route.method for route in ROUTES if _is_at(route, request)}))
+
+
+def _is_at(route: AdminRoute, request: Request) -> bool:
+    return compile_path(route.path)[0].match(request.url.path) is not None
 
 
 async def _gone(request: Request, error: Exception) -> Response:

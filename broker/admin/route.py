@@ -9,8 +9,9 @@
 signature_is_the_contract  A route gets the Admin and what its other arguments say of a request: parameters of the query, the
     path or a header, and a body. It gets no request, so that nothing else can be asked for. What it returns is as the type
     of its answer says, which tests compare with real answers, or a Response that was declared with the route.
-no_parameter_is_ignored  A request below /v1 with a parameter in its query that the route does not take is answered with 400: the
-    caller of `PUT ...?dryrun=true` expects something else than the change. Pages and metrics pass over what others append.
+no_parameter_is_ignored  A request below /v1 with a parameter in its query that the route does not take, or with one twice, is
+    answered with 400: the caller of `PUT ...?dryrun=true` expects something else than the change. Pages and metrics pass over
+    what others append.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ class AdminRoute:
             if name not in known:
                 takes = f"takes {', '.join(known)}" if known else "takes no parameters"
                 raise HTTPException(400, f"{name!r} is no parameter: {self.method} {self.path} {takes}.")
+            if len(request.query_params.getlist(name)) > 1:
+                raise HTTPException(400, f"{name!r} is there twice.")
 
 
 class RouteTable:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from shards.errors import CannotStart
+from shards.errors import CannotStart, StoppedAtStart
 from shards.supervisor.progress import Progress
 from shards.supervisor.supervisor import ENDING
 
@@ -106,7 +106,7 @@ def await_ready(
         if ending is not None and ending.si_signo == signal.SIGINT:
             raise KeyboardInterrupt
         if ending is not None:
-            raise CannotStart("stopped before it was up")
+            raise StoppedAtStart("stopped before it was up")
         # Asked before the pipe is looked into, where a process may have said why it ended.
         ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
         if not reported.poll(0 if ended else _LOOK_S * 1000):

@@ -200,7 +200,7 @@ public sealed class AdminApi : IDisposable
     public Task<string> GetPublicMetricsAsync() =>
         TextAsync("GET", "/public_metrics");
 
-    /// <summary>Whether every shard is up; needs no token.</summary>
+    /// <summary>Whether every shard is up, and the supervisor runs, which would start them again; needs no token.</summary>
     public Task<HealthAnswer> GetHealthAsync() =>
         JsonAsync<HealthAnswer>("GET", "/healthz");
 
@@ -380,10 +380,10 @@ public sealed record FaultsChange(List<NewFault>? Add = null, List<string>? Remo
 /// <summary>The broker that is asked for.</summary>
 public sealed record GetBrokerBody(long? NodeId = null);
 
-/// <summary>Whether every shard is up.</summary>
-/// <param name="Missing">The shards that are not up.</param>
+/// <summary>Whether every shard is up, and the supervisor runs.</summary>
+/// <param name="Missing">The shards that are not up, and the supervisor where it is stopped.</param>
 /// <param name="States">The state of each of them.</param>
-public sealed record HealthAnswer(string Status, List<string>? Missing = null, Dictionary<string, string>? States = null);
+public sealed record HealthAnswer(string Status, List<string>? Missing = null, Dictionary<string, object>? States = null);
 
 /// <summary>Tokens of a pool that one shard has.</summary>
 public sealed record HeldTokens(long Shard, long InUse, long Cached);

@@ -485,7 +485,7 @@ func (a *AdminAPI) GetPublicMetrics(ctx context.Context) ([]byte, error) {
 	return a.text(ctx, "GET", "/public_metrics", nil, nil)
 }
 
-// GetHealth: Whether every shard is up; needs no token.
+// GetHealth: Whether every shard is up, and the supervisor runs, which would start them again; needs no token.
 func (a *AdminAPI) GetHealth(ctx context.Context) (HealthAnswer, error) {
 	return ask[HealthAnswer](ctx, a, "GET", "/healthz", nil, nil)
 }
@@ -825,13 +825,13 @@ type GetBrokerBody struct {
 	NodeID *int64 `json:"nodeId,omitempty"`
 }
 
-// HealthAnswer: Whether every shard is up.
+// HealthAnswer: Whether every shard is up, and the supervisor runs.
 type HealthAnswer struct {
 	Status string `json:"status"`
-	// The shards that are not up.
+	// The shards that are not up, and the supervisor where it is stopped.
 	Missing []string `json:"missing,omitempty"`
 	// The state of each of them.
-	States map[string]string `json:"states,omitempty"`
+	States map[string]any `json:"states,omitempty"`
 }
 
 // HeldTokens: Tokens of a pool that one shard has.

@@ -120,7 +120,7 @@ export class AdminApi {
   /** Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`). */
   getPublicMetrics (): Promise<string>
 
-  /** Whether every shard is up; needs no token. */
+  /** Whether every shard is up, and the supervisor runs, which would start them again; needs no token. */
   getHealth (): Promise<HealthAnswer>
 
   /** The live page. Connections, refusals, and how much of each limit and quota is used; changes them. */
@@ -445,13 +445,13 @@ export interface GetBrokerBody {
   nodeId?: number
 }
 
-/** Whether every shard is up. */
+/** Whether every shard is up, and the supervisor runs. */
 export interface HealthAnswer {
   status: 'ok' | 'degraded'
-  /** The shards that are not up. */
+  /** The shards that are not up, and the supervisor where it is stopped. */
   missing?: string[]
   /** The state of each of them. */
-  states?: Record<string, 'up' | 'unresponsive' | 'starting' | 'down'>
+  states?: Record<string, 'up' | 'unresponsive' | 'starting' | 'down' | 'stopped'>
 }
 
 /** Tokens of a pool that one shard has. */

@@ -211,7 +211,7 @@ class AdminApi:
         return self._text("GET", "/public_metrics", {})
 
     def get_health(self) -> HealthAnswer:
-        """Whether every shard is up; needs no token."""
+        """Whether every shard is up, and the supervisor runs, which would start them again; needs no token."""
         return self._json("GET", "/healthz", {})
 
     def get_page(self) -> str:
@@ -576,13 +576,13 @@ class GetBrokerBody(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """Whether every shard is up."""
+    """Whether every shard is up, and the supervisor runs."""
 
     status: Literal["ok", "degraded"]
-    # The shards that are not up.
+    # The shards that are not up, and the supervisor where it is stopped.
     missing: NotRequired[list[str]]
     # The state of each of them.
-    states: NotRequired[dict[str, Literal["up", "unresponsive", "starting", "down"]]]
+    states: NotRequired[dict[str, Literal["up", "unresponsive", "starting", "down"] | Literal["stopped"]]]
 
 
 class HeldTokens(TypedDict):

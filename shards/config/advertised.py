@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
 from shards.settings.errors import ConfigInvalid
@@ -28,6 +28,7 @@ _SETTING = "advertised.listeners"
 _NAME = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?"
 )
+_NUMBERS = re.compile(r"[0-9.]+")
 _EXAMPLE = "such as localhost:32801"
 
 
@@ -55,7 +56,7 @@ class Advertised(NamedTuple):
 def addresses_of(texts: Iterable[str]) -> list[str]:
     """host:port, AUTO, or several of them with commas; a port alone is on the host before it: `localhost:32801,32802`.
 
-    Canonical spelling. Raises ConfigInvalid.
+    Canonical spelling: names in small letters, without a dot at the end. Raises ConfigInvalid.
     """
     found: list[str] = []
     host = ""
@@ -90,15 +91,26 @@ def _address(text: str) -> Address:
             raise _wrong(text, f"{bare} is no IPv6 address") from None
     if not _NAME.fullmatch(bare):
         raise _wrong(text, f"{bare!r} is no name of a host; give host:port, {_EXAMPLE}")
-    return Address(bare, int(port))
+    if _NUMBERS.fullmatch(bare) and not _is_ipv4(bare):
+        raise _wrong(text, f"{bare} is no IPv4 address")
+    return Address(bare.lower().removesuffix("."), int(port))
+
+
+def _is_ipv4(text: str) -> bool:
+    try:
+        IPv4Address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _wrong(text: str, rule: str) -> ConfigInvalid:
     return ConfigInvalid("address", text[:300], rule)
 
 
-def listeners_as_advertised(text: str, listeners: Collection[str]) -> str:
-    """`advertised.listeners` of the command line in canonical spelling; no `listeners`: they are not known.
+def listeners_as_advertised(text: str, listeners: Collection[str], brokers: int = 1) -> str:
+    """`advertised.listeners` of the command line in canonical spelling; no `listeners`: they are not known. Broker b gets the port
+    plus b.
 
     Raises ConfigInvalid, as Kafka does, for a name that is no listener: its address would be told to no client.
     """
@@ -110,7 +122,13 @@ def listeners_as_advertised(text: str, listeners: Collection[str]) -> str:
             raise ConfigInvalid(_SETTING, entry[:300], "it must be NAME://host:port, such as EDGE://localhost:32801")
         if listeners and name not in listeners:
             raise ConfigInvalid(_SETTING, entry[:300], f"this cluster has the listeners {', '.join(listeners)}")
-        found.append(f"{name}://{addresses_of([address])[0]}")
+        canonical = addresses_of([address])[0]
+        last = 0 if canonical == AUTO else _parse_address(canonical).port + brokers - 1
+        if last > 65535:
+            raise ConfigInvalid(
+                _SETTING, entry[:300], f"broker {brokers - 1} would have port {last}, and 65535 is the last"
+            )
+        found.append(f"{name}://{canonical}")
     return ",".join(found)
 
 

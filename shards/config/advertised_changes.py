@@ -57,6 +57,8 @@ def advertised_delta(state: ConfigState, change: AddressChange) -> list[Change]:
 def _forgotten(state: ConfigState, change: AddressChange) -> list[Change]:
     """Without a listener, of all; also of listeners and brokers that an earlier run of the cluster had."""
     wanted = None if change.listener is None else change.listener.upper()
+    if wanted == "":
+        raise ConfigInvalid("listener", "", "name one, or leave it out for all of them")
     if not any(key.partition("/")[2] == wanted for key in state.advertised):
         wanted = wanted and _listener(state, wanted)
     return [

@@ -239,7 +239,7 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
             raise ConfigInvalid(name, None, _why_static(setting, name))
         check_listener(name, listeners_of(found))
         if name == "advertised.listeners":
-            text = listeners_as_advertised(text, listeners_of(found))
+            text = listeners_as_advertised(text, listeners_of(found), max(len(by_broker), 1))
         found[f"/{name}"] = setting.kind.spell(parse(setting, name, text))
     check_brokers(max(len(by_broker), 1), found, {})
     return found

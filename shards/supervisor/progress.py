@@ -60,3 +60,11 @@ def _schedstat_s(pid: int, place: int) -> float:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[place]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal, as by SIGSTOP, and has not gone on."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
+    except OSError:
+        return False

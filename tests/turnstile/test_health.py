@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from harness import TURNSTILE, running, until
@@ -33,6 +36,12 @@ def test_a_cluster_is_healthy_while_all_of_its_processes_answer(tmp_path: Path) 
         assert "shard 1" in cluster.turnstile("health", expect=1)
         os.kill(pid, signal.SIGCONT)
         until(lambda: unhealthy(*address(url)) is None, within_s=20, what="it is healthy again")
+        os.kill(cluster.process.pid, signal.SIGSTOP)
+        try:
+            code, said = health(TURNSTILE_ADMIN=url)
+            assert code == 1 and "the supervisor" in said
+        finally:
+            os.kill(cluster.process.pid, signal.SIGCONT)
     code, said = health(TURNSTILE_ADMIN=url)
     assert code == 1 and said.startswith(f"no cluster answers at {url} (")
 
@@ -69,16 +78,45 @@ def test_the_cluster_is_found_where_up_was_told_to_have_it(
     assert address(url) == found
 
 
-@pytest.mark.parametrize("url", ["localhost", "http://a", "http://a:b", "a:99999"])
+@pytest.mark.parametrize("url", ["localhost", "http://a", "http://a:b", "a:99999", "foo", "a:²", ":9644", "http://"])
 def test_what_is_no_address_is_said(url: str) -> None:
     with pytest.raises(ValueError, match="is not the URL of an admin API"):
         address(url)
+    code, said = health(TURNSTILE_ADMIN=url)
+    assert code == 1 and said == f"{url} is not the URL of an admin API, such as http://127.0.0.1:9644\n"
+
+
+def test_a_container_says_where_its_admin_api_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("TURNSTILE_ADMIN", "TURNSTILE_UP_ADMIN_HOST", "TURNSTILE_UP_ADMIN_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    noted = tmp_path / "admin"
+    monkeypatch.setattr("turnstile.health.NOTED", str(noted))
+    noted.write_text("0.0.0.0 9700")
+    assert address() == ("127.0.0.1", 9700)
+    noted.write_text("nonsense")
+    assert address() == ("127.0.0.1", 9644)
+
+
+def test_an_answer_that_does_not_end_is_given_up_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            near, _ = listening.accept()
+            with near, suppress(OSError):
+                while True:
+                    near.sendall(b"x")
+                    ended.wait(0.05)
+
+        ended = Event()
+        thread = Thread(target=drip)
+        thread.start()
+        said = unhealthy(*listening.getsockname(), within_s=0.3)
+        ended.set()
+        thread.join()
+    assert said is not None and "timed out" in said
 
 
 def test_another_program_is_not_healthy() -> None:
-    import socket
-    from threading import Thread
-
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def greet() -> None:

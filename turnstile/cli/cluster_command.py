@@ -101,14 +101,19 @@ def _warn_of_argument(context: click.Context, parameter: click.Parameter, token:
 
 
 def _take_from_file(context: click.Context, parameter: click.Parameter, file: TextIO | None) -> None:
-    if file is not None:
+    """The file of the command line goes before any token, that of the environment behind each."""
+    if file is None:
+        return
+    is_variable = context.get_parameter_source("token_file") is click.core.ParameterSource.ENVIRONMENT
+    if not (is_variable and context.params.get("token")):
         context.params["token"] = token_in(file)
 
 
 def token_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """The admin API's token as the command's argument `token`: from a file, the environment, or the command line."""
     by_file = click.option(
-        "--token-file", type=click.File(), metavar="FILE", expose_value=False, callback=_take_from_file,
+        "--token-file", type=click.File(), envvar="TURNSTILE_ADMIN_TOKEN_FILE", metavar="FILE", show_envvar=True,
+        expose_value=False, callback=_take_from_file,
         help="File with the token on its first line.",
     )  # fmt: skip
     by_value = click.option(
@@ -145,5 +150,5 @@ def sentence(fault: AdminError, url: str) -> str:
         names = ", ".join(f"--name {each.name}" for each in running())
         return f"{fault}; {HINT}{f'; running here: {names}' if names else ''}"
     if isinstance(fault, AdminRefused) and fault.status == 401:
-        return f"{url} needs its token; give it with --token-file or TURNSTILE_ADMIN_TOKEN"
+        return f"{url} needs its token; give it with --token-file, TURNSTILE_ADMIN_TOKEN_FILE or TURNSTILE_ADMIN_TOKEN"
     return str(fault)

@@ -1,11 +1,14 @@
-"""What a shell completes: names of settings, quotas, scenarios, faults, errors and APIs; and what a running cluster has.
+"""`turnstile completion`, and the words that a shell completes.
 
-For click's `shell_complete`. A cluster is asked for a moment only, and silence is no error: nothing is completed then.
+They are names of settings, quotas, scenarios, faults, errors and APIs, and what a running cluster has; for click's
+`shell_complete`. A cluster is asked for a moment only, and silence is no error: nothing is completed then.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -142,3 +145,32 @@ def _asked(ctx: click.Context, path: str, table: str = "") -> Any:
     except AdminError:
         return []
     return found[table] if table else found
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(list(SHELLS)), required=False)
+def completion(shell: str | None) -> None:
+    """Print the script by which a shell completes commands, options, settings, scenarios and what a running cluster has.
+
+    Without a name it is that of $SHELL. For this shell alone, or for good:
+
+    \b
+    source <(turnstile completion bash)
+    turnstile completion bash > ~/.local/share/bash-completion/completions/turnstile
+    turnstile completion fish > ~/.config/fish/completions/turnstile.fish
+
+    In zsh `source <(turnstile completion zsh)` comes after compinit.
+    """
+    from click.shell_completion import get_completion_class
+
+    from turnstile.cli.main import turnstile
+
+    own = PurePath(os.environ.get("SHELL", "")).name
+    if shell is None and own not in SHELLS:
+        raise click.UsageError(f"which shell is it for? {', '.join(SHELLS)}")
+    made = get_completion_class(shell or own)
+    assert made is not None  # click has these three
+    click.echo(made(turnstile, {}, "turnstile", "_TURNSTILE_COMPLETE").source())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
-from turnstile.entities import entity_text
+from turnstile.entities import entity_text, entity_words
 from turnstile.observed_text import limits_connections, observed_lines, quotas_of
 from turnstile.quantities import count
 from turnstile.settings import as_text
@@ -97,20 +98,26 @@ def export(cluster: AdminClient, as_json: bool) -> None:
     about = cluster.get("/v1/cluster")
     settings = cluster.get("/v1/cluster_config", include_defaults="false")
     quotas = cluster.get("/v1/quotas")["quotas"]
+    observed = cluster.get("/v1/cluster_config", observe=True)
+    observed_quotas = cluster.get("/v1/quotas", observe=True)["quotas"]
     if as_json:
-        show_json({"cluster": about, "limits": settings, "quota": quotas})
+        show_json(
+            {
+                "cluster": about,
+                "limits": settings,
+                "quota": quotas,
+                "observe": observed,
+                "observed_quota": observed_quotas,
+            }
+        )
         return
     users = [user["name"] for user in cluster.get("/v1/users")["users"]]
     overrides = cluster.get("/v1/cluster_config/broker_overrides")["overrides"]
-    observed = cluster.get("/v1/cluster_config", observe=True)
     click.echo(write(about, settings, quotas, users, overrides, observed), nl=False)
-    for row in cluster.get("/v1/quotas", observe=True)["quotas"]:
-        rates = " ".join(f"{key}={value:.15g}" for key, value in row["values"].items())
-        click.echo(
-            printable(
-                f"# a file has no observed quotas: turnstile quota set --observe {entity_text(row['entity'])} {rates}"
-            )
-        )
+    for row in observed_quotas:
+        rates = [f"{key}={value:.15g}" for key, value in row["values"].items()]
+        command = shlex.join(["turnstile", "quota", "set", "--observe", *entity_words(row["entity"]), *rates])
+        click.echo(printable(f"# a file has no observed quotas: {command}"))
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

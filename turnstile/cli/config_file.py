@@ -1,6 +1,6 @@
 """`turnstile up --config FILE`: a TOML file, or as much of a Kafka server.properties as this broker has.
 
-    [cluster]                                 # name, brokers, shards, port, admin_port, admin_host, data_dir, journal
+    [cluster]                                 # name, brokers, shards, port, host, admin_port, admin_host, data_dir, journal
     shards = 2
     [listeners]                               # as `--listener` takes them
     EXTERNAL = "127.0.0.1:9092"
@@ -40,6 +40,7 @@ CLUSTER: Mapping[str, type] = {
     "brokers": int,
     "shards": int,
     "port": int,
+    "host": str,
     "admin_port": int,
     "admin_host": str,
     "data_dir": str,
@@ -50,7 +51,12 @@ CLUSTER: Mapping[str, type] = {
 BY_NAME: Mapping[str, type] = {"listeners": str, "topics": int, "users": str}
 """Tables whose keys are anybody's names, and the type of their values."""
 TABLES = ("cluster", "listeners", "limits", "observe", "topics", "users", "quota")
-_QUIET = ("broker.id", "node.id", "process.roles", "controller.", "zookeeper.", "advertised.", "log.dir", "log.dirs")
+ANY_HOST = "*"
+"""The host of a listener that a server.properties gives none: that of `--host`."""
+_QUIET = {
+    "broker.id", "node.id", "process.roles", "controller.listener.names", "advertised.listeners", "log.dir", "log.dirs",
+}  # fmt: skip
+_QUIET_PREFIXES = ("controller.quorum.", "zookeeper.")
 """Rows of nearly every server.properties that say nothing of clients: left out without a word."""
 
 
@@ -193,7 +199,7 @@ def of_properties(rows: dict[str, str]) -> ConfigFile:
     for name, value in rows.items():
         if name == "listeners":
             found.listeners = [each for each in (_listener(word, protocols) for word in value.split(",")) if each]
-        elif name.startswith(_QUIET):
+        elif name in _QUIET or name.startswith(_QUIET_PREFIXES):
             continue
         else:
             try:
@@ -226,4 +232,4 @@ def _listener(word: str, protocols: Mapping[str, str]) -> str:
         raise ConfigFileInvalid(
             f"listeners: {name} is {protocol}; name its certificate: --listener NAME=..,tls,cert=..,key=.."
         )
-    return f"{name}={host or '127.0.0.1'}:{port}{',sasl' if protocol.startswith('SASL') else ''}"
+    return f"{name}={host or ANY_HOST}:{port}{',sasl' if protocol.startswith('SASL') else ''}"

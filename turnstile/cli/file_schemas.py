@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 
 import click
 
+from broker.process.cluster_names import NAME
+from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.limits.observed_limits import OBSERVABLE
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 from shards.settings.config_def import BROKER, LISTENER_PREFIX
@@ -42,13 +44,17 @@ _ABOUT = {
 
 def config_schema() -> Schema:
     """Of a TOML file for `turnstile up --config`."""
-    from turnstile.cli.up import up
+    from turnstile.cli.up import MOST_PARTITIONS, TOPIC_NAME, up
 
     options = {option.name: option for option in up.params if isinstance(option, click.Option)}
     cluster = {name: _of_option(options[name], kind) for name, kind in CLUSTER.items()}
     by_name = {
         table: {"type": "object", "description": _ABOUT[table], "additionalProperties": {"type": _TYPES[kind]}}
         for table, kind in BY_NAME.items()
+    }
+    by_name["topics"] |= {
+        "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_PARTITIONS},
+        "propertyNames": {"pattern": f"^{TOPIC_NAME.pattern}$", "not": {"enum": [".", "..", *INTERNAL_TOPICS]}},
     }
     tables = {
         "cluster": _closed(cluster, description=_ABOUT["cluster"]),
@@ -69,8 +75,15 @@ def scenario_schema() -> Schema:
 
 
 def _of_option(option: click.Option, kind: type) -> Schema:
-    choices = {"enum": list(option.type.choices)} if isinstance(option.type, click.Choice) else {}
-    return {"type": _TYPES[kind], "description": option.help or "", **choices}
+    bounds: Schema = {}
+    if isinstance(option.type, click.Choice):
+        bounds = {"enum": list(option.type.choices)}
+    elif isinstance(option.type, click.IntRange):
+        ends = {"minimum": option.type.min, "maximum": option.type.max}
+        bounds = {end: value for end, value in ends.items() if value is not None}
+    elif option.name == "name":
+        bounds = {"pattern": f"^{NAME}$"}
+    return {"type": _TYPES[kind], "description": option.help or "", **bounds}
 
 
 def _closed(properties: Mapping[str, Schema], **more: Any) -> Schema:

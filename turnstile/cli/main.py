@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,7 @@ COMMANDS = {
     "down": "End a running cluster.",
     "health": "Say whether a cluster answers, for health checks and scripts that wait.",
     "status": "Show the processes of a running cluster, and which others run.",
+    "completion": "Print the script by which a shell completes commands, settings and names.",
     "schema": "Print the JSON Schema of a file, or the admin API as OpenAPI.",
     "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",
     "verdict": "Judge how a client lives with being throttled and refused.",
@@ -101,7 +103,7 @@ def turnstile() -> None:
     turnstile top                                          watch
 
     \b
-    eval "$(_TURNSTILE_COMPLETE=bash_source turnstile)"    completion; zsh_source and fish_source, too
+    source <(turnstile completion bash)                    completion; zsh and fish, too
 
     Ctrl-C ends a command with exit code 130. Four run until then, and end in order with 0: `turnstile up` once it is up,
     `top`, `logs --follow`, and `report --follow`.
@@ -120,18 +122,31 @@ def _import_ours() -> None:
         sys.path.remove(home)
 
 
+def _name_the_variable(fault: click.ClickException) -> None:
+    """Of a value that came from the environment, the sentence names the variable, and not an option that was not typed."""
+    option = fault.param if isinstance(fault, click.BadParameter) else None
+    if not isinstance(option, click.Option) or {word.partition("=")[0] for word in sys.argv} & set(option.opts):
+        return
+    names = [option.envvar] if isinstance(option.envvar, str) else option.envvar or ()
+    used = next((name for name in names if os.environ.get(name)), None)
+    if used is not None:
+        assert isinstance(fault, click.BadParameter)
+        fault.param_hint = f"'{used}'"
+
+
 def main() -> None:
     """Entry point: a mistake of the user's ends in one sentence and exit code 1 or 2, Ctrl-C in one line and 130."""
     _import_ours()
     from shards.settings.errors import TurnstileError
-    from turnstile.cli.output import STDOUT, CommandFailed, nobody_reads, show_json
+    from turnstile.cli.output import STDOUT, UNWRITTEN, CommandFailed, is_of_output, nobody_reads, show_error
 
     try:
         code = turnstile.main(prog_name="turnstile", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as fault:
+        _name_the_variable(fault)
         if "--json" in sys.argv and not isinstance(fault, CommandFailed):
-            show_json({"error": fault.format_message()})
+            show_error(fault.format_message())
         else:
             fault.show()
         sys.exit(fault.exit_code)
@@ -143,7 +158,13 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         nobody_reads(STDOUT)
-        sys.exit(1)
+        sys.exit(UNWRITTEN)
+    except OSError as fault:
+        if not is_of_output(fault):
+            raise
+        nobody_reads(STDOUT)
+        click.echo(f"turnstile: the output can't be written: {fault.strerror}", err=True)
+        sys.exit(UNWRITTEN)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ json_also_on_failure  With --json, stdout is one JSON document also when the com
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,9 @@ import click
 from broker.runtime.printable import printable
 
 STDOUT, STDERR = 1, 2
+UNWRITTEN = 2
+"""Exit code of a command whose output can't be written: no 1, which of `audit`, `verdict` and `load` is a judgement."""
+_UNWRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 class CommandFailed(click.ClickException):
@@ -32,7 +36,7 @@ class CommandFailed(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """The sentence on stderr, or, of a command that was given --json, as JSON on stdout."""
         if self._as_json:
-            show_json({"error": self.message})
+            show_error(self.message)
         else:
             click.echo(printable(self.message, newlines=True), err=True)
 
@@ -47,6 +51,11 @@ class VerdictUnknown(CommandFailed):
     """A command whose exit code is a verdict could not be done: exit code 2, which says neither held nor exceeded."""
 
     exit_code = 2
+
+
+def show_error(sentence: str) -> None:
+    """One line of JSON on stdout: a program that reads line by line has it whole."""
+    click.echo(json.dumps({"error": sentence}))
 
 
 def show_json(value: Any) -> None:
@@ -76,6 +85,11 @@ def show_change(answer: Mapping[str, Any], lines: Sequence[str], *, as_json: boo
     click.echo(f"{where}, version {answer['config_version']}", err=True)
     for note in answer.get("notes", ()):
         click.echo(printable(f"note: {note}"), err=True)
+
+
+def is_of_output(fault: OSError) -> bool:
+    """Whether standard output can't be written: a fault of a file would name it."""
+    return fault.filename is None and fault.errno in _UNWRITTEN
 
 
 def nobody_reads(descriptor: int) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+MOST_PARTITIONS = 10_000
+TERMINATED = 128 + signal.SIGTERM
+"""Exit code of a cluster that was ended by SIGTERM before it was up; 0 once it is."""
 _WITH_VALUES = ("cert=", "key=", "advertise=", "proxy=", "trusted=")
 _FILES = ("cert", "key")
 
@@ -58,10 +64,10 @@ class SizedTopic(ParamType[tuple[str, int]]):
         name, _, partitions = str(value).partition(":")
         if name in INTERNAL_TOPICS:
             self.fail(f"{name!r} is an internal topic, which is made when a client asks for a coordinator", param, ctx)
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", ".."):
+        if not TOPIC_NAME.fullmatch(name) or name in (".", ".."):
             self.fail(f"{name!r} is not a topic name: letters, digits, '.', '_' and '-', at most 249", param, ctx)
-        if partitions and not (partitions.isdigit() and 1 <= int(partitions) <= 10_000):
-            self.fail(f"{partitions!r} is not a number of partitions from 1 to 10000", param, ctx)
+        if partitions and not (partitions.isdigit() and 1 <= int(partitions) <= MOST_PARTITIONS):
+            self.fail(f"{partitions!r} is not a number of partitions from 1 to {MOST_PARTITIONS}", param, ctx)
         return name, int(partitions or 1)
 
 
@@ -144,7 +150,13 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     type=click.IntRange(0, 65535),
     default=9092,
     show_default=True,
-    help="Port of broker 0 on 127.0.0.1; broker b gets port + b. 0: any free port.",
+    help="Port of broker 0; broker b gets port + b. 0: any free port.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of --port, and of listeners without a host in a server.properties.",
 )
 @click.option(
     "--admin-port", type=click.IntRange(0, 65535), default=9644, show_default=True, help="Port of the admin API."
@@ -158,6 +170,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 @click.option(
     "--admin-token-file",
     type=click.File(),
+    envvar=["TURNSTILE_UP_ADMIN_TOKEN_FILE", "TURNSTILE_ADMIN_TOKEN_FILE"],
     help="File with the token that admin requests must carry; or set TURNSTILE_ADMIN_TOKEN.",
 )
 @click.option(
@@ -234,7 +247,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     metavar="PID",
     help="End when this process does, such as $$, the shell that types this.",
 )
-def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, port: int,
+def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, port: int, host: str,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
        data_dir: Path | None, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...],
        listeners: tuple[ListenerSpec, ...],
@@ -256,10 +269,13 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     with paused():
         from broker.process import launch
         from shards.config.cluster_plan import ListenerSpec
+        from shards.errors import StoppedAtStart
         from shards.settings.errors import TurnstileError
+        from turnstile.cli.config_file import ANY_HOST
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, _Listener())
+    listeners = tuple(replace(each, host=host) if each.host == ANY_HOST else each for each in listeners)
     release = {} if as_version is None else {AS_VERSION: as_version}
     settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
@@ -276,7 +292,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     asked = launch.LaunchOptions(
         brokers=brokers,
         shards=shards or len(os.sched_getaffinity(0)),
-        listeners=list(listeners) or [ListenerSpec("PLAINTEXT", "127.0.0.1", port)],
+        listeners=list(listeners) or [ListenerSpec("PLAINTEXT", host, port)],
         admin=("127.0.0.1" if admin_host == "localhost" else admin_host, admin_port),
         admin_token=admin_token,
         data_dir=data_dir,
@@ -297,6 +313,9 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     imports_are_done()
     try:
         sys.exit(launch.up(asked, detach=detach))
+    except StoppedAtStart as fault:
+        click.echo(f"turnstile: {fault}", err=True)
+        sys.exit(TERMINATED)
     except TurnstileError as fault:
         raise CommandFailed(str(fault)) from None
 

@@ -12,7 +12,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
+
+import click
 
 DATA = Path("/var/lib/turnstile")
 FILES = (
@@ -32,7 +36,7 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: os._exit(_TERMINATED))
     words = sys.argv[1:]
     if not words or words[0] == "up" or (words[0].startswith("-") and words[0] not in ("--version", "--help", "-h")):
-        sys.argv[1:] = _command([word for word in words if word != "up"])
+        sys.argv[1:] = _command(words[1:] if words[:1] == ["up"] else words)
     else:
         sys.argv[1:] = words
     from turnstile.entry import main as run
@@ -41,7 +45,7 @@ def main() -> None:
 
 
 def _command(arguments: list[str]) -> list[str]:
-    """The words of `turnstile up`. Ends the process when a file or a variable is wrong."""
+    """The words of `turnstile up`. Ends the process with 2 when a file, a variable or the command line is wrong."""
     from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, read
     from turnstile.cli.main import COMMANDS
     from turnstile.cli.up import up
@@ -49,14 +53,17 @@ def _command(arguments: list[str]) -> list[str]:
 
     if {"--help", "-h"} & set(arguments):
         return ["up", *arguments]
+    if "--detach" in arguments or os.environ.get("TURNSTILE_UP_DETACH"):
+        _refuse("a container ends with its first process: detach it with `docker run --detach`, and leave --detach out")
     options = [option.lstrip("-") for each in up.params for option in each.opts]
-    mounted = None if _says(arguments, "config") else next((path for path in FILES if path.is_file()), None)
+    mounted = None if _says(arguments, "config") else next((path for path in FILES if path.exists()), None)
+    if mounted is not None and mounted.is_dir():
+        _refuse(f"{mounted} is a folder: Docker makes one where the file to be mounted is not there on the host")
     try:
         file = ConfigFile() if mounted is None else read(mounted)
         found = options_of(os.environ, arguments, file, options=options, commands=COMMANDS)
     except ConfigFileInvalid as fault:
-        print(f"turnstile: {fault}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(fault))
     for sentence in found.said:
         print(f"turnstile: {sentence}", file=sys.stderr)
     sys.stderr.flush()
@@ -68,7 +75,25 @@ def _command(arguments: list[str]) -> list[str]:
             own += ["--data-dir", str(DATA)]
         else:
             _choose_temporary()
-    return ["up", "--say-ready", READY, *own, *arguments]
+    words = ["--say-ready", READY, *own, *arguments]
+    _note_admin(words)
+    return ["up", *words]
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(f"turnstile: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _note_admin(words: list[str]) -> None:
+    """Where the admin API will be, for the health check, a process of its own that knows no command line and no mounted file."""
+    from turnstile.cli.up import up
+    from turnstile.health import NOTED
+
+    with suppress(click.ClickException):  # `up` will say what is wrong
+        context = up.make_context("up", list(words))
+        with suppress(OSError):
+            Path(NOTED).write_text(f"{context.params['admin_host']} {context.params['admin_port']}")
 
 
 def _says(arguments: list[str], option: str) -> bool:

@@ -20,10 +20,10 @@ from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, of_properti
 from turnstile.image.names import KAFKA, TURNSTILE, is_of_others, kafka_setting, turnstile_settings
 from turnstile.settings import SHORT
 
-LISTENER = "PLAINTEXT=0.0.0.0:9092"
-SHARDS = 2
-"""The same on every machine, so that a test meets as many shards everywhere; a container may not use all cores it sees."""
 EVERYWHERE = "0.0.0.0"
+DEFAULTS = {"host": EVERYWHERE, "port": "9092", "admin-port": "9644", "shards": "2"}
+"""The ports are those that the image exposes, also of a cluster with a name, which has any free ones elsewhere. `shards`: the same
+on every machine, so that a test meets as many everywhere; a container may not use all cores it sees."""
 _PREFIX = "TURNSTILE_UP_"
 _OTHERS = (
     "TURNSTILE_ADMIN", "TURNSTILE_ADMIN_TOKEN", "TURNSTILE_ADMIN_TOKEN_FILE", "TURNSTILE_NAME", "TURNSTILE_TAKEN_OVER",
@@ -53,6 +53,7 @@ def options_of(
     variables = {f"{_PREFIX}{option.replace('-', '_').upper()}" for option in options}
     theirs = tuple(f"{TURNSTILE}{command.replace('-', '_').upper()}_" for command in commands if command != "up")
     rows: dict[str, str] = {}
+    known = [*variables, *_settings_as(TURNSTILE)]
     for name, value in sorted(environment.items()):
         if name == f"{_PREFIX}SET":  # which counts no more beside the --set of others
             found.options += [word for setting in value.split() for word in ("--set", setting)]
@@ -62,12 +63,14 @@ def options_of(
             rows[kafka_setting(name)] = value
         elif name.startswith(_PREFIX):
             found.said.append(f"{name} is no option of `turnstile up`: left out{_near(name, variables)}")
-        elif name.startswith(TURNSTILE) and not name.startswith(theirs):
+        elif name.startswith(TURNSTILE):
             setting = _setting(name)
-            if setting is None:
-                found.said.append(f"{name} is no setting: left out{_near(name, _settings_as(TURNSTILE))}")
-            else:
+            if setting is not None:
                 found.options += ["--set", f"{setting}={value}"]
+            elif not name.startswith(theirs):
+                meant = f"{_PREFIX}{name.removeprefix(TURNSTILE)}"
+                near = f"; did you mean {meant}?" if meant in variables else _near(name, known)
+                found.said.append(f"{name} is no setting: left out{near}")
     _add_kafka(found, rows, given)
     _add_defaults(found, given)
     return found
@@ -158,10 +161,9 @@ def _advertised(text: str, controllers: set[str]) -> str:
 
 
 def _add_defaults(found: Found, given: _Given) -> None:
-    if "--listener" not in found.options and not given.at_all("listener", "port") and not given.file.listeners:
-        found.options += ["--listener", LISTENER]
-    if not given.at_all("shards"):
-        found.options += ["--shards", str(SHARDS)]
+    for option, value in DEFAULTS.items():
+        if not given.at_all(option):
+            found.options += [f"--{option}", value]
     if given.token_file and not given.token:
         found.options += ["--admin-token-file", given.token_file]
     if not given.at_all("admin-host"):

@@ -13,13 +13,17 @@ _OF_THE_SCRIPTS = re.compile(
 _OF_A_SERVICE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
 """What Kubernetes, and Docker's links, give every container for a service named `kafka` or `turnstile`."""
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://.*|\d{1,5}|[0-9a-fA-F.:]+|tcp|udp|sctp")
+_URL = re.compile(r"(tcp|udp|sctp)://.*")
+_BARE_PORT = re.compile(r"(?<!_SERVICE)_PORT$")
+"""Has a URL in Kubernetes and Docker's links; with a number it is somebody's who means a port."""
 
 
 def is_of_others(name: str, value: str) -> bool:
     """Whether the variable says nothing to a broker, although it begins like one that does."""
     if _OF_THE_SCRIPTS.fullmatch(name):
         return True
-    return bool(_OF_A_SERVICE.search(name) and _ADDRESS.fullmatch(value))
+    of = _URL if _BARE_PORT.search(name) else _ADDRESS
+    return bool(_OF_A_SERVICE.search(name) and of.fullmatch(value))
 
 
 def kafka_setting(name: str) -> str:

@@ -53,6 +53,7 @@ def told(state: ConfigState, listener: str = "EDGE") -> list[str]:
         ([" a_b:1 , 2", "[::1]:5,6"], ["a_b:1", "a_b:2", "[::1]:5", "[::1]:6"]),
         (["[0:0::1]:05"], ["[::1]:5"]),
         (["auto", "a:1,auto"], ["auto", "a:1", "auto"]),
+        (["LocalHost:1", "b.Example.:2", "10.0.0.9:3"], ["localhost:1", "b.example:2", "10.0.0.9:3"]),
     ],
 )
 def test_addresses_as_they_are_written(texts: list[str], found: list[str]) -> None:
@@ -69,7 +70,7 @@ def test_addresses_as_they_are_written(texts: list[str], found: list[str]) -> No
         ("0.0.0.0:1", "can't connect to 0.0.0.0"), ("[::]:1", r"can't connect to \[::\]"), (":1", "no host"),
         ("::1:1", "brackets"), ("[::g]:1", "no IPv6 address"), ("a b:1", "no name of a host"),
         ("-a:1", "no name of a host"), ("ä:1", "no name of a host"), ("x" * 254 + ":1", "no name of a host"),
-        ("AUTO", "it must be host:port"),
+        ("AUTO", "it must be host:port"), ("999.999.1.1:1", "no IPv4 address"), ("10.0.0:1", "no IPv4 address"),
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_in_one_sentence(text: str, why: str) -> None:
@@ -117,6 +118,9 @@ def test_advertised_listeners_that_no_client_could_use_are_refused_at_the_start(
         with pytest.raises(ConfigInvalid, match=why):
             cluster(1, settings=text)
     assert told(cluster(1, settings="edge://a:1, IN://auto")) == ["a:1 start"]
+    assert told(cluster(2, settings="edge://a:65534, IN://auto")) == ["a:65534 start", "a:65535 start"]
+    with pytest.raises(ConfigInvalid, match="broker 1 would have port 65536"):
+        cluster(2, settings="edge://a:65535")
 
 
 def test_of_auto_the_port_is_the_one_that_the_broker_is_bound_to() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 
 from tests.support.harness import Cluster, running
+from turnstile.cli.completion import completion
 from turnstile.cli.main import turnstile
 
 
@@ -46,6 +51,33 @@ def completed(line: str) -> list[str]:
 )
 def test_names_are_completed(line: str, expected: list[str]) -> None:
     assert completed(line) == expected
+
+
+def test_bash_completes_by_the_script_that_is_printed() -> None:
+    """A real bash: the script is sourced, and its function called as for a line that is being typed."""
+    bin_dir = Path(sys.executable).parent
+    script = (
+        "source <(turnstile completion bash); COMP_WORDS=(turnstile config set kafka_connections_max_per_i); COMP_CWORD=3; "
+        "_turnstile_completion turnstile; echo ${COMPREPLY[@]}"
+    )
+    environment = {**os.environ, "PATH": f"{bin_dir}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("kafka_connections_max_per_ip\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own", "code", "said"),
+    [
+        (["fish"], "", 0, "complete --no-files --command turnstile"),
+        (["zsh"], "", 0, "#compdef turnstile"),
+        ([], "/usr/bin/zsh", 0, "#compdef turnstile"),
+        ([], "/bin/tcsh", 2, "which shell is it for? bash, zsh, fish"),
+        (["ksh"], "", 2, "'ksh' is not one of 'bash', 'zsh', 'fish'"),
+    ],
+)
+def test_the_script_is_that_of_the_shell(arguments: list[str], own: str, code: int, said: str) -> None:
+    done = CliRunner().invoke(completion, arguments, env={"SHELL": own})
+    assert done.exit_code == code and said in done.output
 
 
 def test_a_scenario_may_be_a_file() -> None:

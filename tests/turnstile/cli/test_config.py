@@ -144,10 +144,19 @@ async def test_a_token_is_asked_for_and_taken(start_api, tmp_path):
         return CliRunner().invoke(config, ["list", "--admin", api.url, *more])
 
     without = await trio.to_thread.run_sync(call)
-    assert (without.exit_code, "give it with --token-file or TURNSTILE_ADMIN_TOKEN" in without.stderr) == (1, True)
+    assert without.exit_code == 1
+    assert "give it with --token-file, TURNSTILE_ADMIN_TOKEN_FILE or TURNSTILE_ADMIN_TOKEN" in without.stderr
     by_value = await trio.to_thread.run_sync(call, "--token", "s3cret")
     assert by_value.exit_code == 0 and "list of processes" in by_value.stderr
     (tmp_path / "token").write_text("s3cret\n")
+
+    def with_variable(name: str) -> Result:
+        return CliRunner().invoke(
+            config, ["list", "--admin", api.url], env={"TURNSTILE_ADMIN_TOKEN_FILE": str(tmp_path / name)}
+        )
+
+    assert (await trio.to_thread.run_sync(with_variable, "token")).exit_code == 0
+    assert (await trio.to_thread.run_sync(with_variable, "none")).exit_code == 2
     by_file = await trio.to_thread.run_sync(call, "--token-file", str(tmp_path / "token"))
     assert (by_file.exit_code, by_file.stderr) == (0, "")
     (tmp_path / "token").write_text("\n")

@@ -91,7 +91,7 @@ def test_server_properties_as_far_as_it_goes(tmp_path: Path) -> None:
         "    10.0.0.2:6\nlistener.name.clients.max.connections: 100\nlog.dirs=/tmp/kafka\ngroup.share.max.groups=8\n"
     )
     found = read(path)
-    assert found.listeners == ["CLIENTS=127.0.0.1:9092", "INSIDE=10.0.0.1:9094,sasl"]
+    assert found.listeners == ["CLIENTS=*:9092", "INSIDE=10.0.0.1:9094,sasl"]
     settings = dict(found.settings)
     assert settings["max.connections.per.ip"] == "20" and settings["listener.name.clients.max.connections"] == "100"
     assert settings["max.connections.per.ip.overrides"] == "10.0.0.1:5,10.0.0.2:6"

@@ -24,6 +24,7 @@ from turnstile.cli import config_file
 from turnstile.cli.file_schemas import config_schema, scenario_schema
 from turnstile.cli.init import content
 from turnstile.cli.schema import schema
+from turnstile.cli.up import up
 from turnstile.load import scenario_file
 from turnstile.load.spec import SpecInvalid
 
@@ -63,6 +64,33 @@ def test_the_command_prints_it(what: str) -> None:
     assert done.exit_code == 0, done.output
     made = {"config": config_schema, "scenario": scenario_schema, "openapi": document}[what]()
     assert json.loads(done.stdout) == json.loads(json.dumps(made))
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "good", "bad"),
+    [
+        ("cluster", "brokers", (1, 64), (0, 65, "3")),
+        ("cluster", "shards", (1, 64), (0, 65)),
+        ("cluster", "port", (0, 65_535), (-1, 65_536)),
+        ("cluster", "admin_port", (0, 65_535), (70_000,)),
+        ("cluster", "name", ("a.b-c_1", "x" * 64), ("", "a b", "x" * 65, "ä")),
+        ("topics", "orders", (1, 10_000), (0, 10_001, "6")),
+        ("topics", "a/b", (), (1,)),
+        ("topics", "..", (), (1,)),
+        ("topics", "__consumer_offsets", (), (50,)),
+        ("topics", "x" * 249, (1,), ()),
+        ("topics", "x" * 250, (), (1,)),
+    ],
+)
+def test_the_schema_and_up_agree_on_bounds(table: str, name: str, good: Any, bad: Any, tmp_path: Path) -> None:
+    """`up` is asked with a setting that it refuses: it gets as far as that if all else is right."""
+    for value, is_good in [*((each, True) for each in good), *((each, False) for each in bad)]:
+        file = {table: {name: value}}
+        assert (faults(CONFIG, file) == []) is is_good, value
+        path = tmp_path / "cluster.toml"
+        path.write_text(f"[{table}]\n{json.dumps(name)} = {json.dumps(value, ensure_ascii=False)}\n")
+        done = CliRunner().invoke(up, ["--config", str(path), "--set", "no.such=1"])
+        assert done.exit_code == 2 and ("no.such" in done.output) is is_good, (value, done.output)
 
 
 def test_both_are_schemas() -> None:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid
 from turnstile.cli.main import COMMANDS
 from turnstile.cli.up import up
-from turnstile.image.environment import LISTENER, Found, options_of
+from turnstile.image.environment import Found, options_of
 from turnstile.image.names import is_of_others, kafka_setting
 
 OPTIONS = [option.lstrip("-") for each in up.params for option in each.opts]
-DEFAULTS = ["--listener", LISTENER, "--shards", "2"]
+DEFAULTS = ["--host", "0.0.0.0", "--port", "9092", "--admin-port", "9644", "--shards", "2"]
 
 
 def found(*arguments: str, file: ConfigFile | None = None, **environment: str) -> Found:
@@ -42,6 +42,10 @@ def listeners(options: list[str]) -> list[str]:
         ("TURNSTILE_SHARD_TIMEOUT_MS", "turnstile.shard.timeout.ms"),
         ("TURNSTILE_TURNSTILE_SHARD_TIMEOUT_MS", "turnstile.shard.timeout.ms"),
         ("KAFKA_LISTENER_NAME_EDGE_MAX_CONNECTIONS", "listener.name.edge.max.connections"),
+        ("KAFKA_CONTROLLER_QUOTA_WINDOW_NUM", "controller.quota.window.num"),
+        ("TURNSTILE_QUOTA_WINDOW_NUM", "quota.window.num"),
+        ("TURNSTILE_CONNECTIONS_MAX_IDLE_MS", "connections.max.idle.ms"),
+        ("TURNSTILE_TELEMETRY_MAX_BYTES", "telemetry.max.bytes"),
         ("TURNSTILE_UP_SET", None),
     ],
 )
@@ -81,7 +85,10 @@ def test_a_listener_of_the_command_line_or_its_variable_goes_before_kafkas(
 
 
 def test_the_mounted_file_goes_before_the_defaults_and_after_variables() -> None:
-    file = ConfigFile(cluster={"shards": 1, "admin_host": "127.0.0.1"}, listeners=["A=0.0.0.0:1"])
+    file = ConfigFile(
+        cluster={"shards": 1, "admin_host": "127.0.0.1", "host": "10.0.0.1", "port": 1, "admin_port": 2},
+        listeners=["A=0.0.0.0:1"],
+    )
     assert found(file=file) == Found()
     assert listeners(found(file=file, KAFKA_LISTENERS="B://:2").options) == ["B=0.0.0.0:2"]
 
@@ -129,6 +136,14 @@ def test_a_value_that_can_not_be_is_said_in_one_sentence(variable: str, value: s
         ("TURNSTILE_KAFKA_CONNECTION_MAX", "did you mean TURNSTILE_KAFKA_CONNECTIONS_MAX?"),
         ("TURNSTILE_UP_BROKER", "no option of `turnstile up`: left out; did you mean TURNSTILE_UP_BROKERS?"),
         ("TURNSTILE_FOO", "TURNSTILE_FOO is no setting: left out"),
+        ("TURNSTILE_BROKERS", "TURNSTILE_BROKERS is no setting: left out; did you mean TURNSTILE_UP_BROKERS?"),
+        ("TURNSTILE_ADMIN_PORT", "left out; did you mean TURNSTILE_UP_ADMIN_PORT?"),
+        ("TURNSTILE_PORT", "left out; did you mean TURNSTILE_UP_PORT?"),
+        ("KAFKA_PORT", "KAFKA_PORT (port) is no setting here: left out"),
+        (
+            "KAFKA_ADVERTISED_HOST_NAME",
+            "KAFKA_ADVERTISED_HOST_NAME (advertised.host.name) is no setting here: left out",
+        ),
     ],
 )
 def test_a_variable_that_means_nothing_is_named(variable: str, said: str) -> None:
@@ -147,6 +162,24 @@ def test_a_variable_that_means_nothing_is_named(variable: str, said: str) -> Non
 )  # fmt: skip
 def test_what_other_programs_put_there_is_left_alone(variable: str, value: str) -> None:
     assert found(TURNSTILE_ADMIN_TOKEN="t", **{variable: value}).said == []
+
+
+@pytest.mark.parametrize("prefix", ["KAFKA_", "TURNSTILE_"])
+def test_no_setting_is_dropped_in_silence(prefix: str) -> None:
+    """Each setting becomes one by its variable, or is said; `node.id` and others of that kind are no client's matter."""
+    from shards.settings.config_def import BROKER
+
+    quiet = {
+        "node.id", "broker.id", "process.roles", "controller.listener.names", "log.dir", "log.dirs",
+        *(name for name in BROKER if name.startswith("controller.quorum.")),
+    }  # fmt: skip
+    quiet |= {"advertised.listeners", "listeners", "listener.security.protocol.map"}
+    for name in BROKER.keys() - quiet:
+        spelled = name.replace("_", "__") if "." in name and prefix == "KAFKA_" else name
+        variable = prefix + spelled.replace("-", "___").replace(".", "_").upper()
+        asked = found(TURNSTILE_ADMIN_TOKEN="t", **{variable: "1"})
+        became = [each.replace("_", ".") for each in settings(asked.options)]  # two have a twin in the other vocabulary
+        assert became == [f"{name}=1".replace("_", ".")] or asked.said, variable
 
 
 def test_a_setting_is_never_taken_for_a_service() -> None:

@@ -365,7 +365,7 @@ public final class AdminApi {
         return text("GET", "/public_metrics", null);
     }
 
-    /** Whether every shard is up; needs no token. */
+    /** Whether every shard is up, and the supervisor runs, which would start them again; needs no token. */
     public HealthAnswer getHealth() {
         return json("GET", "/healthz", null, new TypeReference<>() {});
     }
@@ -673,13 +673,13 @@ public final class AdminApi {
     public record GetBrokerBody(
             Long nodeId) {}
 
-    /** Whether every shard is up. */
+    /** Whether every shard is up, and the supervisor runs. */
     public record HealthAnswer(
             String status,
-            /** The shards that are not up. */
+            /** The shards that are not up, and the supervisor where it is stopped. */
             List<String> missing,
             /** The state of each of them. */
-            Map<String, String> states) {}
+            Map<String, Object> states) {}
 
     /** Tokens of a pool that one shard has. */
     public record HeldTokens(
