@@ -2,6 +2,7 @@
 
 one_top_name  In a wheel `broker` and `shards` lie in `turnstile`, and their imports are written so: site-packages has many
     owners, and other distributions may have modules of these names. The tree, and an editable install, keep short names.
+described_without_the_tree  The description of the package is README.md, in which files of the tree are named and not linked.
 same_commit_same_bytes  A wheel has the time of its commit and modes of its own, whatever the umask and the clock are.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -109,6 +111,12 @@ class Sdist(sdist):
         _record(Path(base_dir))
 
 
+def description() -> str:
+    """README.md without its pictures and with the words of links into the tree: an index has neither."""
+    text = re.sub(r"!\[[^]]*\]\((?!https?:)[^)]*\)\n*", "", (ROOT / "README.md").read_text("utf-8"))
+    return re.sub(r"\[([^]]*)\]\((?!https?:|#)[^)]*\)", r"\1", text)
+
+
 def _record(folder: Path) -> None:
     found = commit()
     if found.name:
@@ -123,5 +131,7 @@ if __name__ == "__main__":
     setup(
         packages=[*find_packages(str(ROOT), include=[OWNER, f"{OWNER}.*"]), *below],
         package_dir={f"{OWNER}.{name}": name for name in MOVED},
+        long_description=description(),
+        long_description_content_type="text/markdown",
         cmdclass={"build_py": BuildPy, "sdist": Sdist},
     )

@@ -43,8 +43,11 @@ def logs(data_dir: Path | None, lines: int, follow: bool, admin: str, token: str
         data_dir = _data_dir_of(AdminClient(admin, token))
     try:
         with (data_dir / FILE).open(errors="replace") as file:
-            for line in deque(file, lines):
+            shown = deque(file, lines)
+            for line in shown:
                 _show(line)
+            if not shown and lines:
+                click.echo(f"the cluster has said nothing since it was up ({data_dir / FILE})", err=True)
             if follow:
                 _follow(file, data_dir)
     except FileNotFoundError:

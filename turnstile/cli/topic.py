@@ -10,7 +10,7 @@ import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
-from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.cluster_command import by_name, with_cluster
 from turnstile.cli.output import CommandFailed, show_json, show_table
 from turnstile.cli.suggest import Commands
 from turnstile.cli.up import NameAndValue, SizedTopic
@@ -46,7 +46,7 @@ def list_topics(cluster: AdminClient, as_json: bool) -> None:
     elif topics:
         show_table([("topic", "partitions"), *((name, str(count)) for name, count in sorted(topics.items()))])
     else:
-        click.echo("There are no topics: turnstile topic create NAME:PARTITIONS", err=True)
+        click.echo(" ".join(["There are no topics: turnstile topic create NAME:PARTITIONS", *by_name()]), err=True)
 
 
 @topic.command("create")
