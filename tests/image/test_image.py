@@ -94,6 +94,38 @@ def test_a_mounted_file_is_read(started: Any, tmp_path: Path) -> None:
         assert client.get("/v1/cluster_config")["kafka_connections_max_per_ip"] == 7
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("server.properties", "listeners=PLAINTEXT://:9092\n"),
+        ("turnstile.toml", '[cluster]\nport = 9092\nadmin_port = 9700\nname = "mounted"\n'),
+    ],
+)
+def test_ports_of_a_mounted_file_are_reached_from_outside_and_the_health_check_follows(
+    started: Any, engine: Engine, tmp_path: Path, name: str, text: str
+) -> None:
+    file = tmp_path / name
+    file.write_text(text)
+    container = started(*TIGHT, *MAPPED, "--volume", f"{file}:/etc/turnstile/{name}:ro").until_ready()
+    assert brokers(container.ports[9092]) == ["localhost:9092"]
+    assert engine.run("healthcheck", "run", container.name, check=False).returncode == 0
+
+
+def test_options_of_the_command_line_are_reached_and_found_too(started: Any, engine: Engine) -> None:
+    container = started(*MAPPED, command=("up", "--name", "up", "--port", "9092", "--admin-port", "9701")).until_ready()
+    assert brokers(container.ports[9092]) == ["localhost:9092"]
+    assert engine.run("healthcheck", "run", container.name, check=False).returncode == 0
+
+
+def test_what_can_not_be_meant_is_refused_in_one_sentence(engine: Engine, tmp_path: Path) -> None:
+    folder = engine.once("--volume", f"{tmp_path}:/etc/turnstile/turnstile.toml:ro")
+    assert folder.returncode == 2 and "/etc/turnstile/turnstile.toml is a folder" in folder.stderr
+    detached = engine.once(command=("up", "--detach"))
+    assert detached.returncode == 2 and "a container ends with its first process" in detached.stderr
+    variable = engine.once("--env", "TURNSTILE_UP_BROKERS=abc")
+    assert variable.returncode == 2 and "'TURNSTILE_UP_BROKERS'" in variable.stderr
+
+
 def test_it_is_not_root_and_says_when_it_is_ready_in_one_line_that_stays(started: Any) -> None:
     container = started(*TIGHT).until_ready()
     assert container.execute("id", "-u").stdout.strip() == "1001"
