@@ -18,6 +18,7 @@ from typing import Any
 
 from shards.errors import CannotStart, StoppedAtStart
 from shards.supervisor.progress import Progress
+from shards.supervisor.signals import wait_for
 from shards.supervisor.supervisor import ENDING
 
 _STUCK_S = 20.0
@@ -102,13 +103,13 @@ def await_ready(
             raise CannotStart(
                 f"{processes - ready} of {processes} processes are not up, and there was no progress for {_STUCK_S:.0f} s"
             )
-        ending = signal.sigtimedwait(ENDING, 0)
+        ending = wait_for(ENDING, 0)
         if ending is not None and ending.si_signo == signal.SIGINT:
             raise KeyboardInterrupt
         if ending is not None:
             raise StoppedAtStart("stopped before it was up")
         # Asked before the pipe is looked into, where a process may have said why it ended.
-        ended = ended or signal.sigtimedwait({signal.SIGCHLD}, 0) is not None
+        ended = ended or wait_for({signal.SIGCHLD}, 0) is not None
         if not reported.poll(0 if ended else _LOOK_S * 1000):
             if ended:
                 raise CannotStart("a process ended while starting; it said why above")

@@ -32,6 +32,7 @@ from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
 from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
+from shards.supervisor.signals import wait_for
 from shards.supervisor.watchdog import LOOK_S, Watchdog
 
 # Those of signal(7) that end a process which does not expect them, but for SIGKILL and those that tell of a mistake in it.
@@ -118,7 +119,7 @@ class Supervisor:
         look_s = time.monotonic()
         while True:
             due_s = min([look_s, *(child.due_s for child in self._children if not child.pid)])
-            caught = signal.sigtimedwait(_WATCHED, max(0.0, due_s - time.monotonic()))
+            caught = wait_for(_WATCHED, max(0.0, due_s - time.monotonic()))
             if (caught and caught.si_signo != signal.SIGCHLD) or self._owner.has_ended():
                 self.starts_again = caught is not None and caught.si_signo == AGAIN
                 self.stop()
@@ -185,7 +186,7 @@ class Supervisor:
                 for child in children:
                     self._signal(child, signal.SIGKILL)
                 left = _LEAST_S
-            caught = signal.sigtimedwait({signal.SIGCHLD, signal.SIGINT}, min(left, 1.0))
+            caught = wait_for({signal.SIGCHLD, signal.SIGINT}, min(left, 1.0))
             if caught and caught.si_signo == signal.SIGINT:
                 self._tell("ending at once: killing what has not ended")
                 for child in self._children:
