@@ -344,7 +344,8 @@ def another_asker(event: Event) -> dict[str, Any]:
 
 
 def fuller(events: Events) -> Events:
-    """Long after all others a charge of 1 byte, before which its meter is said to hold what no shard recorded."""
+    """Long after all others a charge of 1 byte, before which its meter is said to hold what no shard recorded: a second of its
+    quota, more than shards may keep untold."""
     place = max(place for place, event in enumerate(events) if is_charge(event, limit=PRODUCE, reason=None))
     one = events[place]
     ended = next(
@@ -353,7 +354,7 @@ def fuller(events: Events) -> Events:
         if event["kind"] == "ended" and (event["shard"], event["epoch"]) == (one["shard"], one["epoch"])
     )
     at_ns = ended["mono_ns"] // MS * MS
-    state = {"current": 0, "samples": [[3, at_ns // MS, at_ns // MS]]}
+    state = {"current": 0, "samples": [[one["limit_value"], at_ns // MS, at_ns // MS]]}
     same = {**one, "mono_ns": at_ns, "bytes": None, "throttle_ms": None, "limit_value": None}
     charge = {**one, "mono_ns": at_ns, "bytes": 1, "throttle_ms": 0}
     index = events.index(ended)

@@ -187,6 +187,10 @@ class _Part:
         window = self._known.tables.window(place, row["version"], mutations=row["quota"] == MUTATION)
         counts_ms = at_ms if row["quota"] == MUTATION else (window.samples + 1) * window.size_ms
         most = self._recorded.most(at_ms - counts_ms, at_ms)
+        if row["quota"] != MUTATION:
+            # What a shard had not told of what counts no more counts later with the rest of its total (history.py, only_later).
+            untold = self._known.tables.shards(place) * row["in_force"] * window.burst_s / UNTOLD_SHARE
+            most += max(0.0, min(untold, self._recorded.most(0, at_ms - counts_ms)))
         if used > most + max(abs(most), 1.0) * 1e3 * LEAST_SHARE:
             why = f"{_meter(row)} goes on from {used:g}, and only {most:g} were recorded"
             self._found.add(CARRIED_ON, NOT_JUSTIFIED, why, row)
