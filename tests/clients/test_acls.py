@@ -758,3 +758,51 @@ def test_kafka_acls_adds_lists_and_removes(bootstrap, jvm, admin, acls, tmp_path
     assert "name=app" in tool("--list", "--principal", "User:alice")
     tool("--remove", "--force", "--topic", "orders", "--group", "app")
     until(lambda: [each[1] for each in described(admin)] == ["ord"], what="the others are gone")
+
+
+@pytest.mark.skipif(PEER is not None, reason="streams groups are off in a Kafka 4.1")
+def test_a_member_of_a_streams_group_needs_its_group_its_topics_and_the_right_to_create(
+    admin: Wired, alice: Wired, acls: Callable[..., None], topic: str
+) -> None:
+    group = f"g-{uuid4()}"
+    changelog = f"{group}-changelog"
+    types = alice.types("streams_group_heartbeat", 0)
+    internal = types.TopicInfo(name=changelog, partitions=0, replication_factor=0, topic_configs=())
+    topology = types.Topology(epoch=0, subtopologies=(
+        types.Subtopology(subtopology_id="0", source_topics=(topic,), source_topic_regex=(), state_changelog_topics=(internal,),
+                          repartition_sink_topics=(), repartition_source_topics=(), copartition_groups=()),
+    ))  # fmt: skip
+
+    def beat(epoch: int, tasks: tuple[Any, ...] | None, **fields: Any) -> Any:
+        return alice.ask(
+            "streams_group_heartbeat", 0, group_id=group, member_id="m", member_epoch=epoch, endpoint_information_epoch=0,
+            instance_id=None, rack_id=None, active_tasks=tasks, standby_tasks=tasks, warmup_tasks=tasks, user_endpoint=None,
+            client_tags=None, task_offsets=None, task_end_offsets=None, shutdown_application=False, **fields,
+        )  # fmt: skip
+
+    def join() -> Any:
+        return beat(0, (), rebalance_timeout=timedelta(seconds=60), topology=topology, process_id="p")
+
+    def described() -> int:
+        (found,) = alice.ask(
+            "streams_group_describe", 0, group_ids=(group,), include_authorized_operations=False
+        ).groups
+        return int(found.error_code)
+
+    assert (join().error_code, described()) == (codes.GROUP_AUTHORIZATION_FAILED,) * 2
+    acls(Grant(Operation.READ, ResourceType.GROUP, group))
+    assert join().error_code == codes.TOPIC_AUTHORIZATION_FAILED
+    acls(*(Grant(Operation.DESCRIBE, ResourceType.TOPIC, each) for each in (topic, changelog)))
+    joined = join()
+    assert joined.error_code == codes.NONE
+    assert f"Unauthorized to CREATE on topics {changelog}." in [each.status_detail for each in joined.status]
+    assert described() == codes.NONE
+    assert (
+        beat(-1, None, rebalance_timeout=timedelta(milliseconds=-1), topology=None, process_id=None).error_code
+        == codes.NONE
+    )
+    acls(Grant(Operation.CREATE, ResourceType.TOPIC, group, PatternType.PREFIXED))
+    assert not any("Unauthorized" in each.status_detail for each in join().status)
+    until(
+        lambda: metadata(admin, changelog).topics[0].error_code == codes.NONE, what="it is created in the member's name"
+    )
