@@ -26,6 +26,7 @@ from harness import TURNSTILE, Cluster, admitted, connect, until
 from turnstile.admin_client import AdminError
 
 MOST_MIB = 300
+JUDGED = ("exceeded", "not justified")
 PARTITIONS = 4
 OURS = "127.0.0.1:1000"
 """The override of the address that the producer and the consumer connect from: no cap under test is theirs."""
@@ -54,6 +55,7 @@ class Chaos:
             ("kill a shard", 3, self._kill_shard),
             ("cut links", 3, self._cut_links),
             ("kill the coordinator", 1, self._kill_coordinator),
+            ("stop the supervisor", 1, self._stop_supervisor),
             (
                 "fill the disk",
                 int(seed % 3 == 0),
@@ -102,19 +104,24 @@ class Chaos:
         return found
 
     def audit(self, journal: Path) -> list[str]:
-        """After the cluster has ended: what `turnstile audit` finds exceeded."""
+        """After the cluster has ended: what `turnstile audit` finds exceeded, or not justified."""
         done = subprocess.run([TURNSTILE, "audit", str(journal), "--json"], capture_output=True, text=True, timeout=600)
         try:
             said = json.loads(done.stdout)
         except ValueError:
             return [f"the audit ended with {done.returncode}: {done.stderr[-2000:]}"]
         self._log(f"audit: {said['verdict']} ({said['events']} events)")
-        return [f"audit: {check}" for check in said["checks"] if check["verdict"] == "exceeded"]
+        return [f"audit: {check}" for check in said["checks"] if check["verdict"] in JUDGED]
 
     # Faults
 
     def _stop_shard(self) -> str:
-        pid = self._shard()
+        return self._stop(self._shard())
+
+    def _stop_supervisor(self) -> str:
+        return self._stop(self.cluster.process.pid)
+
+    def _stop(self, pid: int) -> str:
         for_s = self._chance.choice((0.1, 0.5, 2.0, 4.0))
         faults.stop(pid)
         self._stopped.append((time.monotonic() + for_s, pid))
