@@ -13,7 +13,7 @@ import time
 DEFAULT_PORT = 9644
 WITHIN_S = 2.0
 NOTED = "/dev/shm/turnstile-admin"
-"""In a container: the admin API's host and port, as the image's entry point has noted them."""
+"""In a container: the admin API's host and port, as the image's entry point has noted them, and the id of that process."""
 
 
 def main() -> None:
@@ -43,13 +43,13 @@ def address(url: str | None = None) -> tuple[str, int]:
 
 
 def _noted() -> tuple[str, str] | None:
-    """As the entry point of this container has noted them; None: nothing that this user, or root, has written is there."""
+    """As the entry point of this container has noted them; None: it has not, or has ended, or another user has written there."""
     try:
         with open(NOTED) as file:
             if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):
                 return None
-            host, port = file.read(300).split()
-            return host, port
+            host, port, pid = file.read(300).split()
+            return (host, port) if os.path.exists(f"/proc/{int(pid)}") else None
     except (OSError, ValueError):
         return None
 

@@ -73,6 +73,7 @@ def test_the_cluster_is_found_where_up_was_told_to_have_it(
 ) -> None:
     for name in ("TURNSTILE_ADMIN", "TURNSTILE_UP_ADMIN_HOST", "TURNSTILE_UP_ADMIN_PORT"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("turnstile.health.NOTED", "/nowhere")  # an entry point may run beside this test
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert address(url) == found
@@ -91,10 +92,13 @@ def test_a_container_says_where_its_admin_api_is(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv(name, raising=False)
     noted = tmp_path / "admin"
     monkeypatch.setattr("turnstile.health.NOTED", str(noted))
-    noted.write_text("0.0.0.0 9700")
+    noted.write_text(f"0.0.0.0 9700 {os.getpid()}")
     assert address() == ("127.0.0.1", 9700)
-    noted.write_text("nonsense")
-    assert address() == ("127.0.0.1", 9644)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    for text in (f"0.0.0.0 9700 {ended.pid}", "nonsense", "a b c"):
+        noted.write_text(text)
+        assert address() == ("127.0.0.1", 9644), text
 
 
 def test_an_answer_that_does_not_end_is_given_up_in_time() -> None:

@@ -92,8 +92,9 @@ def _note_admin(words: list[str]) -> None:
 
     with suppress(click.ClickException):  # `up` will say what is wrong
         context = up.make_context("up", list(words))
+        host, port = context.params["admin_host"], context.params["admin_port"]
         with suppress(OSError):
-            Path(NOTED).write_text(f"{context.params['admin_host']} {context.params['admin_port']}")
+            Path(NOTED).write_text(f"{host} {port} {os.getpid()}")
 
 
 def _says(arguments: list[str], option: str) -> bool:
