@@ -48,19 +48,20 @@ def _command(arguments: list[str]) -> list[str]:
     """The words of `turnstile up`. Ends the process with 2 when a file, a variable or the command line is wrong."""
     from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, read
     from turnstile.cli.main import COMMANDS
-    from turnstile.cli.up import up
     from turnstile.image.environment import options_of
 
     if {"--help", "-h"} & set(arguments):
         return ["up", *arguments]
     if "--detach" in arguments or os.environ.get("TURNSTILE_UP_DETACH"):
         _refuse("a container ends with its first process: detach it with `docker run --detach`, and leave --detach out")
-    options = [option.lstrip("-") for each in up.params for option in each.opts]
-    mounted = None if _says(arguments, "config") else next((path for path in FILES if path.exists()), None)
+    options = [option.lstrip("-") for each in _up().params for option in each.opts]
+    named = _value(arguments, "config")
+    mounted = None if named else next((path for path in FILES if path.exists()), None)
     if mounted is not None and mounted.is_dir():
         _refuse(f"{mounted} is a folder: Docker makes one where the file to be mounted is not there on the host")
+    configured = Path(named) if named else mounted
     try:
-        file = ConfigFile() if mounted is None else read(mounted)
+        file = ConfigFile() if configured is None else read(configured)
         found = options_of(os.environ, arguments, file, options=options, commands=COMMANDS)
     except ConfigFileInvalid as fault:
         _refuse(str(fault))
@@ -70,7 +71,7 @@ def _command(arguments: list[str]) -> list[str]:
     own = found.options
     if mounted is not None:
         own = ["--config", str(mounted), *own]
-    if not _says(arguments, "data-dir") and "data_dir" not in file.cluster:
+    if not _value(arguments, "data-dir") and "data_dir" not in file.cluster:
         if DATA.is_mount():
             own += ["--data-dir", str(DATA)]
         else:
@@ -85,22 +86,34 @@ def _refuse(sentence: str) -> NoReturn:
     sys.exit(2)
 
 
+def _up() -> click.Command:
+    """`turnstile up` with the variable of each option, TURNSTILE_UP_..., as the command line has it."""
+    from turnstile.cli.main import turnstile
+
+    command = turnstile.get_command(click.Context(turnstile), "up")
+    assert command is not None
+    return command
+
+
 def _note_admin(words: list[str]) -> None:
-    """Where the admin API will be, for the health check, a process of its own that knows no command line and no mounted file."""
-    from turnstile.cli.up import up
+    """Notes the address of the admin API for the health check, a process that knows no command line and no mounted file."""
     from turnstile.health import NOTED
 
     with suppress(click.ClickException):  # `up` will say what is wrong
-        context = up.make_context("up", list(words))
+        context = _up().make_context("up", list(words))
         host, port = context.params["admin_host"], context.params["admin_port"]
         with suppress(OSError):
             Path(NOTED).write_text(f"{host} {port} {os.getpid()}")
 
 
-def _says(arguments: list[str], option: str) -> bool:
-    """Whether an option is on the command line, or has its variable."""
-    named = any(word.partition("=")[0] == f"--{option}" for word in arguments)
-    return named or bool(os.environ.get(f"TURNSTILE_UP_{option.replace('-', '_').upper()}"))
+def _value(arguments: list[str], option: str) -> str | None:
+    """The value of an option on the command line, where the last one counts, or of its variable; None without either."""
+    value = os.environ.get(f"TURNSTILE_UP_{option.replace('-', '_').upper()}") or None
+    for at, word in enumerate(arguments):
+        name, equals, rest = word.partition("=")
+        if name == f"--{option}":
+            value = rest if equals else next(iter(arguments[at + 1 :]), None)
+    return value
 
 
 def _choose_temporary() -> None:
