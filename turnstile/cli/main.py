@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
@@ -47,6 +50,20 @@ COMMANDS = {
 
 class _Lazy(Commands):
     """Imports a command's module when that command runs, so that the others don't pay for it."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        from turnstile.cli.output import naming_closed_output
+
+        with naming_closed_output():  # of --help and --version
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from turnstile.cli.output import naming_closed_output
+
+        with naming_closed_output():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -135,36 +152,59 @@ def _name_the_variable(fault: click.ClickException) -> None:
 
 
 def main() -> None:
-    """Entry point: a mistake of the user's ends in one sentence and exit code 1 or 2, Ctrl-C in one line and 130."""
+    """Entry point: a mistake of the user's ends in one sentence and exit code 1 or 2, Ctrl-C in one line and 130, output that
+    can't be written in 2."""
     _import_ours()
     from shards.settings.errors import TurnstileError
-    from turnstile.cli.output import STDOUT, UNWRITTEN, CommandFailed, is_of_output, nobody_reads, show_error
+    from turnstile.cli.output import STDOUT, UNWRITTEN, OutputClosed, discard, is_of_output
 
     try:
         code = turnstile.main(prog_name="turnstile", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as fault:
-        _name_the_variable(fault)
-        if "--json" in sys.argv and not isinstance(fault, CommandFailed):
-            show_error(fault.format_message())
-        else:
-            fault.show()
-        sys.exit(fault.exit_code)
+        _end(fault.exit_code, partial(_show, fault))
     except TurnstileError as fault:
-        click.echo(f"turnstile: {fault}", err=True)
-        sys.exit(1)
+        _end(1, partial(click.echo, f"turnstile: {fault}", err=True))
     except (click.Abort, KeyboardInterrupt):
-        click.echo(SAID, err=True)
-        sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        nobody_reads(STDOUT)
+        _end(INTERRUPTED, partial(click.echo, SAID, err=True))
+    except OutputClosed:
+        discard(STDOUT)
         sys.exit(UNWRITTEN)
     except OSError as fault:
         if not is_of_output(fault):
             raise
-        nobody_reads(STDOUT)
-        click.echo(f"turnstile: the output can't be written: {fault.strerror}", err=True)
-        sys.exit(UNWRITTEN)
+        discard(STDOUT)
+        _end(UNWRITTEN, partial(_say_unwritten, fault))
+
+
+def _end(code: int, say: Callable[[], None]) -> NoReturn:
+    """Ends the process with `code`, also where what it says can't be written."""
+    from turnstile.cli.output import STDERR, STDOUT, discard
+
+    try:
+        say()
+    except OSError as fault:
+        discard(STDOUT)
+        try:
+            _say_unwritten(fault)
+        except OSError:
+            discard(STDERR)
+    sys.exit(code)
+
+
+def _say_unwritten(fault: OSError) -> None:
+    click.echo(f"turnstile: the output can't be written: {fault.strerror}", err=True)
+
+
+def _show(fault: click.ClickException) -> None:
+    """The sentence on stderr; of a command that was given --json, as JSON on stdout."""
+    from turnstile.cli.output import CommandFailed, show_error
+
+    _name_the_variable(fault)
+    if "--json" in sys.argv and not isinstance(fault, CommandFailed):
+        show_error(fault.format_message())
+    else:
+        fault.show()
 
 
 if __name__ == "__main__":

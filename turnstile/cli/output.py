@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
@@ -87,11 +88,25 @@ def show_change(answer: Mapping[str, Any], lines: Sequence[str], *, as_json: boo
         click.echo(printable(f"note: {note}"), err=True)
 
 
+class OutputClosed(Exception):
+    """The process that reads our output has closed it. No OSError: click ends the process by itself at EPIPE, with 1."""
+
+
+@contextmanager
+def naming_closed_output() -> Iterator[None]:
+    """A BrokenPipeError inside is an OutputClosed outside."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise OutputClosed from None
+
+
 def is_of_output(fault: OSError) -> bool:
     """Whether standard output can't be written: a fault of a file would name it."""
     return fault.filename is None and fault.errno in _UNWRITTEN
 
 
-def nobody_reads(descriptor: int) -> None:
-    """The process that reads our output has closed it: no message can reach it, and what is still buffered is dropped."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+def discard(*descriptors: int) -> None:
+    """Drops what a standard stream still has in its buffer, and what is written from now on: it can't be written."""
+    for descriptor in descriptors:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

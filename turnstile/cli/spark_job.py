@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from turnstile.cli.output import CommandFailed, InputMissing
+from turnstile.cli.output import CommandFailed, InputMissing, is_of_output
 from turnstile.cli.param_type import ParamType
 from turnstile.pipeline import jvm
 from turnstile.pipeline.places import is_uri, local_path, under
@@ -89,8 +89,20 @@ def failing_in_one_sentence(failure: type[CommandFailed] = CommandFailed) -> Ite
         yield
     except NoInput as error:
         raise InputMissing(str(error)) from None
-    except (PipelineError, OSError) as error:
+    except BrokenPipeError:  # of standard output: cli/main.py ends the command
+        raise
+    except PipelineError as error:
         raise failure(str(error)) from None
+    except OSError as error:
+        if is_of_output(error):
+            raise
+        raise failure(_sentence(error)) from None
+
+
+def _sentence(error: OSError) -> str:
+    if error.filename is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}"
 
 
 @contextmanager
@@ -171,10 +183,18 @@ def _write(content: bytes, place: str, spark: SparkSession | None) -> None:
 
 
 def _write_whole(content: bytes, path: Path) -> None:
-    """The file has all of it, or is as it was: also where the disk is full or this process is killed in the middle."""
-    if path.exists() and not path.is_file():  # a terminal, a pipe
-        path.write_bytes(content)
-        return
+    """The file has all of it, or is as it was: also where the disk is full or this process is killed in the middle. Raises
+    OSError with the file's name."""
+    try:
+        if path.exists() and not path.is_file():  # a terminal, a pipe
+            path.write_bytes(content)
+        else:
+            _replace(content, path)
+    except OSError as fault:
+        raise OSError(fault.errno, f"can't be written: {fault.strerror}", str(path)) from None
+
+
+def _replace(content: bytes, path: Path) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         aside.write_bytes(content)

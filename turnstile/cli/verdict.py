@@ -16,7 +16,7 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminError
 from turnstile.cli.cluster_command import admin_option, sentence, token_option
 from turnstile.cli.endings import undone
-from turnstile.cli.output import STDERR, STDOUT, VerdictUnknown, nobody_reads, show_json
+from turnstile.cli.output import STDERR, STDOUT, VerdictUnknown, discard, show_json
 from turnstile.settings import as_entity
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     try:
         show_json(found.as_json()) if as_json else _show(found)
     except BrokenPipeError:
-        nobody_reads(STDOUT)
+        discard(STDOUT)
     sys.exit(found.exit_code if html is None or _is_written(found, html) else _UNWRITTEN)
 
 
@@ -200,7 +200,7 @@ def _say(sentence: str) -> None:
     try:
         click.echo(f"  {time.strftime('%H:%M:%S')}  {sentence}", err=True)
     except BrokenPipeError:
-        nobody_reads(STDERR)
+        discard(STDERR)
 
 
 def _show(found: Any) -> None:

@@ -115,6 +115,33 @@ def test_a_journal_that_is_not_there_is_wrong_usage_and_no_verdict(command, tmp_
     assert json.loads(as_json.stdout) == {"error": f"There is no journal at {tmp_path / 'nowhere'}."}
 
 
+@pytest.mark.parametrize("words", ["presets", "--help", "up --help", "config --help", "--version"])
+def test_output_that_a_pipe_does_not_take_ends_a_command_with_2_and_no_word(words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        ended = subprocess.run([*PROGRAM, *words.split()], stdout=closed, stderr=subprocess.PIPE, timeout=60)
+    assert (ended.returncode, ended.stderr) == (2, b"")
+
+
+@pytest.mark.parametrize(
+    ("words", "full", "code"),
+    [
+        ("presets", "stdout", 2),
+        ("audit nowhere --json", "stdout", 2),
+        ("quota list --json --admin 127.0.0.1:1", "stdout", 1),
+        ("audit nowhere", "stderr", 2),
+        ("quota list --admin 127.0.0.1:1", "stderr", 1),
+    ],
+)
+def test_a_full_disk_ends_a_command_with_its_exit_code_and_no_traceback(words, full, code):
+    with open("/dev/full", "wb") as disk:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, full: disk}
+        ended = subprocess.run([*PROGRAM, *words.split()], **streams, timeout=60)
+    said = b"" if full == "stderr" else b"turnstile: the output can't be written: No space left on device\n"
+    assert (ended.returncode, ended.stdout or b"", ended.stderr or b"") == (code, b"", said)
+
+
 ENTRY = [sys.executable, "-c", "from turnstile.entry import main; main()"]
 AT_FIRST_IMPORT = """
 import builtins, os, signal, sys

@@ -71,14 +71,14 @@ def test_a_page_of_a_command_that_is_no_utf_8(judged, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_the_exit_code_stays_when_nobody_reads(options, judged, monkeypatch):
+def test_the_exit_code_stays_when_discard(options, judged, monkeypatch):
     def closed(*arguments, **named):
         raise BrokenPipeError
 
     descriptors = []
     monkeypatch.setattr(module, "show_json", closed)
     monkeypatch.setattr(module, "_show", closed)
-    monkeypatch.setattr(module, "nobody_reads", descriptors.append)
+    monkeypatch.setattr(module, "discard", descriptors.append)
     done = CliRunner().invoke(module.verdict, ["--attach", "client-id=app", *options])
     assert (done.exit_code, descriptors) == (1, [1])
 
