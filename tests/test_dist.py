@@ -3,6 +3,7 @@ files alone."""
 
 import json
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -72,6 +73,14 @@ def test_has_every_file_of_the_packages_and_one_name_at_the_top(wheel: Path) -> 
     ).stdout.split()
     assert names - {"turnstile/commit.txt"} == {placed(name) for name in tracked if (ROOT / name).exists()}
     assert "turnstile/py.typed" in names, "type checkers of other projects read the annotations"
+
+
+def test_its_description_links_to_no_file_of_the_tree(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as opened:
+        [metadata] = (opened.read(name).decode() for name in opened.namelist() if name.endswith(".dist-info/METADATA"))
+    into_the_tree = re.compile(r"\]\((?!https?:|#)")
+    assert into_the_tree.search((ROOT / "README.md").read_text("utf-8")), "the checkout's README has such links"
+    assert not into_the_tree.search(metadata)
 
 
 def test_is_the_same_to_the_byte_when_it_is_made_again(wheel: Path, tmp_path: Path) -> None:

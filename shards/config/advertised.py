@@ -123,13 +123,18 @@ def listeners_as_advertised(text: str, listeners: Collection[str], brokers: int 
         if listeners and name not in listeners:
             raise ConfigInvalid(_SETTING, entry[:300], f"this cluster has the listeners {', '.join(listeners)}")
         canonical = addresses_of([address])[0]
-        last = 0 if canonical == AUTO else _parse_address(canonical).port + brokers - 1
-        if last > 65535:
-            raise ConfigInvalid(
-                _SETTING, entry[:300], f"broker {brokers - 1} would have port {last}, and 65535 is the last"
-            )
+        if canonical != AUTO:
+            _of_broker(_parse_address(canonical), brokers - 1, _SETTING, entry)
         found.append(f"{name}://{canonical}")
     return ",".join(found)
+
+
+def _of_broker(address: Address, broker: int, setting: str, text: str) -> Address:
+    """The port of broker 0 plus `broker`. Raises ConfigInvalid beyond 65535, of `setting` with the value `text`."""
+    port = address.port + broker
+    if port > 65535:
+        raise ConfigInvalid(setting, text[:300], f"broker {broker} would have port {port}, and 65535 is the last")
+    return address._replace(port=port)
 
 
 # ---- what is in force
@@ -183,13 +188,16 @@ def auto_listeners(static: Mapping[str, str], live: Mapping[str, str]) -> frozen
 
 
 def advertised_text(listener: str, bound: str, option: str | None, broker: int) -> str:
-    """The entry of `advertised.listeners` for a listener's option `advertise=...`, as up.py checks it; None: where it is bound."""
+    """The entry of `advertised.listeners` for a listener's option `advertise=...`, in canonical spelling; None: where it is bound.
+
+    Raises ConfigInvalid.
+    """
     if option is None:
         return f"{listener}://{bound}"
-    if option == AUTO:
+    canonical = addresses_of([option])[0]
+    if canonical == AUTO:
         return f"{listener}://{AUTO}"
-    address = _parse_address(option)
-    return f"{listener}://{Address(address.host, address.port + broker)}"
+    return f"{listener}://{_of_broker(_parse_address(canonical), broker, 'advertise', option)}"
 
 
 def _parse_address(text: str) -> Address:

@@ -6,6 +6,7 @@ TURNSTILE_NAME, else at the default port on this machine.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple, TextIO
@@ -73,10 +74,19 @@ def _running() -> str:
     return f"these are: {', '.join(names)}" if names else "start it with `turnstile up --name`"
 
 
-def by_name() -> list[str]:
-    """The words of a command line that name the cluster, where this one's did."""
-    given: _Given | None = click.get_current_context().meta.get(_NAME)
-    return ["--name", given.name] if given is not None and given.by_hand else []
+def which_cluster() -> list[str]:
+    """The words of a command line that say which cluster is meant, where this one's did."""
+    context = click.get_current_context()
+    given: _Given | None = context.meta.get(_NAME)
+    if given is not None and given.by_hand:
+        return ["--name", given.name]
+    by_url = context.get_parameter_source("admin") is click.core.ParameterSource.COMMANDLINE
+    return ["--admin", context.params["admin"]] if by_url else []
+
+
+def same_cluster(command: str) -> str:
+    """A command of `turnstile` for this command's cluster, to be pasted into a shell: "topic list" -> turnstile topic list --name x."""
+    return " ".join(["turnstile", command, *map(shlex.quote, which_cluster())])
 
 
 def is_chosen() -> bool:

@@ -13,7 +13,7 @@ import click
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
-from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.cluster_command import same_cluster, with_cluster
 from turnstile.cli.output import show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
 from turnstile.entities import entity_text, entity_words
@@ -166,7 +166,7 @@ def set_(
     lines = [f"{name} = {value}{how}" for name, value in wanted.items()]
     show_change(answer, lines, as_json=as_json, dry_run=dry_run)
     if observe and not (as_json or dry_run):
-        click.echo("what it would have refused: turnstile config observed", err=True)
+        click.echo(f"what it would have refused: {same_cluster('config observed')}", err=True)
     if not as_json:
         for name in ignored:
             click.echo(f"{name} is not emulated: it is stored and shown, nothing acts on it", err=True)
@@ -204,11 +204,10 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
         show_json(told)
         return
     if told["summary"] is not None and quotas_of(told["summary"], ip=False):
-        click.echo("client quotas are observed: turnstile quota observed", err=True)
+        click.echo(f"client quotas are observed: {same_cluster('quota observed')}", err=True)
     if told["summary"] is None or not limits_connections(told["summary"]):
-        click.echo(
-            "no limit of connections is observed: turnstile config set --observe kafka_connections_max_per_ip 50"
-        )
+        first = same_cluster("config set --observe kafka_connections_max_per_ip 50")
+        click.echo(f"no limit of connections is observed: {first}")
         return
     for line in observed_lines(told["summary"]):
         click.echo(printable(line))

@@ -14,7 +14,7 @@ import click
 
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.cli import completion
-from turnstile.cli.cluster_command import admin_option, by_name, json_option, sentence, token_option
+from turnstile.cli.cluster_command import admin_option, json_option, sentence, token_option, which_cluster
 from turnstile.cli.load_on_spark import OnSpark, runs_on_spark, spark_options
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
@@ -55,9 +55,8 @@ _UNLIMITED = (
 def _with_limits() -> str:
     """The command that was given, with --apply: without a token, which is not to be shown."""
     context = click.get_current_context()
-    words = ["turnstile", "load"]
-    words += by_name()
-    for name in ("master", "bootstrap", "admin", "scenario", "proxy_protocol"):
+    words = ["turnstile", "load", *which_cluster()]
+    for name in ("master", "bootstrap", "scenario", "proxy_protocol"):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             words += [f"--{name.replace('_', '-')}", str(context.params[name])]
     return shlex.join([*words, "--apply"])

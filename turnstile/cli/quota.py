@@ -9,7 +9,7 @@ import click
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
-from turnstile.cli.cluster_command import with_cluster
+from turnstile.cli.cluster_command import same_cluster, with_cluster
 from turnstile.cli.output import CommandFailed, show_change, show_json, show_table
 from turnstile.cli.suggest import Commands, did_you_mean
 from turnstile.cli.use_rows import client_rows
@@ -90,8 +90,8 @@ def set_(cluster: AdminClient, words: tuple[str, ...], observe: bool, dry_run: b
     how = " is observed, not enforced" if observe else ""
     show_change(answer, [f"{entity_text(entity)}: {told}{how}"], as_json=as_json, dry_run=dry_run)
     if observe and not (as_json or dry_run):
-        where = "refused: turnstile config observed" if "ip" in entity else "throttled: turnstile quota observed"
-        click.echo(f"what it would have {where}", err=True)
+        done, command = ("refused", "config observed") if "ip" in entity else ("throttled", "quota observed")
+        click.echo(f"what it would have {done}: {same_cluster(command)}", err=True)
 
 
 @quota.command("unset")
@@ -167,7 +167,8 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
         show_json(told)
         return
     if not told["set"]:
-        click.echo("no quota is observed: turnstile quota set --observe client-id=app producer_byte_rate=1MB/s")
+        first = same_cluster("quota set --observe client-id=app producer_byte_rate=1MB/s")
+        click.echo(f"no quota is observed: {first}")
         return
     for line in observed_quota_lines(told):
         click.echo(printable(line))

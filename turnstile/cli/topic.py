@@ -10,7 +10,7 @@ import click
 
 from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient
-from turnstile.cli.cluster_command import by_name, with_cluster
+from turnstile.cli.cluster_command import same_cluster, with_cluster
 from turnstile.cli.output import CommandFailed, show_json, show_table
 from turnstile.cli.suggest import Commands
 from turnstile.cli.up import NameAndValue, SizedTopic
@@ -46,7 +46,7 @@ def list_topics(cluster: AdminClient, as_json: bool) -> None:
     elif topics:
         show_table([("topic", "partitions"), *((name, str(count)) for name, count in sorted(topics.items()))])
     else:
-        click.echo(" ".join(["There are no topics: turnstile topic create NAME:PARTITIONS", *by_name()]), err=True)
+        click.echo(f"There are no topics: {same_cluster('topic create NAME:PARTITIONS')}", err=True)
 
 
 @topic.command("create")
@@ -98,8 +98,8 @@ def _create(bootstrap: str, topics: Mapping[str, int], configs: dict[str, str]) 
             error: KafkaError = fault.args[0]
             if error.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
                 raise CommandFailed(
-                    f"no broker answered at {bootstrap} within {_WITHIN_S:.0f} s: `turnstile explain ip=127.0.0.1` shows which "
-                    "limits hold for connections from here"
+                    f"no broker answered at {bootstrap} within {_WITHIN_S:.0f} s: `{same_cluster('explain ip=127.0.0.1')}` shows "
+                    "which limits hold for connections from here"
                 ) from None
             refused[name] = error.str()
     return refused

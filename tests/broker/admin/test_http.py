@@ -402,6 +402,11 @@ async def test_rpks_questions_about_features_are_a_404(api):
     assert (await api.ask("DELETE", "/v1/shards"))[0] == 405
 
 
+async def test_a_405_names_every_method_of_the_address(api):
+    answer = await trio.to_thread.run_sync(lambda: raw_http.ask(api.url, "PATCH", "/v1/advertise"))
+    assert (answer.status, answer.headers["allow"]) == (405, "DELETE, GET, HEAD, PUT")
+
+
 async def test_another_sites_page_cannot_end_the_cluster(api):
     status, body = await api.ask("POST", "/v1/shutdown", b"")
     assert (status, body["code"]) == (403, 403)

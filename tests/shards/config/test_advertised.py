@@ -121,6 +121,12 @@ def test_advertised_listeners_that_no_client_could_use_are_refused_at_the_start(
     assert told(cluster(2, settings="edge://a:65534, IN://auto")) == ["a:65534 start", "a:65535 start"]
     with pytest.raises(ConfigInvalid, match="broker 1 would have port 65536"):
         cluster(2, settings="edge://a:65535")
+    with pytest.raises(ConfigInvalid, match="broker 1 would have port 65536"):
+        cluster(2, "127.0.0.1", "advertise=a:65535")
+
+
+def test_a_listeners_option_is_told_in_canonical_spelling() -> None:
+    assert told(cluster(2, "127.0.0.1", "advertise=B.Example.:09")) == ["b.example:9 start", "b.example:10 start"]
 
 
 def test_of_auto_the_port_is_the_one_that_the_broker_is_bound_to() -> None:

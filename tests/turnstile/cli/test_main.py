@@ -17,7 +17,9 @@ import pytest
 
 from tests.support.harness import until
 from turnstile.cli.main import COMMANDS
+from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
+from turnstile.cli.spark_job import failing_in_one_sentence, write_page
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-c", "from turnstile.cli.main import main; main()"]
@@ -140,6 +142,14 @@ def test_a_full_disk_ends_a_command_with_its_exit_code_and_no_traceback(words, f
         ended = subprocess.run([*PROGRAM, *words.split()], **streams, timeout=60)
     said = b"" if full == "stderr" else b"turnstile: the output can't be written: No space left on device\n"
     assert (ended.returncode, ended.stdout or b"", ended.stderr or b"") == (code, b"", said)
+
+
+def test_a_page_that_can_not_be_written_is_named():
+    with (
+        pytest.raises(CommandFailed, match="^/dev/full: can't be written: No space left on device$"),
+        failing_in_one_sentence(),
+    ):
+        write_page("a page", "/dev/full", None)
 
 
 ENTRY = [sys.executable, "-c", "from turnstile.entry import main; main()"]

@@ -56,6 +56,18 @@ def test_two_clusters_are_each_found_by_name(machine: Machine) -> None:
     assert "7" in machine.run("config", "get", "--cluster", "orders", "kafka_connections_max_per_ip")
     assert "7" not in machine.run("config", "get", "kafka_connections_max_per_ip", TURNSTILE_NAME="payments")
     assert machine.run("health", "--name", "orders") == "healthy\n" == machine.run("health", TURNSTILE_NAME="orders")
+    hints = [
+        ("config", "set", "--observe", "kafka_connections_max", "9"),
+        ("quota", "observed"),
+        ("quota", "set", "--observe", "client-id=a", "request_percentage=5"),
+    ]
+    said = [
+        line
+        for words in hints
+        for line in machine.run(*words, "--name", "orders").splitlines()
+        if ": turnstile " in line
+    ]
+    assert len(said) == len(hints) and all(line.endswith(" --name orders") for line in said)
     fault = ("fault", "add", "delay", "--cluster", "orders", "--name", "slow", "--delay-ms", "1")
     machine.run(*fault)
     assert "slow" in machine.run("fault", "list", "--name", "orders")
