@@ -85,7 +85,7 @@ def which_cluster() -> list[str]:
 
 
 def same_cluster(command: str) -> str:
-    """A command of `turnstile` for this command's cluster, to be pasted into a shell: "topic list" -> turnstile topic list --name x."""
+    """A command of `turnstile` for this command's cluster, fit for a shell: "topic list" -> turnstile topic list --name x."""
     return " ".join(["turnstile", command, *map(shlex.quote, which_cluster())])
 
 

@@ -146,7 +146,7 @@ def test_a_full_disk_ends_a_command_with_its_exit_code_and_no_traceback(words, f
 
 def test_a_page_that_can_not_be_written_is_named():
     with (
-        pytest.raises(CommandFailed, match="^/dev/full: can't be written: No space left on device$"),
+        pytest.raises(CommandFailed, match=r"^/dev/full: can't be written: No space left on device$"),
         failing_in_one_sentence(),
     ):
         write_page("a page", "/dev/full", None)
