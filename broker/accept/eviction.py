@@ -6,7 +6,9 @@ its idlest connection on another listener, and has the idlest of all closed. Sou
 SocketServer.ConnectionQuotas.maxConnectionsExceeded.
 
 one_eviction_per_forced_connection  At most one connection is closed for each that was forced in, and none while the pool is
-    within its cap: lowering a cap closes no connection.
+    within its cap.
+lowering_closes_nothing  A forced connection is judged by the cap that its shard knew, where a lower one has come into force since:
+    cached tokens may be on their way home for as long as a shard is stopped.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ class Eviction:
         self._connections = connections
         self._forced = 0  # in this pass, not yet told
         self._due = 0  # at the home: forced connections for which none was closed yet
+        self._allowed = 0  # the highest cap by which one of these was forced; at other shards, of those not yet told
         self._working = False
 
     def protect(self, listener: str | None) -> None:
@@ -60,34 +63,38 @@ class Eviction:
         """A connection of the protected listener takes its token of the broker's pool beyond the cap."""
         self._tokens.force(POOL)
         self._forced += 1
+        self._allowed = max(self._allowed, self._tokens.cap_of(POOL) or 0)
 
     def flush(self) -> None:
         """After the tokens' flush, on the same link: so the home knows of the token before it hears of this."""
         if self._forced:
             forced, self._forced = self._forced, 0
             if self._home == self._me:
-                self.told(forced)
+                self.told(forced, self._allowed)
             else:
-                self._send(self._home, (NAME, forced))
+                allowed, self._allowed = self._allowed, 0
+                self._send(self._home, (NAME, forced, allowed))
         if self._due and not self._working:
-            excess = self._tokens.excess(POOL)
+            excess = self._tokens.excess(POOL, self._allowed)
             if excess is not None:
                 due, self._due = min(self._due, excess), 0
+                allowed, self._allowed = self._allowed, 0
                 if due:
                     self._working = True
-                    self._start_soon(self._make_room, due)
+                    self._start_soon(self._make_room, due, allowed)
 
-    def told(self, forced: int) -> None:
-        """At the home: so many connections were forced in."""
+    def told(self, forced: int, allowed: int) -> None:
+        """At the home: so many connections were forced in, where the cap was `allowed`."""
         self._due += forced
+        self._allowed = max(self._allowed, allowed)
 
-    async def _make_room(self, connections: int) -> None:
+    async def _make_room(self, connections: int, allowed: int) -> None:
         try:
             for _ in range(connections):
                 for _ in range(_TRIES):
                     if await self._close_idlest():
                         break
-                    if self._tokens.excess(POOL) == 0:
+                    if self._tokens.excess(POOL, allowed) == 0:
                         return  # the one that was found has left by itself
         finally:
             self._working = False

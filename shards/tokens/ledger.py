@@ -299,12 +299,13 @@ class Ledger(HomeGrants):
 
     # For people and tests
 
-    def excess(self, key: str) -> int | None:
-        """Tokens of a pool here that connections use beyond its cap; None while cached tokens are being reclaimed."""
+    def excess(self, key: str, allowed: int = 0) -> int | None:
+        """Tokens of a pool here that connections use beyond its cap, and beyond `allowed`; None while cached tokens are being
+        reclaimed."""
         pool = self.pool_of(key)
         if pool.terms.rule.cap is None:
             return 0
-        return None if key in self.revoking else max(0, pool.out - pool.terms.rule.cap)
+        return None if key in self.revoking else max(0, pool.out - max(pool.terms.rule.cap, allowed))
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""

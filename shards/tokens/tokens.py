@@ -138,9 +138,13 @@ class Tokens(ConnectionTokens):
         """How often pools at home here ran dry and had their cached tokens called in."""
         return self._ledger.reclaims
 
-    def excess(self, key: str) -> int | None:
+    def cap_of(self, key: str) -> int | None:
+        """A pool's cap in the version that this shard has applied; None: it has none."""
+        return self._table.rule_of(key).cap
+
+    def excess(self, key: str, allowed: int = 0) -> int | None:
         """Of a pool at home here: see Ledger.excess."""
-        return self._ledger.excess(key)
+        return self._ledger.excess(key, allowed)
 
     # Configuration, peers, time
 

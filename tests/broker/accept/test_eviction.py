@@ -102,7 +102,7 @@ class Net:
             messages, self.messages = self.messages, []
             for sender, peer, message in messages:
                 if message[0] == eviction.NAME:
-                    self.shards[peer].room.told(message[1])
+                    self.shards[peer].room.told(*message[1:])
                 else:
                     self.shards[peer].tokens.receive(sender, message)
 
@@ -153,6 +153,21 @@ async def test_a_lowered_cap_costs_one_connection_for_each_that_is_forced_in(net
         net.shards[ELSEWHERE].connect("INTERNAL")
     await net.run_tasks()
     assert [each.last_used_ns for each in opened if each.closed] == [0, 1]
+
+
+@pytest.mark.parametrize("on", [HOME, ELSEWHERE])
+async def test_a_cap_that_is_lowered_while_cached_tokens_come_home_closes_nothing(net, on):
+    net.set_cap(40)
+    opened = [net.shards[me].connect() for me in range(SHARDS)]  # their shards now cache more
+    shard = net.shards[on]
+    for number in range(30):
+        shard.room.force()
+        shard.connections[-number] = Connection(shard, -number, "INTERNAL", 0)
+    shard.tokens.flush()
+    shard.room.flush()  # from here on the home waits for the others' answers
+    net.set_cap(5)
+    await net.run_tasks()
+    assert all(each.closed is None for each in opened)
 
 
 async def test_the_busy_go_last_and_the_protected_never(net):

@@ -59,12 +59,13 @@ class Shard:
 
     def __init__(self, net, me):
         self.net, self.me, self.connections, self.woken = net, me, {}, True
+        self.cap = CAP
         self.tokens = Tokens(
             me,
             net.shards_in_all,
             epoch=me + 1,
             send=self.send,
-            rule_of=lambda key: CapRule(CAP, "max.connections", True),
+            rule_of=lambda key: CapRule(self.cap, "max.connections", True),
         )
         context = ShardContext(
             shard=me, shards=net.shards_in_all, image=None, tokens=self.tokens, poller=Poller(self), timers=None,
@@ -85,7 +86,7 @@ class Shard:
 
     def receive(self, peer, message):
         if message[0] == eviction.NAME:
-            self.eviction.told(message[1])
+            self.eviction.told(*message[1:])
         else:
             self.tokens.receive(peer, message)
         self.woken = True
@@ -102,6 +103,11 @@ class Shard:
     def force(self):
         self.eviction.force()
         self.open("INTERNAL")
+        self.woken = True
+
+    def apply(self, cap):
+        self.cap = cap
+        self.tokens.apply(self.tokens.version + 1, lambda: None)
         self.woken = True
 
     def flush(self):
@@ -185,3 +191,30 @@ def run(seed):
     assert len(in_use) <= CAP or not may_go, f"seed {seed}: a connection was forced in, and none went for it"
     if not goes:
         assert len(in_use) >= CAP, f"seed {seed}: one went too many"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_lowering_the_cap_closes_nothing_that_it_let_in(block):
+    for seed in range(200 * block, 200 * (block + 1)):
+        lower(seed)
+
+
+def lower(seed):
+    """As many connections as the cap allows, some of them forced, while tokens of it are cached; then a lower one."""
+    draw = random.Random(seed)
+    net = Net(draw, draw.choice([2, 3, 5]))
+    forced = draw.randrange(1, CAP)
+    for _ in range(CAP - forced):
+        draw.choice(net.shards).connect()
+        net.rest()
+    for _ in range(forced):
+        draw.choice(net.shards).force()
+        for _ in range(draw.choice([0, 0, 3])):
+            net.step()
+    cap = draw.randrange(1, CAP)
+    for shard in draw.sample(net.shards, len(net.shards)):  # each in its own time
+        shard.apply(cap)
+        for _ in range(draw.choice([0, 3, 30])):
+            net.step()
+    net.rest()
+    assert sum(len(shard.connections) for shard in net.shards) == CAP, f"seed {seed}: lowering has closed a connection"
