@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from pathlib import Path
 
 import click
 
+from broker.runtime.printable import printable
 from shards.settings.config_def import BROKER
 from turnstile.cli.output import CommandFailed
 
@@ -98,14 +100,19 @@ def init(file: Path, force: bool) -> None:
         raise CommandFailed(f"{file} is there already: name another file, or write over it with --force") from None
     except OSError as fault:
         raise CommandFailed(f"{file} can't be written: {fault.strerror}") from None
-    click.echo(f"Wrote {file}. Launch it: turnstile up --config {file}")
+    click.echo(f"Wrote {printable(str(file))}. Launch it: turnstile up --config {_argument(file)}")
 
 
 def content(file: Path) -> str:
     """What a new file says: one cap, one topic, and every limit with what it does."""
     limits = [_limit(name, f"#{_quoted(name)} = {value}") for name, value in _EXAMPLES.items()]
     in_force = [_limit(name, f"{_quoted(name)} = {value}") for name, value in _IN_FORCE.items()]
-    return _HEAD.format(name=file) + "".join([*in_force, *limits]) + _TAIL
+    return _HEAD.format(name=_argument(file)) + "".join([*in_force, *limits]) + _TAIL
+
+
+def _argument(file: Path) -> str:
+    """As a word of a command line, on one line."""
+    return printable(shlex.quote(str(file)))
 
 
 def _limit(name: str, line: str) -> str:

@@ -12,15 +12,16 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from turnstile.load import quota_clients
 from turnstile.load.throttles import Throttles
 
+CREATE_S = 30
 CLOSE_S = 20
 """A consumer that leaves its group waits for the coordinator, for ever when the cluster is gone: SIGALRM ends the process."""
 
@@ -69,17 +70,27 @@ def stop_asked() -> bool:
 
 
 def create_topic(order: dict[str, Any]) -> int:
-    """Make the topic, unless it is there; how many connections that took."""
+    """Make the topic, unless it is there; how many connections that took. Ends the process with a sentence if it can't be made."""
     seen = Connections()
-    admin = AdminClient(seen.settings(order))
+    failures: list[KafkaError] = []
+    admin = AdminClient(seen.settings(order, error_cb=failures.append))
     future = admin.create_topics([NewTopic(order["topic"], order["partitions"], 1)])[order["topic"]]
     try:
-        future.result(timeout=30)
-    except KafkaException as error:
-        if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-            raise
+        future.result(timeout=CREATE_S)
+    except (KafkaException, TimeoutError) as error:
+        if isinstance(error, TimeoutError) or error.args[0].name() != "TOPIC_ALREADY_EXISTS":
+            seen.last_word(admin.poll)
+            sys.exit(f"{order['label']}: topic {order['topic']} can't be made: {_why(error, failures)}")
     seen.last_word(admin.poll)
     return seen.made
+
+
+def _why(error: Exception, failures: Sequence[KafkaError]) -> str:
+    """What a broker answered; else why none was reached, as librdkafka tells before it says that all are down."""
+    said = [each.str() for each in failures if each.code() != KafkaError._ALL_BROKERS_DOWN]
+    if said:
+        return said[-1]
+    return f"no answer within {CREATE_S} s" if isinstance(error, TimeoutError) else str(error.args[0].str())
 
 
 def produce(order: dict[str, Any]) -> dict[str, Any]:

@@ -57,3 +57,9 @@ def test_a_place_that_can_not_be_written_is_one_sentence(tmp_path: Path) -> None
     done = init(tmp_path, "nowhere/turnstile.toml")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "nowhere/turnstile.toml can't be written: No such file or directory\n"
+
+
+def test_a_name_with_spaces_is_quoted_and_one_with_line_ends_stays_in_the_comment(tmp_path: Path) -> None:
+    assert "turnstile up --config 'my cluster.toml'" in init(tmp_path, "my cluster.toml").stdout
+    assert "\x1b" not in init(tmp_path, "red\x1b[31m.toml").stdout
+    assert tomllib.loads(content(Path("a\nbrokers = 64\n.toml"))) == tomllib.loads(content(Path("turnstile.toml")))
