@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 from anyio import CancelScope, get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
 from turnstile.cluster import Cluster, Refusals, Throttled
 from turnstile.options import ClusterOptions, FaultKind, FaultOptions, SetFault
+
+if TYPE_CHECKING:
+    from broker.admin.cluster_answers import Explanation
+    from shards.config.advertised_changes import AdvertisedAddress
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -85,7 +89,7 @@ class AsyncCluster:
         """See Cluster.advertise."""
         await _waited(self.sync.advertise, listener, *addresses, broker=broker)
 
-    async def advertised(self) -> list[dict[str, Any]]:
+    async def advertised(self) -> list[AdvertisedAddress]:
         """See Cluster.advertised."""
         return await _waited(self.sync.advertised)
 
@@ -131,6 +135,6 @@ class AsyncCluster:
 
     async def explain(
         self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None
-    ) -> dict[str, Any]:
+    ) -> Explanation:
         """See Cluster.explain."""
         return await _waited(self.sync.explain, ip=ip, user=user, client_id=client_id)

@@ -27,6 +27,7 @@ from turnstile.cluster_process import ClusterError, ClusterProcess
 from turnstile.settings import as_setting, as_text
 
 if TYPE_CHECKING:
+    from broker.admin.cluster_answers import Explanation, ShardRow
     from turnstile.verdict.run import Verdict
 
 _RESTART_WITHIN_S = 10.0
@@ -200,8 +201,8 @@ class Cluster(ClusterChanges):
             time.sleep(0.005)
         raise ClusterError(f"shard {shard} of broker {broker} did not come back within {_RESTART_WITHIN_S:.0f} s")
 
-    def _shard(self, broker: int, shard: int) -> dict[str, Any]:
-        rows: list[dict[str, Any]] = self.admin.get("/v1/shards")["shards"]
+    def _shard(self, broker: int, shard: int) -> ShardRow:
+        rows: list[ShardRow] = self.admin.get("/v1/shards")["shards"]
         found = [row for row in rows if (row["broker"], row["shard"]) == (broker, shard)]
         if not found:
             raise ClusterError(f"there is no shard {shard} of broker {broker}")
@@ -251,11 +252,9 @@ class Cluster(ClusterChanges):
         pools = [pool for broker in self.explain(ip=ip)["brokers"] for pool in broker["connections"]]
         return sum(pool["in_use"] for pool in pools if pool["pool"].startswith("ip:"))
 
-    def explain(
-        self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None
-    ) -> dict[str, Any]:
+    def explain(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None) -> Explanation:
         """Which limits hold for an address or a client, where each comes from, and how much of it is used now."""
-        found: dict[str, Any] = self.admin.get("/v1/explain", **{"ip": ip, "user": user, "client-id": client_id})
+        found: Explanation = self.admin.get("/v1/explain", **{"ip": ip, "user": user, "client-id": client_id})
         return found
 
     def _counted(self) -> dict[str, int]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from turnstile.admin_client import AdminClient
 from turnstile.options import FaultKind, FaultOptions, SetFault
 from turnstile.settings import as_entity, as_setting, as_text
+
+if TYPE_CHECKING:
+    from shards.config.advertised_changes import AdvertisedAddress
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,9 @@ class ClusterChanges:
         else:
             self.admin.delete("/v1/advertise", listener=listener, broker=broker)
 
-    def advertised(self) -> list[dict[str, Any]]:
+    def advertised(self) -> list[AdvertisedAddress]:
         """Where clients are told to connect, for each listener of each broker: `address`, its `source`, whether it is a `guess`."""
-        found: list[dict[str, Any]] = self.admin.get("/v1/advertise")["advertised"]
+        found: list[AdvertisedAddress] = self.admin.get("/v1/advertise")["advertised"]
         return found
 
     def user(self, name: str, password: str | None) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from turnstile.quantities import count
 
+if TYPE_CHECKING:
+    from broker.admin.cluster_answers import JournalAnswer
 
-def journal_lines(journal: Mapping[str, Any]) -> list[str]:
+
+def journal_lines(journal: JournalAnswer) -> list[str]:
     """One line if events were dropped, none if not. `journal`: as /v1/cluster and /v1/live have it."""
     dropped = journal["events_dropped"]
     if not dropped:

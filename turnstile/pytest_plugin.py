@@ -12,12 +12,13 @@ refused and throttled during it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from broker.admin.live_answers import LimitUse, LiveAnswer, QuotaClient
     from turnstile.cluster import Cluster
 
 _SETTER = {"limits": "set", "quota": "quota"}
@@ -142,7 +143,7 @@ def _requests(number: int) -> str:
     return f"{count(number)} request" + ("" if number == 1 else "s")
 
 
-def _caps(live: Mapping[str, Any], ip: str) -> str:
+def _caps(live: LiveAnswer, ip: str) -> str:
     """The caps of a refused address, on the brokers that have it connected or are the only one."""
     from turnstile.use_text import use_text
 
@@ -153,15 +154,15 @@ def _caps(live: Mapping[str, Any], ip: str) -> str:
     return "".join(f"; {each}" for each in told)
 
 
-def _throttled(live: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _throttled(live: LiveAnswer, row: QuotaClient) -> str:
     from broker.runtime.printable import printable
     from turnstile.quantities import duration
-    from turnstile.use_text import client_text, use_text
+    from turnstile.use_text import client_text, quota_use_text
 
     client = printable(client_text(row["user"], row["client_id"]))
-    told = f"{row['quota']} {use_text(row)}, delayed by {duration(row['throttle_ms'])} on average"
+    told = f"{row['quota']} {quota_use_text(row)}, delayed by {duration(row['throttle_ms'])} on average"
     return f"throttled {client}{_on(live, row)}: {told}"
 
 
-def _on(live: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+def _on(live: LiveAnswer, row: LimitUse | QuotaClient) -> str:
     return f" on broker {row['broker']}" if live["brokers"] > 1 else ""

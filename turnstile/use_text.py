@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from turnstile.quantities import QUOTAS, count, per_second, use
+
+if TYPE_CHECKING:
+    from broker.admin.live_answers import LimitUse, QuotaClient
+    from broker.admin.utilisation_answers import CloseRow
 
 
 def pool_text(pool: str) -> str:
@@ -18,24 +22,31 @@ def pool_text(pool: str) -> str:
     return "the broker, inter-broker listener included" if name == "all" else "the broker"
 
 
-def limit_text(row: Mapping[str, Any]) -> str:
+def limit_text(row: LimitUse) -> str:
     """A limit that /v1/live tells the use of: `connections of 10.0.0.1`."""
     what = "connections" if row["what"] == "connections" else "new connections"
     return f"{what} of {pool_text(row['of'])}"
 
 
-def use_text(row: Mapping[str, Any]) -> str:
-    """The use of a limit (`used`), or of a client's quota (`value`), beside it."""
-    if "quota" in row:
-        return use(row["value"], row["limit"], QUOTAS[row["quota"]])
+def use_text(row: LimitUse) -> str:
+    """The use of a limit on connections, beside it."""
     return use(row["used"], row["limit"], count if row["what"] == "connections" else per_second)
 
 
-def close_text(close: Iterable[Mapping[str, Any]]) -> str:
+def quota_use_text(row: QuotaClient) -> str:
+    """The use of a client's quota, beside it."""
+    return use(row["value"], row["limit"], QUOTAS[row["quota"]])
+
+
+def close_text(close: Iterable[CloseRow]) -> str:
     """How many limits are close to being reached, by the rows of `close`: `2 reached, 3 from 90 %, 12 from 80 %`; "" if none is.
     Each limit on each broker counts once."""
     rows = list(close)
-    high, near, full = (sum(row[name] for row in rows) for name in ("high", "near", "full"))
+    high, near, full = (
+        sum(row["high"] for row in rows),
+        sum(row["near"] for row in rows),
+        sum(row["full"] for row in rows),
+    )
     told = ((full, "reached"), (near - full, "from 90 %"), (high - near, "from 80 %"))
     return ", ".join(f"{count(number)} {share}" for number, share in told if number)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +10,10 @@ from turnstile.admin_client import AdminClient
 from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_change, show_json, show_table
+
+if TYPE_CHECKING:
+    from broker.admin.answers import AdvertisedAnswer, ChangedAdvertised
+    from shards.config.advertised_changes import AdvertisedAddress
 
 _AUTO = "auto"
 _SOURCES = {"live": "set live", "start": "as it was started", "listener": "where it listens"}
@@ -62,7 +65,7 @@ def advertise(
         show_change(answer, _lines(answer, listener, broker), as_json=as_json)
 
 
-def told_address(row: Mapping[str, Any]) -> str:
+def told_address(row: AdvertisedAddress) -> str:
     """What clients are told, and whether that is a guess."""
     told = f"the address that they reached, port {row['port']}" if row["address"] == _AUTO else str(row["address"])
     return f"{told} (a guess)" if row["guess"] else told
@@ -74,7 +77,7 @@ def _split(words: tuple[str, ...]) -> tuple[str | None, list[str]]:
     return None, list(words)
 
 
-def _lines(answer: Mapping[str, Any], listener: str | None, broker: int | None) -> list[str]:
+def _lines(answer: ChangedAdvertised, listener: str | None, broker: int | None) -> list[str]:
     return [
         f"{row['listener']} broker {row['broker']}: clients are told {told_address(row)}"
         for row in answer["advertised"]
@@ -83,11 +86,12 @@ def _lines(answer: Mapping[str, Any], listener: str | None, broker: int | None) 
     ]
 
 
-def _show(found: Mapping[str, Any], *, as_json: bool) -> None:
+def _show(answer: AdvertisedAnswer, *, as_json: bool) -> None:
     if as_json:
-        show_json(found)
+        show_json(answer)
         return
     rows = [
-        (row["listener"], str(row["broker"]), told_address(row), _SOURCES[row["source"]]) for row in found["advertised"]
+        (row["listener"], str(row["broker"]), told_address(row), _SOURCES[row["source"]])
+        for row in answer["advertised"]
     ]
     show_table([("LISTENER", "BROKER", "CLIENTS ARE TOLD", ""), *rows])

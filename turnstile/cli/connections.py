@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +12,9 @@ from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.quantities import count, duration
+
+if TYPE_CHECKING:
+    from broker.admin.listed_answers import ListedConnection
 
 _CALL = "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections"
 _HEADINGS = ("client id", "user", "address", "listener", "software", "broker/shard", "open for", "idle", "requests")
@@ -66,7 +68,7 @@ def connections(
         click.echo(f"{count(len(shown))} of {count(total)} are listed", err=True)
 
 
-def _row(each: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(each: ListedConnection) -> tuple[str, ...]:
     proven, source = each["authenticationInfo"], each["source"]
     host = f"[{source['ipAddress']}]" if ":" in source["ipAddress"] else source["ipAddress"]
     opened = datetime.fromisoformat(f"{each['openTime'][:26]}+00:00")

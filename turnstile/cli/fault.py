@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,9 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_change, show_json, show_table
 from turnstile.cli.suggest import Commands
+
+if TYPE_CHECKING:
+    from broker.admin.answers import FaultRow
 
 _KINDS = ("error", "disconnect", "delay", "blackhole", "throttle")
 _SHOWN = ("error", "delay_ms", "throttle_ms", "reset", "mute", "api", "client_id", "ip", "connection")
@@ -116,6 +120,7 @@ def _by_options(fault: AdminRefused) -> str:
     return f"{options.get(first, first)}{space}{rest}"
 
 
-def _told(fault: dict[str, Any]) -> str:
-    parts = [(name, fault[name]) for name in (*_SHOWN, *_TRIGGERS) if name in fault]
+def _told(fault: FaultRow) -> str:
+    given: Mapping[str, object] = fault
+    parts = [(name, given[name]) for name in (*_SHOWN, *_TRIGGERS) if name in given]
     return " ".join(f"{name}={','.join(value) if isinstance(value, list) else value}" for name, value in parts)

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,9 @@ from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.logs import last_words
 from turnstile.cli.output import CommandFailed, show_json
 from turnstile.cli.waiting import until
+
+if TYPE_CHECKING:
+    from broker.admin.cluster_answers import ClusterAnswer
 
 _WITHIN_S = 60.0
 _ENDED_S = 1.0
@@ -53,11 +56,11 @@ def restart(cluster: AdminClient, as_json: bool) -> None:
 class _Again:
     """Looks at a cluster that is to start again. `about`: of the new run, once it is up."""
 
-    def __init__(self, cluster: AdminClient, before: dict[str, Any]) -> None:
+    def __init__(self, cluster: AdminClient, before: ClusterAnswer) -> None:
         self._cluster = cluster
         self._before = before
         self._gone_s: float | None = None
-        self.about: dict[str, Any] | None = None
+        self.about: ClusterAnswer | None = None
 
     def is_up_or_gone(self) -> bool:
         try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +19,10 @@ from turnstile.journal_text import journal_lines
 from turnstile.observed_text import observed_line
 from turnstile.quantities import use
 from turnstile.use_text import close_text
+
+if TYPE_CHECKING:
+    from broker.admin.cluster_answers import ShardRow, VolumeAnswer
+    from broker.admin.live_answers import LimitUse
 
 
 @click.command()
@@ -81,7 +85,7 @@ def _show_named(named: Sequence[NamedCluster]) -> None:
     click.echo(f"`turnstile status --name {named[0].name}` shows one of them")
 
 
-def _connections(shards: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterator[str]:
     """A line for each broker: what it has open, beside its cap."""
     opened: Counter[int] = Counter()
     for shard in shards:
@@ -93,7 +97,7 @@ def _connections(shards: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str
         yield f"broker {broker}: {told}" if len(opened) > 1 else told
 
 
-def _show_disk(disk: dict[str, Any]) -> None:
+def _show_disk(disk: VolumeAnswer) -> None:
     """How much of the disk is free, and who refuses Produce because that is too little."""
     if disk["free_bytes"] >= 0:
         click.echo(f"  {'disk':<12} {_gib(disk['free_bytes'])} of {_gib(disk['total_bytes'])} free")
@@ -112,12 +116,12 @@ _SHOWN = 20
 _HEADINGS = ("broker", "shard", "pid", "epoch", "state", "connections", "version", "started again")
 
 
-def _row(shard: dict[str, Any]) -> tuple[str, ...]:
+def _row(shard: ShardRow) -> tuple[str, ...]:
     """One shard. A process that keeps ending is started again later and later, which its last column says."""
     again = str(shard["restarts"] or "-")
     if shard["memory_kills"]:
         again += f", {shard['memory_kills']} killed for want of memory"
     if shard["restart_in_s"] is not None:
         again += f", next in {shard['restart_in_s']:.1f} s"
-    names = ("broker", "shard", "pid", "epoch", "state", "connections", "config_version")
-    return (*(str(shard[name]) for name in names), again)
+    process = (shard["pid"], shard["epoch"], shard["state"], shard["connections"], shard["config_version"])
+    return (*map(str, (shard["broker"], shard["shard"], *process)), again)

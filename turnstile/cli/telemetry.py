@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
+
+if TYPE_CHECKING:
+    from broker.admin.answers import ClientInstance, TelemetryPush
 
 
 @click.command()
@@ -38,7 +41,7 @@ def telemetry(cluster: AdminClient, client_instance_id: str | None, as_json: boo
         show_table([header, *map(_row, found["client_instances"])])
 
 
-def _row(each: dict[str, Any]) -> tuple[str, ...]:
+def _row(each: ClientInstance) -> tuple[str, ...]:
     software = f"{each['client_software_name']} {each['client_software_version']}"
     interval = (
         "gone" if not each["connected"] else f"{each['push_interval_ms']} ms" if each["metrics"] else "nothing asked"
@@ -50,11 +53,11 @@ def _row(each: dict[str, Any]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _show_metrics(found: dict[str, Any]) -> None:
-    at = datetime.fromtimestamp(found["pushed_at_ms"] / 1000)
-    click.echo(f"pushed at {at:%Y-%m-%d %H:%M:%S}" + (f"; {found['error']}" if found["error"] else ""))
+def _show_metrics(push: TelemetryPush) -> None:
+    at = datetime.fromtimestamp(push["pushed_at_ms"] / 1000)
+    click.echo(f"pushed at {at:%Y-%m-%d %H:%M:%S}" + (f"; {push['error']}" if push["error"] else ""))
     rows = [("METRIC", "VALUE", "OF")]
-    for each in found["metrics"]:
+    for each in push["metrics"]:
         value = each["value"] if "value" in each else f"{each.get('count', 0)} of sum {each.get('sum', 0)}"
         labels = {**each.get("resource", {}), **each.get("attributes", {})}
         rows.append((each["name"], f"{value}", " ".join(f"{name}={text}" for name, text in labels.items())))

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import with_cluster
+
+if TYPE_CHECKING:
+    from broker.admin.live_answers import LiveAnswer
 
 _ANSWER_WITHIN_S = 2.0
 
@@ -35,8 +38,8 @@ def top(cluster: AdminClient, interval: float, once: bool, internals: bool, as_j
     turnstile top --json            one JSON line every interval, for programs
     """
 
-    def ask(**query: float) -> dict[str, Any]:
-        live: dict[str, Any] = cluster.get("/v1/live", **query)
+    def ask(**query: float) -> LiveAnswer:
+        live: LiveAnswer = cluster.get("/v1/live", **query)
         return live
 
     if as_json:

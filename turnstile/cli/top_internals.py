@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from turnstile.cli.top_table import table
 from turnstile.quantities import count, percent
 
+if TYPE_CHECKING:
+    from broker.admin.live_answers import LiveAnswer
 
-def decisions(live: dict[str, Any]) -> Table:
+
+def decisions(live: LiveAnswer) -> Table:
     """Tokens of all pools, and where connections were decided."""
     totals = live["totals"]
     tokens, decided = totals["tokens"], totals["decisions"]
@@ -28,7 +31,7 @@ def decisions(live: dict[str, Any]) -> Table:
     return shown
 
 
-def shard_tokens(live: dict[str, Any]) -> Table:
+def shard_tokens(live: LiveAnswer) -> Table:
     """The tokens of each shard."""
     shown = table("tokens by shard", ("broker/shard", ""), ("in use", "r"), ("cached", "r"))
     for row in live["shards"]:

@@ -10,7 +10,7 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.live import Live
@@ -18,12 +18,15 @@ from rich.live import Live
 from turnstile.admin_client import AdminError, AdminRefused, AdminUnreachable
 from turnstile.cli.top_screen import render
 
+if TYPE_CHECKING:
+    from broker.admin.live_answers import LiveAnswer
+
 _QUIT = frozenset(b"qQ\x03")
 _INTERNALS = frozenset(b"iI")
 _KEYS = "i: internals   q: end"
 
 
-def watch(ask: Callable[[], dict[str, Any]], interval_s: float, *, internals: bool = False) -> None:
+def watch(ask: Callable[[], LiveAnswer], interval_s: float, *, internals: bool = False) -> None:
     """Draws until q or Ctrl-C, and leaves the last view on the screen. The key i changes to the other view and back.
 
     `ask` is called for each view. Its first answer is needed: AdminError is raised. Later, what passes is shown over
@@ -33,7 +36,7 @@ def watch(ask: Callable[[], dict[str, Any]], interval_s: float, *, internals: bo
         _draw(ask, interval_s, internals)
 
 
-def _draw(ask: Callable[[], dict[str, Any]], interval_s: float, internals: bool) -> None:
+def _draw(ask: Callable[[], LiveAnswer], interval_s: float, internals: bool) -> None:
     console = Console()
     latest = ask()
 

@@ -5,7 +5,8 @@ The words of the token protocol are on a screen of their own (top_internals.py),
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -20,7 +21,10 @@ from turnstile.cli.top_internals import decisions, shard_tokens
 from turnstile.cli.top_table import packed, table
 from turnstile.observed_text import observed_line
 from turnstile.quantities import count, duration, per_second
-from turnstile.use_text import client_text, close_text, limit_text, use_text
+from turnstile.use_text import client_text, close_text, limit_text, quota_use_text, use_text
+
+if TYPE_CHECKING:
+    from broker.admin.live_answers import LiveAnswer, RefusedAddress
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SPARK = 60
@@ -41,7 +45,7 @@ _SHORT = {
 
 
 def render(
-    live: dict[str, Any],
+    live: LiveAnswer,
     console: Console,
     trouble: str = "",
     *,
@@ -62,14 +66,14 @@ def render(
     return Group(*head, *(one for part in parts for one in ([part] if low else ["", part])))
 
 
-def _head(live: dict[str, Any], console: Console, trouble: str, keys: str, low: bool) -> list[RenderableType]:
+def _head(live: LiveAnswer, console: Console, trouble: str, keys: str, low: bool) -> list[RenderableType]:
     bars = max(10, min(_SPARK, console.width - 24))
     over = f"rates: the last second; bars: the last {max(1, len(live['series'][-bars:]))} s"
     note = Text(f"{over}   {keys}".rstrip(), style="dim")
     return [_header(live, trouble), _rates(live, bars, low), note, *_held_up(live), *_close(live), *_observed(live)]
 
 
-def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
+def _lists(live: LiveAnswer, console: Console, low: bool) -> list[Table]:
     """Beside each other where there is room; on a low screen short, and without those that are empty."""
     rows, width = _FEW if low else _ROWS, console.width
     uses, addresses = _uses(live, width, rows), _addresses(live, width, rows)
@@ -78,18 +82,19 @@ def _lists(live: dict[str, Any], console: Console, low: bool) -> list[Table]:
         return packed([uses, addresses, clients, refusals], console)
     for each in (uses, addresses, clients, refusals):
         each.box = None  # no line below the headings
-    filled = ((uses, "uses"), (addresses, "top_refused"), (clients, "throttled"), (refusals, "top_refused"))
-    return packed([table for table, rows_of in filled if live[rows_of]], console)
+    refused = bool(live["top_refused"])
+    filled = ((uses, bool(live["uses"])), (addresses, refused), (clients, bool(live["throttled"])), (refusals, refused))
+    return packed([table for table, is_filled in filled if is_filled], console)
 
 
-def spark(values: list[float], width: int = _SPARK) -> str:
+def spark(values: Sequence[float], width: int = _SPARK) -> str:
     """The last `width` values as bars between nothing and their largest."""
     shown = values[-width:]
     most = max(shown, default=0) or 1
     return "".join(_BARS[0 if v <= 0 else max(1, round(v / most * (len(_BARS) - 1)))] for v in shown)
 
 
-def _header(live: dict[str, Any], trouble: str) -> Text:
+def _header(live: LiveAnswer, trouble: str) -> Text:
     up = [shard for shard in live["shards"] if shard["state"] == "up"]
     all_up = len(up) == len(live["shards"])
     shards = (f"{len(up)} of {len(live['shards'])} shards up", "green" if all_up else "bold red")
@@ -101,20 +106,22 @@ def _header(live: dict[str, Any], trouble: str) -> Text:
     )
 
 
-def _rates(live: dict[str, Any], bars: int, low: bool) -> Table:
+def _rates(live: LiveAnswer, bars: int, low: bool) -> Table:
     """All rates are over the same second, the last one of the series, as are those of each shard."""
     series = live["series"]
-    nothing: dict[str, Any] = {"admitted": 0, "refused": {}, "closed": 0, "requests": 0, "throttled": {}}
-    last = series[-1] if series else nothing
     grid = Table.grid(padding=(0, 2))
     open_now = [point["connections"] for point in series]
     grid.add_row("open", _number(count(live["totals"]["connections"])), Text(spark(open_now, bars), style="cyan"))
-    for name, style in (("admitted", "green"), ("refused", "red"), ("closed", "dim"), ("requests", "blue"),
-                        ("throttled", "magenta")):  # fmt: skip
-        if low and name == "closed":
-            continue
-        values = [_total(point[name]) for point in series]
-        grid.add_row(name, _number(per_second(_total(last[name]))), Text(spark(values, bars), style=style))
+    for name, style, values in (
+        ("admitted", "green", [point["admitted"] for point in series]),
+        ("refused", "red", [sum(point["refused"].values()) for point in series]),
+        ("closed", "dim", [point["closed"] for point in series]),
+        ("requests", "blue", [point["requests"] for point in series]),
+        ("throttled", "magenta", [sum(point["throttled"].values()) for point in series]),
+    ):
+        if not (low and name == "closed"):
+            last = values[-1] if values else 0
+            grid.add_row(name, _number(per_second(last)), Text(spark(values, bars), style=style))
     return grid
 
 
@@ -122,30 +129,31 @@ def _number(text: str) -> Text:
     return Text(text, style="bold", justify="right")
 
 
-def _total(rate: float | dict[str, float]) -> float:
-    return sum(rate.values()) if isinstance(rate, dict) else rate
-
-
-def _held_up(live: dict[str, Any]) -> list[Text]:
+def _held_up(live: LiveAnswer) -> list[Text]:
     """A line about connections that are kept waiting, and why, if there are any."""
-    why = {"waiting": "wait to be let in", "held": "are held for their rate", "muted": "are muted by a quota"}
-    told = [f"{count(live['totals'][name])} {what}" for name, what in why.items() if live["totals"][name]]
+    totals = live["totals"]
+    kinds = (
+        (totals["waiting"], "wait to be let in"),
+        (totals["held"], "are held for their rate"),
+        (totals["muted"], "are muted by a quota"),
+    )
+    told = [f"{count(number)} {what}" for number, what in kinds if number]
     return [Text(f"connections: {', '.join(told)}", style="yellow")] if told else []
 
 
-def _close(live: dict[str, Any]) -> list[Text]:
+def _close(live: LiveAnswer) -> list[Text]:
     """A line about limits, also of addresses and clients that are not shown, that are close to being reached."""
     told = close_text(live["close"])
     return [Text(f"limits: {told}", style="yellow")] if told else []
 
 
-def _observed(live: dict[str, Any]) -> list[Text]:
+def _observed(live: LiveAnswer) -> list[Text]:
     """A line about limits that are observed instead of enforced, if there are any."""
     told = live["observed"]
     return [] if told is None else [Text(f"observed: {printable(observed_line(told))}", style="magenta")]
 
 
-def _uses(live: dict[str, Any], width: int, rows: int) -> Table:
+def _uses(live: LiveAnswer, width: int, rows: int) -> Table:
     """The limits on connections that are closest to being reached."""
     several, wide = live["brokers"] > 1, width >= _WIDE
     columns = [("broker", "")] * several + [("limit", ""), ("used", "")] + [("set by", "")] * wide
@@ -158,7 +166,7 @@ def _uses(live: dict[str, Any], width: int, rows: int) -> Table:
     return shown
 
 
-def _refusals(live: dict[str, Any], rows: int) -> Table:
+def _refusals(live: LiveAnswer, rows: int) -> Table:
     last = live["series"][-1]["refused"] if live["series"] else {}
     shown = table("refused by reason", ("reason", ""), ("now", "r"), ("since the start", "r"))
     counts = {reason: counted for reason, counted in live["totals"]["refused"].items() if counted}
@@ -169,7 +177,7 @@ def _refusals(live: dict[str, Any], rows: int) -> Table:
     return shown
 
 
-def _addresses(live: dict[str, Any], width: int, most: int) -> Table:
+def _addresses(live: LiveAnswer, width: int, most: int) -> Table:
     """The addresses refused most, and how many others there are."""
     rows, known = live["top_refused"][:most], live["refused_addresses"]
     shown = table("refused addresses", ("address", ""), ("refused", "r"), ("open", "r"), ("why", ""))
@@ -186,7 +194,7 @@ def _addresses(live: dict[str, Any], width: int, most: int) -> Table:
     return shown
 
 
-def _open_of(row: dict[str, Any]) -> Text:
+def _open_of(row: RefusedAddress) -> Text:
     """What a refused address has open beside its cap, on the broker where it is closest to that."""
     uses = row["uses"]
     if not uses:
@@ -196,7 +204,7 @@ def _open_of(row: dict[str, Any]) -> Text:
     return Text(f"{use_text(fullest)}{where}", style=_STYLES[level(fullest["used"], fullest["limit"])])
 
 
-def _clients(live: dict[str, Any], width: int, rows: int) -> Table:
+def _clients(live: LiveAnswer, width: int, rows: int) -> Table:
     several = live["brokers"] > 1
     columns = [("broker", "")] * several + [("client", ""), ("quota", ""), ("used", ""), ("delay", "r")]
     shown = table("clients with a quota, throttled ones first", *columns)
@@ -205,7 +213,7 @@ def _clients(live: dict[str, Any], width: int, rows: int) -> Table:
     for row in clients[:rows]:
         client = printable(client_text(row["user"], row["client_id"]))
         client = client if len(client) <= room else f"{client[: room - 2]}.."
-        used = Text(use_text(row), style=_STYLES[level(row["value"], row["limit"])] if row["limit"] else "")
+        used = Text(quota_use_text(row), style=_STYLES[level(row["value"], row["limit"])] if row["limit"] else "")
         delay = duration(row["throttle_ms"]) if row["throttle_ms"] else "-"
         cells = (Text(client), _SHORT.get(row["quota"], row["quota"]), used, delay)
         shown.add_row(*[str(row["broker"])] * several, *cells)
@@ -214,7 +222,7 @@ def _clients(live: dict[str, Any], width: int, rows: int) -> Table:
     return shown
 
 
-def _shards(live: dict[str, Any]) -> Table:
+def _shards(live: LiveAnswer) -> Table:
     shown = table("shards", ("broker/shard", ""), ("state", ""), ("pid", "r"), ("open", "r"), ("admitted", "r"),
                   ("refused", "r"), ("version", "r"))  # fmt: skip
     for row in live["shards"]:
@@ -226,7 +234,7 @@ def _shards(live: dict[str, Any]) -> Table:
     return shown
 
 
-def _limits(live: dict[str, Any]) -> Panel:
+def _limits(live: LiveAnswer) -> Panel:
     shown = [
         f"{row['name']} = {readable(row['value'])}" + ("" if row["broker"] is None else f" (broker {row['broker']})")
         for row in live["limits"]
@@ -236,7 +244,7 @@ def _limits(live: dict[str, Any]) -> Panel:
     return Panel(Text(text), title="limits set", title_align="left", box=box.ROUNDED, border_style="dim")
 
 
-def show_once(live: dict[str, Any], *, internals: bool = False) -> None:
+def show_once(live: LiveAnswer, *, internals: bool = False) -> None:
     """One view on stdout."""
     console = Console()
     console.print(render(live, console, internals=internals))

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from turnstile.quantities import QUOTAS, count, per_second, use
 from turnstile.use_text import pool_text
 
+if TYPE_CHECKING:
+    from broker.admin.answers import ClientQuotas
+    from broker.admin.cluster_answers import AddressLimits, AddressPool, AddressRate, ObservedUse
+
 UseRow = tuple[str, ...]
 
 
-def address_rows(brokers: Sequence[Mapping[str, Any]], *, internals: bool) -> list[UseRow]:
+def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[UseRow]:
     """What limits the connections of an address. With `internals`, the tokens of each pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for broker in brokers:
         for pool in broker["connections"]:
             rows.append(_pool(broker, pool, internals))
-            if pool["observed"] is not None:
-                rows.append(_observed(broker, pool, internals))
+            if (cap := pool["observed"]) is not None:
+                rows.append(_observed(broker, pool, cap, internals))
         rows += [_rate(broker, rate, internals) for rate in broker["rates"]]
     return _by_broker(rows, len(brokers))
 
 
-def client_rows(client: Mapping[str, Any]) -> list[UseRow]:
+def client_rows(client: ClientQuotas) -> list[UseRow]:
     """The quotas that hold for a client; none when there is none."""
     rows: list[UseRow] = [("QUOTA", "BROKER", "USED", "BECAUSE OF")]
     for name, value in client["quotas"].items():
@@ -35,28 +39,27 @@ def client_rows(client: Mapping[str, Any]) -> list[UseRow]:
     return _by_broker(rows, len(client["brokers"])) if client["quotas"] else []
 
 
-def _pool(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> UseRow:
+def _pool(broker: AddressLimits, pool: AddressPool, internals: bool) -> UseRow:
     waits = "; over it a connection waits" if pool["waits"] else ""
     row = (f"connections of {pool_text(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
     return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
 
 
-def _observed(broker: Mapping[str, Any], pool: Mapping[str, Any], internals: bool) -> UseRow:
+def _observed(broker: AddressLimits, pool: AddressPool, cap: ObservedUse, internals: bool) -> UseRow:
     """The cap that is observed beside the enforced one, in a row of its own."""
-    cap = pool["observed"]
     would = "a connection would wait" if cap["waits"] else "a connection would be refused"
     row = (f"observed: {pool_text(pool['pool'])}", str(broker["broker"]), use(cap["in_use"], cap["value"]))
     return (*row, f"{cap['limit']}; over it {would}", *(["-"] if internals else ()))
 
 
-def _by_shard(pool: Mapping[str, Any]) -> Iterator[str]:
+def _by_shard(pool: AddressPool) -> Iterator[str]:
     """Home and holders of a pool, as docs/internals/tokens.md names them."""
     home = [] if pool["home"] is None else [f"home: shard {pool['home']}"]
     holders = [f"shard {each['shard']}: {each['in_use']} in use, {each['cached']} cached" for each in pool["holders"]]
     yield "; ".join([*home, *holders]) or "-"
 
 
-def _rate(broker: Mapping[str, Any], rate: Mapping[str, Any], internals: bool) -> UseRow:
+def _rate(broker: AddressLimits, rate: AddressRate, internals: bool) -> UseRow:
     whose = f"{broker['ip']}, on each shard" if rate["of"] == "core" else broker["ip"]
     whose = whose if rate["of"] in ("ip", "core") else pool_text(rate["of"])
     used = f"at most {per_second(rate['value'])}"
