@@ -38,6 +38,7 @@ from shards.config.notes import lockouts_in_force
 from shards.config.recovery import open_store
 from shards.errors import CannotStore, DeadlineExceeded, PeerLost
 from shards.loop.poller import Poller
+from shards.loop.starting import starting_in
 from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
 from shards.ownership import BrokerShard
@@ -322,7 +323,7 @@ class CoordinatorProcess:
         self.journal.add(
             "shard_up", detail={"broker": member[0], "shard": member[1], "epoch": peer.epoch, "pid": peer.pid}
         )
-        nursery.start_soon(self.coordinator.connected, member)
+        starting_in(nursery)(self.coordinator.connected, member)
 
     def _told(self, member: BrokerShard, message: Sequence[Any]) -> None:
         if tuple(message) == LEAVING:

@@ -40,6 +40,7 @@ from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.loop.deferred import Deferred, Spawn
 from shards.loop.stalls import Stall
+from shards.loop.starting import starting_in
 from shards.loop.turns import Turns
 from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
@@ -123,7 +124,7 @@ class ShardProcess:
         self._keys: KeyDerivation
         self._pass_steps: list[PassStep]
         self._image_steps: list[ImageStep]
-        self._meshing: trio.Nursery
+        self._start_in_mesh: Callable[..., None]
 
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM, then stops from the inside out."""
@@ -191,8 +192,8 @@ class ShardProcess:
 
     def _join_mesh(self, nursery: trio.Nursery) -> None:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
-        self._meshing = nursery
-        spawn = Spawn(nursery.start_soon)
+        self._start_in_mesh = starting_in(nursery)
+        spawn = Spawn(self._start_in_mesh)
         context, acceptors = self.context, self.acceptors
         exchange = Exchange(context.tokens.receive, acceptors.receivers)  # type: ignore[arg-type]  # as it came from the mesh
         mesh = self.mesh = Mesh(
@@ -280,7 +281,7 @@ class ShardProcess:
             self.mesh.send(peer, message)
 
     def _start_soon(self, function: Callable[..., Any], *args: Any) -> None:
-        self._meshing.start_soon(function, *args)
+        self._start_in_mesh(function, *args)
 
     def _peer_up(self, key: Any, peer: Peer) -> None:
         if peer.broker == self.broker:

@@ -22,6 +22,7 @@ import trio
 
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred
+from shards.loop.starting import starting_in
 from shards.mesh.link import MAX_FRAME, Link
 from shards.mesh.peer import CALL, DATA, FAILURE, RESULT, Peer, PendingCall
 from shards.settings.errors import TurnstileError
@@ -46,7 +47,7 @@ class Calls:
     ) -> None:
         self._peers = peers
         self._queue = queue
-        self._nursery = nursery
+        self._start_soon = starting_in(nursery)
         self._mistaken = mistaken
         self._served: dict[str, Served] = {}
         self._ids = itertools.count(1)
@@ -134,7 +135,7 @@ class Calls:
             self._queue(link, self._failure(call_id, fault))
             return
         if type(value) is Deferred or inspect.iscoroutine(value):
-            self._nursery.start_soon(self._answer_slowly, link, call_id, value)
+            self._start_soon(self._answer_slowly, link, call_id, value)
         else:
             self._queue(link, (RESULT, call_id, value))
 

@@ -103,6 +103,38 @@ async def test_a_large_answer_crosses_in_many_writes(tmp_path):
         assert await one.mesh.request(0, "echo", data) == data
 
 
+async def test_what_is_asked_while_a_process_ends_is_dropped_and_the_poller_goes_on(tmp_path):
+    """Its nursery is closed before its poller ends (shard_process.py, serve)."""
+
+    async def slowly(peer):
+        await trio.lowlevel.checkpoint()
+
+    path = str(tmp_path / "s0.sock")
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(path)
+    listening.listen()
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as meshing:
+            zero, one = Node(0, 1, meshing), Node(1, 2, outer)
+            zero.mesh.listen(listening, lambda hello: 2)
+            for node in (zero, one):
+                await outer.start(node.poller.run)
+            zero.mesh.serve("slowly", slowly)
+            zero.mesh.serve("add", lambda peer, a, b: a + b)
+            outer.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+            await zero.until(1), await one.until(1)
+            meshing.cancel_scope.cancel()
+        answers = []
+        one.mesh.call(0, "slowly").add_callback(answers.append)
+        assert await one.mesh.request(0, "add", 2, 3) == 5
+        assert not answers
+        outer.cancel_scope.cancel()
+    for node in (zero, one):
+        node.mesh.close()
+        node.poller.close()
+    listening.close()
+
+
 async def test_a_fault_comes_back_by_its_name(tmp_path):
     async with pair(tmp_path) as (zero, one):
 
