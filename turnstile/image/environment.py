@@ -53,6 +53,7 @@ def options_of(
     variables = {f"{_PREFIX}{option.replace('-', '_').upper()}" for option in options}
     theirs = tuple(f"{TURNSTILE}{command.replace('-', '_').upper()}_" for command in commands if command != "up")
     rows: dict[str, str] = {}
+    own: dict[str, str] = {}  # settings -> their variables that are no KAFKA_...
     known = [*variables, *_settings_as(TURNSTILE)]
     for name, value in sorted(environment.items()):
         if name == f"{_PREFIX}SET":  # which counts no more beside the --set of others
@@ -65,13 +66,19 @@ def options_of(
             found.said.append(f"{name} is no option of `turnstile up`: left out{_near(name, variables)}")
         elif name.startswith(TURNSTILE):
             setting = _setting(name)
-            if setting is not None:
+            if setting is not None and not value:
+                found.said.append(f"{name} is empty: left out")
+            elif setting is not None:
+                first = own.setdefault(canonical_name(setting), name)
+                if first != name:
+                    found.said.append(f"{name} and {first} are both {setting}: the first counts")
+                    own[canonical_name(setting)] = name
                 found.options += ["--set", f"{setting}={value}"]
             elif not name.startswith(theirs):
                 meant = f"{_PREFIX}{name.removeprefix(TURNSTILE)}"
                 near = f"; did you mean {meant}?" if meant in variables else _near(name, known)
                 found.said.append(f"{name} is no setting: left out{near}")
-    _add_kafka(found, rows, given)
+    _add_kafka(found, rows, given, own)
     _add_defaults(found, given)
     return found
 
@@ -126,8 +133,15 @@ def _near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _add_kafka(found: Found, rows: dict[str, str], given: _Given) -> None:
-    """Settings as Kafka's image takes them. A listener without a host is bound to every address, as by Kafka."""
+def _add_kafka(found: Found, rows: dict[str, str], given: _Given, own: Mapping[str, str]) -> None:
+    """Settings as Kafka's image takes them. A listener without a host is bound to every address, as by Kafka. `own`: settings that
+    have a variable TURNSTILE_..., too."""
+    for name in sorted(own.keys() & {canonical_name(each) for each in rows}):
+        found.said.append(f"{_settings_named(name)} and {own[name]} are both {name}: the first counts")
+    if "listeners" in rows and given.by_hand("listener", "port"):
+        found.said.append(
+            "KAFKA_LISTENERS is left out, as TURNSTILE_UP_LISTENER, TURNSTILE_UP_PORT or the command line has listeners"
+        )
     told = rows.pop("advertised.listeners", None)
     controllers = {name.strip() for name in rows.get("controller.listener.names", "CONTROLLER").split(",")}
     if "listeners" in rows:

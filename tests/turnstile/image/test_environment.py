@@ -114,6 +114,26 @@ def test_listeners_as_kafkas_image_takes_them() -> None:
     assert asked.said == []
 
 
+def test_of_two_variables_of_one_setting_the_one_that_counts_is_said() -> None:
+    twice = found(KAFKA_MAX_CONNECTIONS_PER_IP="2", TURNSTILE_MAX_CONNECTIONS_PER_IP="1")
+    assert settings(twice.options)[-1] == "max.connections.per.ip=2"
+    both = "KAFKA_MAX_CONNECTIONS_PER_IP and TURNSTILE_MAX_CONNECTIONS_PER_IP are both max.connections.per.ip: the first counts"
+    assert both in twice.said
+    short = found(TURNSTILE_KAFKA_CONNECTIONS_MAX_PER_IP="1", TURNSTILE_PER_IP="2")
+    assert settings(short.options)[-1] == "kafka_connections_max_per_ip=2"
+    assert short.said[0].startswith("TURNSTILE_PER_IP and TURNSTILE_KAFKA_CONNECTIONS_MAX_PER_IP are both")
+    told = found(KAFKA_ADVERTISED_LISTENERS="A://a:1", TURNSTILE_ADVERTISED_LISTENERS="A://b:1")
+    assert settings(told.options)[-1] == "advertised.listeners=A://a:1"
+    assert any("KAFKA_ADVERTISED_LISTENERS and TURNSTILE_ADVERTISED_LISTENERS" in each for each in told.said)
+    listening = found(KAFKA_LISTENERS="A://:1", TURNSTILE_UP_LISTENER="B=127.0.0.1:2")
+    assert any(each.startswith("KAFKA_LISTENERS is left out") for each in listening.said)
+
+
+def test_a_variable_that_compose_left_empty_is_no_value() -> None:
+    left = found(TURNSTILE_KAFKA_CONNECTIONS_MAX_PER_IP="")
+    assert settings(left.options) == [] and "TURNSTILE_KAFKA_CONNECTIONS_MAX_PER_IP is empty: left out" in left.said
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "why"),
     [
