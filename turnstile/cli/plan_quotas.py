@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from broker.runtime.printable import printable
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
 from turnstile.cli.spark_job import check_writable, failing_in_one_sentence, prepared_journal, write_page
@@ -42,10 +44,14 @@ class QuotaSpec(ParamType[Parsed]):
         if isinstance(value, dict):
             return value
         found: Parsed = {}
-        for part in filter(str.strip, str(value).split(";")):
+        try:
+            parts = _parts(str(value))
+        except ValueError as fault:
+            self.fail(f"{value!r}: {str(fault).lower()}", param, ctx)
+        for part in parts:
             names: dict[str, str | None] = {}
             values: dict[str, str] = {}
-            for word in part.split():
+            for word in part:
                 name, is_set, given = word.partition("=")
                 if not is_set or not given:
                     self.fail(
@@ -65,7 +71,7 @@ class QuotaSpec(ParamType[Parsed]):
                 )
             if not values:
                 self.fail(
-                    f"{part.strip()!r} sets no quota: one of {', '.join(CLIENT_KEYS)}, such as producer_byte_rate=1000",
+                    f"{' '.join(part)!r} sets no quota: one of {', '.join(CLIENT_KEYS)}, such as producer_byte_rate=1000",
                     param,
                     ctx,
                 )
@@ -82,6 +88,19 @@ class QuotaSpec(ParamType[Parsed]):
         return found
 
 
+def _parts(text: str) -> list[list[str]]:
+    """The words between semicolons; quotes and backslashes as in a shell, for names with spaces. Raises ValueError."""
+    words = shlex.shlex(text, posix=True, punctuation_chars=";")
+    words.whitespace_split, words.commenters = True, ""
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word.strip(";"):
+            parts[-1].append(word)
+        else:
+            parts.append([])
+    return [part for part in parts if part]
+
+
 def plan_quotas(
     inputs: Sequence[str], format: str, candidates: Sequence[Parsed], *, by: str | None, at_most_throttled: float,
     headroom: Fraction, html: str | None, as_json: bool,
@@ -95,7 +114,7 @@ def plan_quotas(
     with failing_in_one_sentence():
         from turnstile.pipeline.quota_plan.quota_page import page
         from turnstile.pipeline.quota_plan.quota_plan import quota_plan
-        from turnstile.pipeline.quota_plan.quota_text import printed
+        from turnstile.pipeline.quota_plan.quota_text import lines
 
         with shown("plan"):
             usage = _read(inputs, format)
@@ -106,7 +125,8 @@ def plan_quotas(
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return
-    click.echo(printed(found))
+    for line in lines(found):
+        click.echo(printable(line))
     click.echo(f"\n{html}: the same with pictures" if html else "\nWith pictures: --html quotas.html")
 
 

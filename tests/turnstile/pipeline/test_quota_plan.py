@@ -1,7 +1,9 @@
 """Quota plans: the decisions are those of `turnstile replay`, the smallest quota is the smallest, and logs are read as they are."""
 
 import json
+import os
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -16,12 +18,14 @@ from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUES
 from shards.limits.quota_entities import entity_of
 from shards.limits.rate import Window
 from turnstile.cli.plan import plan
+from turnstile.cli.plan_quotas import QuotaSpec
 from turnstile.pipeline.errors import NoInput, PipelineError
 from turnstile.pipeline.quota_plan import kafka_requests
+from turnstile.pipeline.quota_plan.commands import commands
 from turnstile.pipeline.quota_plan.demand import STEPS, demand
 from turnstile.pipeline.quota_plan.quota_page import page
 from turnstile.pipeline.quota_plan.quota_plan import default_of, quota_plan, value
-from turnstile.pipeline.quota_plan.quota_text import printed
+from turnstile.pipeline.quota_plan.quota_text import lines
 from turnstile.pipeline.quota_plan.usage import Usage, Use
 from turnstile.pipeline.quota_plan.what_if import decisions, outcome, scenario
 from turnstile.replay.stream import replay
@@ -239,6 +243,7 @@ def test_the_command_says_it_in_words_pictures_and_json(tmp_path: Path) -> None:
         (["--format", "kafka-requests", "--quotas", "--quota", "app producer_byte_rate=1"], "'app' is not of the form"),
         (["--format", "kafka-requests", "--quotas", "--quota", "client-id=a producer_byte_rate=0"], "greater than 0"),
         (["--format", "kafka-requests", "--quotas", "--quota", "ip=10.0.0.1 producer_byte_rate=1"], "ip has no client quota"),
+        (["--format", "kafka-requests", "--quotas", "--quota", "client-id='a producer_byte_rate=1"], "no closing quotation"),
         (["--format", "kafka-requests", "--quotas", "--quota", "group=a producer_byte_rate=1"], "Unhandled client quota entity"),
         (["--format", "kafka-requests", "--quotas", "--master", "local[2]"], "--master does not go with --quotas"),
     ],
@@ -256,5 +261,33 @@ def test_names_of_clients_are_escaped_on_the_page() -> None:
     log = Usage([Use(START_MS + n, "0", hostile, hostile, PRODUCE, 10**6) for n in range(50)], Counter({"<b>": 1}), [])
     found = quota_plan(log, [{default_of("user"): {PRODUCE: 1000.0}}])
     assert hostile not in page(found, of=hostile) and "&lt;script&gt;" in page(found, of=hostile)
-    assert printed(found)
+    assert lines(found)
     assert quota_logs.VALUES
+
+
+def test_a_client_can_not_write_lines_of_the_plan() -> None:
+    hostile = "app\n\n# simple, Turnstile\nturnstile down\x1b[2J"
+    log = Usage([Use(START_MS + n, "0", "", hostile, PRODUCE, 10**6) for n in range(50)], Counter(), [])
+    found = quota_plan(log, [{default_of("client-id"): {PRODUCE: 1000.0}}])
+    assert [line for line in lines(found) if "\n" in line and "client-id=app" not in line] == []
+
+
+def test_commands_name_any_client_on_one_line() -> None:
+    names = ["a b", "it's", "nl\nx", "\x1b[31m\\'é\u202e", "-dash", "$(id)"]
+    for name in names:
+        [line] = commands({entity_of({"client-id": name}): {PRODUCE: 1000.0}})["turnstile"]
+        assert line.isprintable()
+        echoed = subprocess.run(
+            ["bash", "-c", f"printf '%s\\0' {line}"],
+            capture_output=True,
+            check=True,
+            env={"LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]},
+        )
+        assert echoed.stdout.decode().split("\0")[3] == f"client-id={name}"
+
+
+def test_candidates_name_clients_with_spaces_and_semicolons() -> None:
+    read = QuotaSpec().convert(
+        "client-id='a b' producer_byte_rate=1; client-id=\"x;y\" producer_byte_rate=2", None, None
+    )
+    assert read == {entity_of({"client-id": "a b"}): {PRODUCE: 1.0}, entity_of({"client-id": "x;y"}): {PRODUCE: 2.0}}

@@ -1,7 +1,7 @@
 """The commands that set client quotas, of this emulator, of Kafka and of Redpanda; and those that rehearse them first."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shards.limits.client_quota_managers import REQUEST
@@ -23,6 +23,18 @@ def commands(quotas: Mapping[Entity, Mapping[str, float]]) -> dict[str, list[str
     }
 
 
+def _line(words: Iterable[str]) -> str:
+    """A command on one line, whatever clients are called."""
+    return " ".join(shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_escaped, word))}'" for word in words)
+
+
+def _escaped(character: str) -> str:
+    """Within $'...', as bash, zsh and POSIX 2024 have it."""
+    if character.isprintable():
+        return f"\\{character}" if character in "\\'" else character
+    return f"\\x{ord(character):02x}" if character.isascii() else f"\\U{ord(character):08x}"
+
+
 def _ordered(entity: Entity) -> list[tuple[str, str | None]]:
     return sorted(entity, key=lambda each: each[0] != "user")
 
@@ -36,7 +48,7 @@ def _settings(values: Mapping[str, float]) -> list[str]:
 
 
 def _turnstile(entity: Entity, values: Mapping[str, float], *options: str) -> str:
-    return shlex.join(["turnstile", "quota", "set", *options, *entity_words(dict(entity)), *_settings(values)])
+    return _line(["turnstile", "quota", "set", *options, *entity_words(dict(entity)), *_settings(values)])
 
 
 def _kafka(entity: Entity, values: Mapping[str, float]) -> str:
@@ -54,7 +66,7 @@ def _kafka(entity: Entity, values: Mapping[str, float]) -> str:
             _KAFKA_TYPES[kind],
             *(["--entity-default"] if name is None else ["--entity-name", name]),
         ]
-    return shlex.join(words)
+    return _line(words)
 
 
 def _redpanda(quotas: Mapping[Entity, Mapping[str, float]]) -> list[str]:
@@ -66,7 +78,7 @@ def _redpanda(quotas: Mapping[Entity, Mapping[str, float]]) -> list[str]:
         for kind, name in _ordered(entity):
             words += ["--default", kind] if name is None else ["--name", f"{kind}={name}"]
         if "--add" in words:
-            lines.append(shlex.join(words))
+            lines.append(_line(words))
     notes = [NOT_IN_REDPANDA] if any(REQUEST in values for values in quotas.values()) else []
     notes += [USERS_IN_REDPANDA] if lines and any("user" in dict(entity) for entity in quotas) else []
     return [*notes, *lines]

@@ -22,10 +22,11 @@ SAYS = {
 NAMED = 5
 
 
-def printed(plan: QuotaPlan) -> str:
-    """For a terminal."""
+def lines(plan: QuotaPlan) -> list[str]:
+    """For a terminal, which may get each only through `printable`: names of clients are in them."""
     parts = [facts(plan), *(f"  {count:>9,}  {reason}" for reason, count in plan.usage.put_aside.most_common())]
-    parts += ["", columns([HEADINGS, *(row(one, kind) for one in plan.candidates for kind in kinds_of(one))])]
+    table = [HEADINGS, *(row(one, kind) for one in plan.candidates for kind in kinds_of(one))]
+    parts += ["", *columns(table).split("\n")]
     hit = [one for one in plan.candidates if one.outcome.clients]
     if hit:
         parts += ["", "Who would have been throttled:"]
@@ -35,13 +36,13 @@ def printed(plan: QuotaPlan) -> str:
         "",
         f"Recommended, with {plan.headroom:.0%} headroom above what this log shows:",
         "",
-        columns(advised(plan)),
+        *columns(advised(plan)).split("\n"),
     ]
     parts += [f"{each.name} would have throttled {effect(each.judged)}" for each in plan.recommended]
     for variant in plan.recommended:
-        for vocabulary, lines in variant.commands.items():
-            parts += ["", f"# {variant.name}, {TITLES[vocabulary]}", *lines]
-    return "\n".join([*parts, "", *plan.notes])
+        for vocabulary, commands in variant.commands.items():
+            parts += ["", f"# {variant.name}, {TITLES[vocabulary]}", *commands]
+    return [*parts, "", *plan.notes]
 
 
 def _more(one: Judged) -> list[str]:
