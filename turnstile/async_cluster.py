@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, Unpack
 
 from anyio import CancelScope, get_cancelled_exc_class
 from anyio.to_thread import run_sync
@@ -77,7 +77,7 @@ class AsyncCluster:
         """See Cluster.bootstrap."""
         return self.sync.bootstrap
 
-    async def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    async def set(self, settings: Mapping[str, object] | None = None, /, **named: object) -> None:
         """See Cluster.set."""
         await _waited(self.sync.set, settings, **named)
 

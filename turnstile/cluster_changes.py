@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from turnstile.admin_client import AdminClient
 from turnstile.options import FaultKind, FaultOptions, SetFault
@@ -44,7 +44,7 @@ class ClusterChanges:
         """The admin API."""
         raise NotImplementedError
 
-    def set(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    def set(self, settings: Mapping[str, object] | None = None, /, **named: object) -> None:
         """Settings in force when this returns: set({"max.connections": 10}) or set(per_ip=5). None: the default again.
 
         Raises AdminError, with one sentence for each setting that can't be set so.
@@ -54,7 +54,7 @@ class ClusterChanges:
         remove = [name for name, value in wanted.items() if value is None]
         self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
 
-    def observe(self, settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    def observe(self, settings: Mapping[str, object] | None = None, /, **named: object) -> None:
         """Limits of connections that are observed, not enforced (shadow mode, dry run) when this returns, as `set` takes them:
         observe(per_ip=50). They refuse nobody; `would_refuse` tells what they would have refused. None: observed no more.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
 
 import pytest
 
@@ -34,7 +33,7 @@ def spelled(mark: pytest.Mark) -> str:
     return f"@pytest.mark.{mark.name}({', '.join(given)})"
 
 
-def _check_limits(settings: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+def _check_limits(settings: Mapping[str, object] | None = None, /, **named: object) -> None:
     for given, value in {**(settings or {}), **named}.items():
         name = canonical_name(as_setting(given))
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 FaultKind = Literal["error", "disconnect", "delay", "blackhole", "throttle"]
 
@@ -40,14 +40,14 @@ class SetFault(FaultOptions):
 class ClusterOptions(TypedDict, total=False):
     """The arguments of Cluster, which says what they mean."""
 
-    limits: Mapping[str, Any] | None
+    limits: Mapping[str, object] | None
     quotas: Mapping[str, Mapping[str, float]] | None
     topics: Mapping[str, int] | Iterable[str]
     users: Mapping[str, str] | None
     brokers: int
     shards: int
     listeners: Iterable[str]
-    observe: Mapping[str, Any] | None
+    observe: Mapping[str, object] | None
     data_dir: str | os.PathLike[str] | None
     like: str | None
     as_version: str | None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+
+from turnstile.entities import DEFAULT, ENTITY_TYPES, entity_name
 
 SHORT = {
     "connections": "kafka_connections_max",
@@ -26,8 +27,6 @@ REDPANDAS = frozenset(
     )
 )
 """Redpanda's settings whose names don't begin with kafka_: they have underscores of their own."""
-DEFAULT = "<default>"
-ENTITY = ("user", "client-id", "ip")
 Quota = tuple[dict[str, str | None], dict[str, float]]
 """An entity, of which None is the default one, and its rates by name."""
 
@@ -41,7 +40,7 @@ def as_setting(name: str) -> str:
     return name.replace("_", ".")
 
 
-def as_text(value: Any) -> str:
+def as_text(value: object) -> str:
     """A value in the text a setting is given in: lists and mappings ({address: count}) with commas, lists of mappings as JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -63,29 +62,34 @@ def as_entity(text: str | Mapping[str, str | None]) -> dict[str, str | None]:
         kind, equals, name = word.strip().partition("=")
         if not equals:
             raise ValueError(f"{text!r} is no quota entity, such as user=alice,client-id=app or ip={DEFAULT}")
-        found[kind] = None if name == DEFAULT else name
+        found[kind] = entity_name(name)
     return found
 
 
-def as_settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def as_settings(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
     """Settings of a TOML table, which reads an unquoted max.connections = 5 as a table of a table: both spellings count."""
     found: dict[str, str] = {}
     for name, value in table.items():
-        dotted = isinstance(value, Mapping) and not name.endswith("overrides")
-        found |= as_settings(value, f"{prefix}{name}.") if dotted else {f"{prefix}{name}": as_text(value)}
+        if isinstance(value, Mapping) and not name.endswith("overrides"):
+            found |= as_settings(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = as_text(value)
     return found
 
 
-def as_quota(entry: Mapping[str, Any]) -> Quota:
+def as_quota(entry: Mapping[str, object]) -> Quota:
     """An entity and its rates of a [[quota]] of TOML. Raises ValueError."""
-    entity = {kind: None if entry[kind] == DEFAULT else str(entry[kind]) for kind in ENTITY if kind in entry}
-    rates = {name: value for name, value in entry.items() if name not in ENTITY}
-    wrong = [name for name, value in rates.items() if not isinstance(value, (int, float)) or isinstance(value, bool)]
-    if wrong:
-        raise ValueError(f"[[quota]] {wrong[0]} must be a number")
+    entity = {kind: entity_name(str(entry[kind])) for kind in ENTITY_TYPES if kind in entry}
+    rates: dict[str, float] = {}
+    for name, value in entry.items():
+        if name in ENTITY_TYPES:
+            continue
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise ValueError(f"[[quota]] {name} must be a number")
+        rates[name] = float(value)
     if not entity or not rates:
         raise ValueError("[[quota]] needs a user, client-id or ip, and a rate such as producer_byte_rate")
-    return entity, {name: float(value) for name, value in rates.items()}
+    return entity, rates
 
 
 def _bracketed(address: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple, TextIO
 
 import click
 
@@ -30,8 +30,8 @@ class _Given(NamedTuple):
 
 
 def admin_option(
-    function: Callable[..., Any], *, spellings: Sequence[str] = ("--name", "--cluster")
-) -> Callable[..., Any]:
+    function: Callable[..., None], *, spellings: Sequence[str] = ("--name", "--cluster")
+) -> Callable[..., None]:
     """The URL of the cluster's admin API as the command's argument `admin`; `spellings`: of the option with its name."""
     by_url = click.option(
         "--admin", envvar="TURNSTILE_ADMIN", metavar="URL", default=DEFAULT_ADMIN, show_default=True, show_envvar=True,
@@ -119,7 +119,7 @@ def _take_from_file(context: click.Context, parameter: click.Parameter, file: Te
         context.params["token"] = token_in(file)
 
 
-def token_option(function: Callable[..., Any]) -> Callable[..., Any]:
+def token_option(function: Callable[..., None]) -> Callable[..., None]:
     """The admin API's token as the command's argument `token`: from a file, the environment, or the command line."""
     by_file = click.option(
         "--token-file", type=click.File(), envvar="TURNSTILE_ADMIN_TOKEN_FILE", metavar="FILE", show_envvar=True,
@@ -142,7 +142,7 @@ def with_cluster(
     """Options of every command that talks to a cluster; the command gets an AdminClient and whether to print JSON."""
 
     @wraps(function)
-    def command(admin: str, token: str | None, **others: Any) -> None:
+    def command(admin: str, token: str | None, **others: object) -> None:
         client = AdminClient(admin, token)
         try:
             function(client, **others)

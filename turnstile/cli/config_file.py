@@ -30,11 +30,16 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.settings.config_types import HIDDEN
-from turnstile.settings import DEFAULT, Quota, as_quota, as_settings
+from turnstile.entities import entity_names
+from turnstile.settings import Quota, as_quota, as_settings
+
+if TYPE_CHECKING:
+    from broker.admin.answers import EntityQuotas, Settings
+    from broker.admin.cluster_answers import ClusterAnswer
 
 CLUSTER: Mapping[str, type] = {
     "brokers": int,
@@ -59,6 +64,8 @@ _QUIET = {
 _QUIET_PREFIXES = ("controller.quorum.", "zookeeper.")
 """Rows of nearly every server.properties that say nothing of clients: left out without a word."""
 
+T = TypeVar("T")
+
 
 class ConfigFileInvalid(Exception):
     """What is wrong with the file: one sentence that names it."""
@@ -68,7 +75,7 @@ class ConfigFileInvalid(Exception):
 class ConfigFile:
     """What a file asks for. `cluster`: options of `turnstile up` by their names. `ignored`: rows that mean nothing here."""
 
-    cluster: dict[str, Any] = field(default_factory=dict)
+    cluster: dict[str, object] = field(default_factory=dict)
     listeners: list[str] = field(default_factory=list)
     settings: list[tuple[str, str]] = field(default_factory=list)
     observed: list[tuple[str, str]] = field(default_factory=list)
@@ -92,7 +99,7 @@ def read(path: Path) -> ConfigFile:
 # ---- TOML
 
 
-def _toml(document: Mapping[str, Any]) -> ConfigFile:
+def _toml(document: Mapping[str, object]) -> ConfigFile:
     unknown = sorted(document.keys() - set(TABLES))
     if unknown:
         raise ConfigFileInvalid(f"[{unknown[0]}] is no table of this file: {', '.join(TABLES)}")
@@ -100,30 +107,35 @@ def _toml(document: Mapping[str, Any]) -> ConfigFile:
     for name, value in tables["cluster"].items():
         if name not in CLUSTER:
             raise ConfigFileInvalid(f"[cluster] has no {name!r}: {', '.join(CLUSTER)}")
-        _check_kind("cluster", name, value, CLUSTER[name])
-    for table, kind in BY_NAME.items():
-        for name, value in tables[table].items():
-            _check_kind(table, name, value, kind)
+        _checked("cluster", name, value, CLUSTER[name])
+    listeners = _all_checked("listeners", tables["listeners"], str)
+    topics = _all_checked("topics", tables["topics"], int)
+    users = _all_checked("users", tables["users"], str)
     quotas = document.get("quota", [])
     if not isinstance(quotas, list):
         raise ConfigFileInvalid("[quota] must be [[quota]]: there can be several")
     return ConfigFile(
         cluster=dict(tables["cluster"]),
-        listeners=[f"{name}={where}" for name, where in tables["listeners"].items()],
+        listeners=[f"{name}={where}" for name, where in listeners.items()],
         settings=list(as_settings(tables["limits"]).items()),
         observed=list(as_settings(tables["observe"]).items()),
-        topics=[f"{name}:{count}" for name, count in tables["topics"].items()],
-        users=dict(tables["users"]),
+        topics=[f"{name}:{count}" for name, count in topics.items()],
+        users=users,
         quotas=[as_quota(entry) for entry in quotas],
     )
 
 
-def _check_kind(table: str, name: str, value: object, kind: type) -> None:
-    if type(value) is not kind:
-        raise ConfigFileInvalid(f"[{table}] {name} must be {'a number' if kind is int else 'a text'}")
+def _checked(table: str, name: str, value: object, kind: type[T]) -> T:
+    if isinstance(value, kind) and not isinstance(value, bool):
+        return value
+    raise ConfigFileInvalid(f"[{table}] {name} must be {'a number' if kind is int else 'a text'}")
 
 
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _all_checked(table: str, rows: Mapping[str, object], kind: type[T]) -> dict[str, T]:
+    return {name: _checked(table, name, value, kind) for name, value in rows.items()}
+
+
+def _table(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     table = document.get(name, {})
     if not isinstance(table, Mapping):
         raise ConfigFileInvalid(f"{name} must be a table: [{name}]")
@@ -131,12 +143,12 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def write(
-    about: Mapping[str, Any],
-    settings: Mapping[str, Any],
-    quotas: Sequence[Mapping[str, Any]],
+    about: ClusterAnswer,
+    settings: Settings,
+    quotas: Sequence[EntityQuotas],
     users: Sequence[str],
-    overrides: Mapping[str, Mapping[str, Any]],
-    observed: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Settings],
+    observed: Settings | None = None,
 ) -> str:
     """The TOML of a running cluster: what /v1/cluster, /v1/cluster_config, /v1/quotas and /v1/users tell of it.
 
@@ -144,8 +156,8 @@ def write(
     `overrides`, the settings that single brokers have of their own, by broker.
     """
     hidden = [name for name, value in settings.items() if value == HIDDEN]
-    tables = {
-        "cluster": {name: about[name] for name in ("brokers", "shards")},
+    tables: dict[str, Mapping[str, object]] = {
+        "cluster": {"brokers": about["brokers"], "shards": about["shards"]},
         "listeners": {
             each["name"]: ",".join([each["address"], *each["options"]])
             for each in about["listeners"]
@@ -168,13 +180,12 @@ def write(
     if users:
         lines += [f"# [users] has no password to write: {', '.join(map(_toml_text, users))}", ""]
     for row in quotas:
-        names = {kind: DEFAULT if name is None else name for kind, name in row["entity"].items()}
-        rows = {**names, **row["values"]}
-        lines += ["[[quota]]", *(f"{_toml_text(name)} = {_toml_text(value)}" for name, value in rows.items()), ""]
+        pairs = {**entity_names(row["entity"]), **row["values"]}.items()
+        lines += ["[[quota]]", *(f"{_toml_text(name)} = {_toml_text(value)}" for name, value in pairs), ""]
     return "\n".join(lines)
 
 
-def _toml_text(value: Any) -> str:
+def _toml_text(value: object) -> str:
     """A value, which TOML writes as JSON does, but for tables and the escapes of what is not ASCII."""
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_toml_text(name)} = {_toml_text(each)}' for name, each in value.items())}}}"

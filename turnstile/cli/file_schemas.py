@@ -26,9 +26,9 @@ from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 from shards.settings.config_def import BROKER, LISTENER_PREFIX
 from shards.settings.config_key import ConfigKey
 from turnstile.cli.config_file import BY_NAME, CLUSTER
+from turnstile.entities import ENTITY_TYPES
 from turnstile.load.scenario_file import NOT_KEYS, TABLES
 from turnstile.load.spec import CHOICES, LoadScenario
-from turnstile.settings import ENTITY
 
 Schema: TypeAlias = dict[str, Any]
 _DEFINED = "#/definitions/"
@@ -44,7 +44,8 @@ _ABOUT = {
 
 def config_schema() -> Schema:
     """Of a TOML file for `turnstile up --config`."""
-    from turnstile.cli.up import MOST_PARTITIONS, TOPIC_NAME, up
+    from turnstile.cli.up import up
+    from turnstile.cli.up_params import MOST_PARTITIONS, TOPIC_NAME
 
     options = {option.name: option for option in up.params if isinstance(option, click.Option)}
     cluster = {name: _of_option(options[name], kind) for name, kind in CLUSTER.items()}
@@ -169,7 +170,8 @@ def _range(row: ConfigKey) -> Schema:
 
 def _quota() -> Schema:
     names = {
-        kind: {"type": "string", "description": "`<default>`: those without a quota of their own."} for kind in ENTITY
+        kind: {"type": "string", "description": "`<default>`: those without a quota of their own."}
+        for kind in ENTITY_TYPES
     }
     rates = {key: {"type": "number"} for key in (*CLIENT_KEYS, *IP_KEYS)}
     needs = [{"anyOf": [{"required": [name]} for name in each]} for each in (names, rates)]

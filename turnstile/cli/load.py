@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from turnstile.load.driver import LoadResult
     from turnstile.load.expectations import Expectation
+    from turnstile.load.output import RunJson
     from turnstile.load.spec import LoadScenario
 
 _DEFAULT_CONNECTIONS = 1000
@@ -36,9 +37,9 @@ _LIST_WIDTH = 80  # of --list in a pipe: prose, which a pager shows in a termina
 class _Hold(ParamType[float]):
     name = "seconds|end"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            seconds = float("inf") if value == "end" else float(value)
+            seconds = float("inf") if value == "end" else float(str(value))
         except ValueError:
             seconds = -1.0
         if not seconds >= 0:
@@ -172,12 +173,11 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
     except AdminError as fault:
         raise CommandFailed(sentence(fault, cluster.url)) from None
     interrupted, disagrees = result.interrupted, result.reconciliation.agree is False
-    told = judged = output.as_json(result)
+    judged = output.as_json(result)
     if both is not None:
-        told = side_by_side.as_json(both)
-        interrupted, disagrees, judged = both.interrupted, both.disagrees, told["with"]
+        interrupted, disagrees = both.interrupted, both.disagrees
     if as_json:
-        click.echo(json.dumps(told))
+        click.echo(json.dumps(judged if both is None else side_by_side.as_json(both)))
     elif both is not None:
         side_by_side.show(both, out)
     else:
@@ -249,9 +249,9 @@ def _checked(
     return chosen, expectations
 
 
-def _judge(expectations: list[Expectation], told: dict[str, Any]) -> None:
+def _judge(expectations: list[Expectation], result: RunJson) -> None:
     """Ends the command where an expectation is missed."""
-    missed = [why for each in expectations if (why := each.judge(told)) is not None]
+    missed = [why for each in expectations if (why := each.judge(result)) is not None]
     for why in missed:
         click.echo(f"missed: {why}", err=True)
     if missed:

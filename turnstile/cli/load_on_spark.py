@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -30,7 +30,7 @@ _HUB = "With --master: where workers reach this command.  [default: the host of 
 class _Address(ParamType[tuple[str, int]]):
     name = "HOST:PORT"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
         if isinstance(value, tuple):
             return value
         host, _, port = str(value).rpartition(":")
@@ -42,7 +42,7 @@ class _Address(ParamType[tuple[str, int]]):
 class _Addresses(ParamType[str]):
     name = "CIDR,..."
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from turnstile.load.sources import Sources
 
         try:
@@ -59,7 +59,7 @@ class OnSpark(NamedTuple):
     hub: tuple[str, int] | None
 
 
-def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def spark_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives `load` its options of Spark's, as its argument `on`: None where the drivers are this machine's processes."""
 
     @click.option("--master", help=_MASTER)
@@ -68,20 +68,21 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--hub", type=_Address(), help=_HUB)
     @functools.wraps(command)
     def with_options(
-        *arguments: Any,
+        *arguments: object,
         master: str | None,
         conf: Sequence[tuple[str, str]],
         worker_sources: str | None,
         hub: tuple[str, int] | None,
-        **options: Any,
-    ) -> Any:
+        processes: int | None,
+        **options: object,
+    ) -> None:
         spark = SparkOptions(master, dict(conf))
         if not spark.is_asked_for and (worker_sources or hub):
             raise click.UsageError(f"{'--worker-sources' if worker_sources else '--hub'} needs --master.")
-        if not spark.is_asked_for and (options["processes"] or 0) > MOST_PROCESSES:
+        if not spark.is_asked_for and (processes or 0) > MOST_PROCESSES:
             raise click.UsageError(f"--processes can't be more than {MOST_PROCESSES} without --master.")
         on = OnSpark(spark, worker_sources, hub) if spark.is_asked_for else None
-        return command(*arguments, on=on, **options)
+        command(*arguments, on=on, processes=processes, **options)
 
     return with_options
 

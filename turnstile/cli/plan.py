@@ -40,7 +40,7 @@ _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 class _Numbers(ParamType[list[int]]):
     name = "N,N,..."
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
         if isinstance(value, list):
             return value
         try:
@@ -52,7 +52,7 @@ class _Numbers(ParamType[list[int]]):
 class _Mapping(ParamType[dict[str, str]]):
     name = "NAME=COLUMN,..."
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
         if isinstance(value, dict):
             return value
         pairs = [part.partition("=") for part in str(value).split(",")]
@@ -64,7 +64,7 @@ class _Mapping(ParamType[dict[str, str]]):
 class _Percent(ParamType[Fraction]):
     name = "N%"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Fraction:
         if isinstance(value, Fraction):
             return value
         number, is_percent, rest = str(value).partition("%")
@@ -77,7 +77,7 @@ class _Window(ParamType[tuple[datetime, datetime]]):
     name = "START/END"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[datetime, datetime]:
         if isinstance(value, tuple):
             return value

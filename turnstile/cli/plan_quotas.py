@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from broker.runtime.printable import printable
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
 from turnstile.cli.spark_job import check_writable, failing_in_one_sentence, prepared_journal, write_page
+from turnstile.entities import entity_name
 from turnstile.pipeline.places import is_uri
 from turnstile.pipeline.progress import shown, step
 from turnstile.quantities import written
@@ -37,7 +38,7 @@ class QuotaSpec(ParamType[Parsed]):
 
     name = "'ENTITY KEY=VALUE; ...'"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Parsed:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Parsed:
         from shards.limits.quota_entities import CLIENT_KEYS, entity_of, quota_of
         from shards.settings.errors import ConfigInvalid
 
@@ -62,7 +63,7 @@ class QuotaSpec(ParamType[Parsed]):
                 if name in CLIENT_KEYS:
                     values[name] = given
                 else:
-                    names[name] = None if given == "<default>" else given
+                    names[name] = entity_name(given)
             if "ip" in names:
                 self.fail(
                     "ip has no client quota: --ip-rate, without --quotas, plans connection rates of addresses",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +12,18 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import json_option
 from turnstile.cli.param_type import ParamType
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from turnstile.presets import PresetLimit
+
 
 class Preset(ParamType[str]):
     """The name of a preset."""
 
     name = "name"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from difflib import get_close_matches
 
         from turnstile.presets import presets
@@ -70,12 +76,12 @@ def presets(name: str | None, brokers: int, as_json: bool) -> None:
         console.print(source, highlight=False, markup=False, soft_wrap=True)
 
 
-def _told(row: Any, brokers: int) -> dict[str, Any]:
+def _told(row: PresetLimit, brokers: int) -> dict[str, object]:
     here = row.value_of_broker(brokers) if row.is_emulated else None
     return {**row._asdict(), "setting": row.setting or None, "value_of_broker": here}
 
 
-def _table(rows: Any, brokers: int) -> Any:
+def _table(rows: Sequence[PresetLimit], brokers: int) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

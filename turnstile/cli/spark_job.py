@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -53,7 +53,7 @@ class SparkSetting(ParamType[tuple[str, str]]):
 
     name = "NAME=VALUE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
         if isinstance(value, tuple):
             return value
         name, is_given, setting = str(value).partition("=")
@@ -62,7 +62,7 @@ class SparkSetting(ParamType[tuple[str, str]]):
         return name, setting
 
 
-def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def spark_options(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command --master and --conf, as its argument `on`."""
 
     @click.option(
@@ -71,8 +71,10 @@ def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @click.option("--conf", type=SparkSetting(), multiple=True, help="A setting of Spark's. May be given again.")
     @functools.wraps(command)
-    def with_options(*arguments: Any, master: str | None, conf: Sequence[tuple[str, str]], **options: Any) -> Any:
-        return command(*arguments, on=SparkOptions(master, dict(conf)), **options)
+    def with_options(
+        *arguments: object, master: str | None, conf: Sequence[tuple[str, str]], **options: object
+    ) -> None:
+        command(*arguments, on=SparkOptions(master, dict(conf)), **options)
 
     return with_options
 

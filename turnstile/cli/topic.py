@@ -11,7 +11,7 @@ from turnstile.admin_client import AdminClient
 from turnstile.cli.cluster_command import same_cluster, with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import Commands
-from turnstile.cli.up import NameAndValue, SizedTopic
+from turnstile.cli.up_params import NameAndValue, SizedTopic
 
 
 @click.group(cls=Commands)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import click
 
@@ -17,6 +16,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
+from turnstile.cli.up_params import ClusterName, Listener, NameAndValue, SizedTopic
 from turnstile.interrupted import imports_are_done
 
 if TYPE_CHECKING:
@@ -26,90 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-MOST_PARTITIONS = 10_000
 TERMINATED = 128 + signal.SIGTERM
 """Exit code of a cluster that was ended by SIGTERM before it was up; 0 once it is."""
-_WITH_VALUES = ("cert=", "key=", "advertise=", "proxy=", "trusted=")
-_FILES = ("cert", "key")
-
-
-class NameAndValue(ParamType[tuple[str, str]]):
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        name, equals, text = str(value).partition("=")
-        if not equals or not name.strip():
-            self.fail(f"{value!r} is not name=value", param, ctx)
-        return name.strip(), text
-
-
-class _Name(ParamType[str]):
-    name = "name"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from broker.process.cluster_names import is_name
-
-        if not is_name(str(value)):
-            self.fail(f"{value!r} is not a name: letters, digits, '.', '_' and '-', at most 64", param, ctx)
-        return str(value)
-
-
-class SizedTopic(ParamType[tuple[str, int]]):
-    name = "name[:partitions]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        from shards.config.internal_topics import INTERNAL_TOPICS
-
-        name, _, partitions = str(value).partition(":")
-        if name in INTERNAL_TOPICS:
-            self.fail(f"{name!r} is an internal topic, which is made when a client asks for a coordinator", param, ctx)
-        if not TOPIC_NAME.fullmatch(name) or name in (".", ".."):
-            self.fail(f"{name!r} is not a topic name: letters, digits, '.', '_' and '-', at most 249", param, ctx)
-        if partitions and not (partitions.isdigit() and 1 <= int(partitions) <= MOST_PARTITIONS):
-            self.fail(f"{partitions!r} is not a number of partitions from 1 to {MOST_PARTITIONS}", param, ctx)
-        return name, int(partitions or 1)
-
-
-class _Listener(ParamType["ListenerSpec"]):
-    name = "NAME=host:port"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ListenerSpec:
-        from shards.config.cluster_plan import ListenerSpec
-
-        match = re.fullmatch(
-            r"([A-Za-z][A-Za-z0-9_-]*)=(\[[0-9a-fA-F:.]+\]|[^:\[\],]+):(\d{1,5})((?:,[^,]+)*)", str(value)
-        )
-        if match is None or int(match[3]) > 65535:
-            self.fail(f"{value!r} is not NAME=host:port, such as EXTERNAL=127.0.0.1:9092", param, ctx)
-        options = tuple(option for option in match[4].split(",") if option)
-        unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(_WITH_VALUES)]
-        if unknown:
-            known = "sasl, tls, cert=FILE, key=FILE, advertise=HOST:PORT, advertise=auto, proxy=required, trusted=NETWORK+NETWORK"
-            self.fail(f"{unknown[0]!r} is no option of a listener: {known}", param, ctx)
-        self._check(match[1].upper(), options, param, ctx)
-        return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), tuple(map(_from_anywhere, options)))
-
-    def _check(
-        self, name: str, options: tuple[str, ...], param: click.Parameter | None, ctx: click.Context | None
-    ) -> None:
-        from shards.config.advertised import addresses_of
-        from shards.config.proxy_option import proxy_option
-        from shards.settings.errors import ConfigInvalid
-
-        try:
-            for each in options:
-                if each.startswith("advertise="):
-                    addresses_of([each.partition("=")[2]])
-            proxy_option(name, options)
-        except ConfigInvalid as fault:
-            self.fail(str(fault), param, ctx)
-
-
-def _from_anywhere(option: str) -> str:
-    """A listener's option with the full path of its file, as `config export` may write it for another directory."""
-    name, equals, path = option.partition("=")
-    return f"{name}={Path(path).absolute()}" if equals and name in _FILES else option
 
 
 def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> ConfigFile:
@@ -139,7 +57,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 )
 @click.option(
     "--name",
-    type=_Name(),
+    type=ClusterName(),
     envvar=["TURNSTILE_UP_NAME", "TURNSTILE_NAME"],
     help="A name by which every other command finds it. --port and --admin-port are then any free ones, if not given.",
 )
@@ -216,7 +134,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 @click.option(
     "--listener",
     "listeners",
-    type=_Listener(),
+    type=Listener(),
     multiple=True,
     help="A listener, such as EXTERNAL=127.0.0.1:9092; may be given several times. Replaces --port.",
 )
@@ -274,7 +192,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         from turnstile.cli.config_file import ANY_HOST
 
     admin_token = _token(admin_token_file)
-    listeners = listeners or _converted(file.listeners, _Listener())
+    listeners = listeners or _converted(file.listeners, Listener())
     listeners = tuple(replace(each, host=host) if each.host == ANY_HOST else each for each in listeners)
     release = {} if as_version is None else {AS_VERSION: as_version}
     settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from turnstile.admin_client import AdminClient, AdminError, AdminRefused, AdminUnreachable
 
@@ -100,7 +99,7 @@ def read(admin: AdminClient) -> Counters | None:
 
 def _by_source(admin: AdminClient, shards: int) -> BySource | None:
     try:
-        told: dict[str, Any] = admin.get("/v1/sources")
+        told = admin.get("/v1/sources")
         return BySource(told["forgotten"], told["sources"]) if told["shards"] == shards else None
     except (AdminError, KeyError, TypeError):
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 _SAID = ("attempted", "admitted", "refused", "connect_errors", "closed_by_broker", "unanswered")
 NAMED = 8
@@ -27,7 +26,7 @@ class DriverReport:
     """Seconds after the start, when it ended without its last word."""
     lost_because: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As docs/load.md lists it."""
         return {
             "driver": self.number,

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from turnstile.load.output import RunJson, TallyJson
 
 _COUNTS = ("attempted", "admitted", "refused", "broken", "connect_errors", "closed_by_broker", "unanswered")
-_TIMES = {f"{prefix}{name}": (of, name) for prefix, of in (("", "connect_ms"), ("refuse_", "refuse_ms"))
-          for name in ("p50", "p99", "max")}  # fmt: skip
+_TIMES = ("p50", "p99", "max", "refuse_p50", "refuse_p99", "refuse_max")
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
 }  # fmt: skip
@@ -39,9 +41,9 @@ class Expectation:
     limit: float
     is_share: bool
 
-    def judge(self, result: Mapping[str, Any]) -> str | None:
+    def judge(self, result: RunJson) -> str | None:
         """Why the result (output.as_json) misses it; None when it doesn't."""
-        numbers = result if self.group is None else result["groups"].get(self.group)
+        numbers: TallyJson | None = result if self.group is None else result["groups"].get(self.group)
         if numbers is None:
             return f"{self.text}: there is no group {self.group!r}"
         value = _value(numbers, self.name)
@@ -59,13 +61,13 @@ class Expectation:
         )
 
 
-def _value(numbers: Mapping[str, Any], name: str) -> float | None:
+def _value(numbers: TallyJson, name: str) -> float | None:
     if name in _COUNTS:
-        return float(numbers[name])
-    of, which = _TIMES[name]
-    times = numbers[of]
-    found = times.get(which) if times else None
-    return None if found is None else float(found)
+        counts = {key: value for key, value in numbers.items() if isinstance(value, int)}
+        return float(counts[name])
+    which = name.removeprefix("refuse_")
+    times = numbers["connect_ms"] if which == name else numbers["refuse_ms"]
+    return times.get(which)
 
 
 def parse(text: str) -> Expectation:

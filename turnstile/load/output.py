@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TypedDict
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -20,8 +21,55 @@ WORTH_SAYING_S = 0.2
 """Starts that are late by more than this are mentioned: the storm was then not the one that was asked for."""
 
 
-def as_json(result: LoadResult) -> dict[str, Any]:
-    """The result as docs/load.md lists it. `cluster` and `reconciled` are null where the cluster has no counters."""
+Milliseconds = dict[str, float | None]
+"""p50, p99 and max; None where nothing was measured."""
+
+
+class TallyJson(TypedDict):
+    """What happened to connections, and how long it took."""
+
+    attempted: int
+    admitted: int
+    refused: int
+    broken: int
+    connect_errors: int
+    closed_by_broker: int
+    unanswered: int
+    connect_ms: Milliseconds
+    refuse_ms: Milliseconds
+
+
+class GroupJson(TallyJson):
+    """Of one group of clients. `per_second`: admitted and refused, from the start on."""
+
+    per_second: list[tuple[int, int]]
+
+
+class ClusterCounts(TypedDict):
+    """What the cluster counted meanwhile; `refused` by reason."""
+
+    admitted: int
+    refused: Mapping[str, int]
+
+
+class RunJson(TallyJson):
+    """A run as docs/load.md lists it. `cluster` and `reconciled` are None where the cluster has no counters."""
+
+    scenario: str
+    seconds: float
+    late_s: float
+    interrupted: bool
+    groups: dict[str, GroupJson]
+    traffic: dict[str, object] | None
+    cluster: ClusterCounts | None
+    reconciled: bool | None
+    reconciliation: str
+    others: dict[str, int]
+    drivers: list[dict[str, object]]
+
+
+def as_json(result: LoadResult) -> RunJson:
+    """The result as other programs read it."""
     cluster = result.cluster
     return {
         "scenario": result.scenario.name,
@@ -42,7 +90,7 @@ def as_json(result: LoadResult) -> dict[str, Any]:
     }
 
 
-def _numbers(tally: Tally) -> dict[str, Any]:
+def _numbers(tally: Tally) -> TallyJson:
     return {
         "attempted": tally.attempted,
         "admitted": tally.admitted,

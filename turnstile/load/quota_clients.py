@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from secrets import token_hex
-from typing import Any
 
 from turnstile.load import raw
 from turnstile.load.throttles import Throttles
+from turnstile.load.traffic_order import TrafficCounts, TrafficOrder
 
 THROTTLING_QUOTA_EXCEEDED = 89
 _RETRY_S = 0.2
 _PATIENCE_S = 0.2
 
 
-def insist(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, Any]:
+def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Produce without end; told to wait, come back at once on another connection, where nothing is muted yet."""
     client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
-    told, done, batch, number = Throttles(), {"produced": 0, "failed": 0}, raw.one_record(order["size_bytes"]), 0
+    told, done, batch, number = Throttles(), Counter[str](), raw.one_record(order["size_bytes"]), 0
     began = time.monotonic()
     while not stop_asked():
         _pace(began, number, order["records_per_s"])
@@ -34,14 +35,15 @@ def insist(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, A
         if throttle_ms:
             client.close()
     client.close()
-    return {**done, "connections": client.made, "throttled": {order["label"]: told.as_json()}}
+    throttled = {order["label"]: told.as_json()}
+    return {"produced": done["produced"], "failed": done["failed"], "connections": client.made, "throttled": throttled}
 
 
-def mutate(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, Any]:
+def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Create topics at the ordered rate, on a new connection rather than wait for a muted one."""
     client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
     of_this_run = token_hex(4)  # the topics of an earlier run may still be there
-    told, done, number = Throttles(), {"created": 0, "rejected": 0, "failed": 0}, 0
+    told, done, number = Throttles(), Counter[str](), 0
     began = time.monotonic()
     while not stop_asked():
         _pace(began, number, order["topics_per_s"])
@@ -58,7 +60,13 @@ def mutate(order: dict[str, Any], stop_asked: Callable[[], bool]) -> dict[str, A
         if throttle_ms:
             client.close()
     client.close()
-    return {**done, "connections": client.made, "throttled": {order["label"]: told.as_json()}}
+    return {
+        "created": done["created"],
+        "rejected": done["rejected"],
+        "failed": done["failed"],
+        "connections": client.made,
+        "throttled": {order["label"]: told.as_json()},
+    }
 
 
 def _pace(began: float, number: int, per_s: float) -> None:

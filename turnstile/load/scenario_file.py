@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from turnstile.load.sources import Sources
 from turnstile.load.spec import UNTIL_THE_END, ClientGroup, LoadScenario, SpecInvalid, Traffic
@@ -18,6 +18,8 @@ NOT_KEYS = ("recorded", "suggested")
 """Fields that no key of a file gives: connections of a log, and what [limits] and [[quota]] make."""
 TABLES = {"group": (ClientGroup, "groups"), "traffic": (Traffic, "traffic")}
 """Lists of tables by their keys: the class of an entry, and the field of the scenario that has them."""
+
+Table = TypeVar("Table", LoadScenario, ClientGroup, Traffic)
 
 
 def shipped() -> list[LoadScenario]:
@@ -51,9 +53,9 @@ def read(path: Path) -> LoadScenario:
         raise SpecInvalid(f"{path}: it is nested too deeply.") from None
 
 
-def build(document: dict[str, Any], name: str) -> LoadScenario:
+def build(document: dict[str, object], name: str) -> LoadScenario:
     """A scenario from a parsed document. Raises SpecInvalid."""
-    settings: dict[str, Any] = {"name": name}
+    settings: dict[str, object] = {"name": name}
     for key, value in document.items():
         if key in TABLES:
             kind, field = TABLES[key]
@@ -63,11 +65,10 @@ def build(document: dict[str, Any], name: str) -> LoadScenario:
         elif key not in ("limits", "quota"):
             settings[key] = value
     made = _make(LoadScenario, settings, "the file")
-    assert isinstance(made, LoadScenario)
     return replace(made, suggested=_suggestion(document))
 
 
-def _suggestion(document: dict[str, Any]) -> Suggestion:
+def _suggestion(document: dict[str, object]) -> Suggestion:
     limits, quotas = document.get("limits", {}), document.get("quota", [])
     if not isinstance(limits, dict) or not isinstance(quotas, list):
         raise SpecInvalid("limits must be a table, [limits], and quotas a list of them, [[quota]].")
@@ -77,7 +78,7 @@ def _suggestion(document: dict[str, Any]) -> Suggestion:
         raise SpecInvalid(f"{wrong}.") from None
 
 
-def _make(kind: type, entry: dict[str, Any], where: str) -> Any:
+def _make(kind: type[Table], entry: dict[str, Any], where: str) -> Table:
     known = {field.name: field.type for field in fields(kind)} if entry else {}
     entry = dict(entry)
     for key, value in entry.items():

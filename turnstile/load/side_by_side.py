@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -20,7 +19,7 @@ _CLIENTS = {"produced": "records produced", "failed": "records failed", "consume
             "created": "topics created", "rejected": "topics refused"}  # fmt: skip
 
 
-def as_json(both: Comparison) -> dict[str, Any]:
+def as_json(both: Comparison) -> dict[str, object]:
     """`applied`, and each run as output.as_json has it; `with` is null where the first was interrupted."""
     return {
         "scenario": both.scenario.name,

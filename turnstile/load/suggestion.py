@@ -11,10 +11,14 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from turnstile.admin_client import AdminClient
-from turnstile.settings import DEFAULT, Quota, as_text
+from turnstile.entities import entity_words
+from turnstile.settings import Quota, as_text
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Names by type, in the order of the types."""
+QuotasByEntity = Mapping[Entity, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,12 @@ class Suggestion:
         """The commands that set them."""
         found = [["config", "set", name, value] for name, value in self.settings.items()]
         for entity, rates in self.quotas:
-            names = [f"{kind}={DEFAULT if name is None else name}" for kind, name in entity.items()]
-            found.append(["quota", "set", *names, *(f"{rate}={value:.15g}" for rate, value in rates.items())])
+            found.append(
+                ["quota", "set", *entity_words(entity), *(f"{rate}={value:.15g}" for rate, value in rates.items())]
+            )
         return [shlex.join(["turnstile", *words]) for words in found]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """As PUT /v1/cluster_config and PUT /v1/quotas take them."""
         return {
             "settings": dict(self.settings),
@@ -63,7 +68,7 @@ def in_force(suggestion: Suggestion, admin: AdminClient) -> Iterator[None]:
 
 
 def _restore(
-    suggestion: Suggestion, admin: AdminClient, settings: Mapping[str, Any], quotas: Mapping[tuple[Any, ...], Any]
+    suggestion: Suggestion, admin: AdminClient, settings: Mapping[str, object], quotas: QuotasByEntity
 ) -> None:
     """A setting that `up --set` gave has its value again when the live one is removed; only other ones are set."""
     admin.put("/v1/cluster_config", {"upsert": {}, "remove": list(suggestion.settings)})
@@ -79,14 +84,14 @@ def _restore(
         admin.put("/v1/quotas", {"alter": alter})
 
 
-def _settings(suggestion: Suggestion, admin: AdminClient) -> dict[str, Any]:
+def _settings(suggestion: Suggestion, admin: AdminClient) -> dict[str, object]:
     """The values that the suggested settings have now, their defaults included."""
     return {name: admin.get("/v1/cluster_config", key=name)[name] for name in suggestion.settings}
 
 
-def _quotas(admin: AdminClient) -> dict[tuple[Any, ...], Any]:
+def _quotas(admin: AdminClient) -> QuotasByEntity:
     return {_key(row["entity"]): row["values"] for row in admin.get("/v1/quotas")["quotas"]}
 
 
-def _key(entity: Mapping[str, str | None]) -> tuple[Any, ...]:
+def _key(entity: Mapping[str, str | None]) -> Entity:
     return tuple(sorted(entity.items()))

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from turnstile.load.spec import Traffic
 from turnstile.load.throttles import ThrottleTotals, merge
+from turnstile.load.traffic_order import TrafficOrder, TrafficRole
 
 STOP_TIMEOUT_S = 20.0
-_ROLES = {
+_ROLES: dict[TrafficRole, str] = {
     "produce": "producer",
     "consume": "consumer",
     "insist": "producer that would not wait",
@@ -55,19 +56,24 @@ class Clients:
         self._processes: list[subprocess.Popen[str]] = []
         for number, spec in enumerate(traffic):
             group = f"turnstile-load-{number}"
-            settings = {**vars(spec), "client_id": spec.client_id or spec.topic}
-            for role, count in (
-                ("produce", spec.producers),
-                ("consume", spec.consumers),
-                ("insist", spec.impatient),
-                ("mutate", spec.mutators),
-            ):
-                label = f"{settings['client_id']} {_ROLES[role]}"
-                for each in range(count):
-                    order = {"role": role, "bootstrap": bootstrap, "group": group, "number": each, "label": label}
-                    self._start({**order, **settings})
+            client_id = spec.client_id or spec.topic
+            counts: dict[TrafficRole, int] = {
+                "produce": spec.producers,
+                "consume": spec.consumers,
+                "insist": spec.impatient,
+                "mutate": spec.mutators,
+            }
+            for role, count in counts.items():
+                order: TrafficOrder = {
+                    "role": role, "bootstrap": bootstrap, "group": group, "label": f"{client_id} {_ROLES[role]}",
+                    "client_id": client_id, "topic": spec.topic, "partitions": spec.partitions, "user": spec.user,
+                    "password": spec.password, "size_bytes": spec.size_bytes, "records_per_s": spec.records_per_s,
+                    "topics_per_s": spec.topics_per_s,
+                }  # fmt: skip
+                for _ in range(count):
+                    self._start(order)
 
-    def _start(self, order: dict[str, object]) -> None:
+    def _start(self, order: TrafficOrder) -> None:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "turnstile.load.traffic_client", json.dumps(order)],
             stdin=subprocess.PIPE,

@@ -20,10 +20,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from turnstile.load import quota_clients
 from turnstile.load.throttles import Throttles
+from turnstile.load.traffic_order import TrafficCounts, TrafficOrder
 
 CREATE_S = 30
 CLOSE_S = 20
 """A consumer that leaves its group waits for the coordinator, for ever when the cluster is gone: SIGALRM ends the process."""
+
+ClientConfig = dict[str, Any]
+"""As librdkafka takes it: texts, numbers, callbacks and a logger by their names."""
 
 
 class Connections(logging.Handler):
@@ -41,7 +45,7 @@ class Connections(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self.made += record.getMessage().startswith("CONNECTED ")
 
-    def settings(self, order: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def settings(self, order: TrafficOrder, **more: object) -> ClientConfig:
         """Settings every client has."""
         log = logging.Logger("librdkafka", logging.DEBUG)
         log.addHandler(self)
@@ -51,7 +55,7 @@ class Connections(logging.Handler):
             settings |= {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", **login}
         return {**settings, "logger": log, **more}
 
-    def under_quota(self, order: dict[str, Any]) -> dict[str, Any]:
+    def under_quota(self, order: TrafficOrder) -> ClientConfig:
         """Settings of a client that goes by its name, and is asked for its throttle times."""
         throttled = lambda event: self.throttles.add(event.throttle_time * 1000)  # noqa: E731 - a callback of one line
         return self.settings(order, **{"client.id": order["client_id"], "throttle_cb": throttled})
@@ -69,7 +73,7 @@ def stop_asked() -> bool:
     return bool(told.poll(0))
 
 
-def create_topic(order: dict[str, Any]) -> int:
+def create_topic(order: TrafficOrder) -> int:
     """Make the topic, unless it is there; how many connections that took. Ends the process with a sentence if it can't be made."""
     seen = Connections()
     failures: list[KafkaError] = []
@@ -93,7 +97,7 @@ def _why(error: Exception, failures: Sequence[KafkaError]) -> str:
     return f"no answer within {CREATE_S} s" if isinstance(error, TimeoutError) else str(error.args[0].str())
 
 
-def produce(order: dict[str, Any]) -> dict[str, Any]:
+def produce(order: TrafficOrder) -> TrafficCounts:
     """Produce at the ordered rate until told to stop, then flush."""
     seen, done = Connections(), {"produced": 0, "failed": 0}
 
@@ -114,10 +118,11 @@ def produce(order: dict[str, Any]) -> dict[str, Any]:
     left = producer.flush(10)
     seen.last_word(producer.poll)
     throttled = {order["label"]: seen.throttles.as_json()}
-    return {**done, "failed": done["failed"] + left, "connections": seen.made, "throttled": throttled}
+    failed = done["failed"] + left
+    return {"produced": done["produced"], "failed": failed, "connections": seen.made, "throttled": throttled}
 
 
-def consume(order: dict[str, Any]) -> dict[str, Any]:
+def consume(order: TrafficOrder) -> TrafficCounts:
     """Consume in the ordered group until told to stop."""
     seen, consumed = Connections(), 0
 
@@ -139,7 +144,7 @@ def consume(order: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Carry out the order."""
-    order = json.loads(sys.argv[1])
+    order: TrafficOrder = json.loads(sys.argv[1])
     role = order["role"]
     connections = 0 if role == "mutate" else create_topic(order)
     print("ready", flush=True)

@@ -10,7 +10,7 @@ from harness import running
 from shards.settings.config_types import HIDDEN
 from turnstile.cli.config_file import ConfigFileInvalid, read, write
 from turnstile.cli.main import turnstile
-from turnstile.cli.up import _Listener
+from turnstile.cli.up_params import Listener
 
 WHOLE = """
 [cluster]
@@ -146,7 +146,7 @@ def test_an_export_has_no_password() -> None:
 
 def test_a_certificate_is_found_from_any_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    spec = _Listener().convert("T=127.0.0.1:0,tls,cert=of me/a.pem,key=/b.pem", None, None)
+    spec = Listener().convert("T=127.0.0.1:0,tls,cert=of me/a.pem,key=/b.pem", None, None)
     assert spec.options == ("tls", f"cert={tmp_path}/of me/a.pem", "key=/b.pem")
 
 

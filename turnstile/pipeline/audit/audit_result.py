@@ -26,7 +26,7 @@ class Check(NamedTuple):
     evidence: list[dict[str, Any]]
     brokers: Mapping[int, int] = MappingProxyType({})
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Its fields by name; brokers as text, as JSON's keys are."""
         return {**self._asdict(), "brokers": {str(broker): count for broker, count in sorted(self.brokers.items())}}
 
@@ -50,7 +50,7 @@ class AuditResult(NamedTuple):
         verdicts = {check.verdict for check in self.checks}
         return next((each for each in WORST_FIRST if each in verdicts), UNKNOWN)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Plain data: the verdict, each check with its evidence, how many events there are, from when to when, and the limits."""
         first, last = (_instant(each) for each in self.wall) if self.wall is not None else (None, None)
         return {

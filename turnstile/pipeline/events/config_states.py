@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from shards.limits.connection_limits import READ
 from shards.limits.quota_entities import entity_of_key
+from turnstile.entities import DEFAULT
 
 STATIC, SETTING, QUOTA, OBSERVED, OBSERVED_QUOTA = "static", "setting", "quota", "observed", "observed_quota"
 Place = tuple[str, str]
@@ -99,7 +100,7 @@ def named_place(kind: str, key: str) -> str:
     if kind not in (QUOTA, OBSERVED_QUOTA):
         return f"{'observed ' * (kind == OBSERVED)}{key.removeprefix('/')}"
     return "observed " * (kind == OBSERVED_QUOTA) + ", ".join(
-        f"{type_}={'<default>' if name is None else name}" for type_, name in entity_of_key(key)
+        f"{type_}={DEFAULT if name is None else name}" for type_, name in entity_of_key(key)
     )
 
 

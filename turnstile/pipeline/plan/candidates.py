@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple, NotRequired, TypedDict
 
 from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import CONNECTION_RATE, quota_of
@@ -23,7 +23,7 @@ class Candidate(NamedTuple):
     overrides: str = ""
 
     @property
-    def limits(self) -> dict[str, Any]:
+    def limits(self) -> dict[str, int | str]:
         """The settings by name, without the overrides of others than this candidate."""
         named = {
             CORE_IP_CAP: self.per_ip_cap,
@@ -48,11 +48,41 @@ class Candidate(NamedTuple):
         """As a broker reads them; the IP's rate is a quota and not among them. Raises ConfigInvalid."""
         limits = ConnectionLimits()
         for name, value in self.limits.items():
-            if name == CONNECTION_RATE:
+            if name == CONNECTION_RATE and isinstance(value, int):
                 quota_of((("ip", None),), CONNECTION_RATE, value)
             else:
                 limits = limits.with_change(name, str(value))
         return limits
+
+
+class WorstMinute(TypedDict):
+    """The minute in which a candidate refused most. `at`: its start, ISO 8601 in UTC."""
+
+    at: str
+    refused: int
+
+
+class IncidentComparison(TypedDict):
+    """Connections that a candidate refused in the incident, in the rest of the log, and of addresses not in the incident."""
+
+    incident_refused: int
+    quiet_refused: int
+    others_refused: int
+
+
+class CandidateOutcome(TypedDict):
+    """What a candidate would have done to a log, as docs/plan.md lists it. `headroom`: above the highest peak that it does not
+    touch, as a share of that peak; None without a cap."""
+
+    limits: dict[str, int | str]
+    refused: int
+    delayed: int
+    ips_affected: int
+    networks_affected: int
+    refused_share: float
+    worst_minute: WorstMinute | None
+    headroom: float | None
+    compare: NotRequired[IncidentComparison]
 
 
 def grid(

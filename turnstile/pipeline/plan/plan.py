@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow
 
@@ -11,7 +11,7 @@ from shards.limits.connection_limits import CORE_IP_CAP
 from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
 from turnstile.pipeline.inputs.small import SmallLog
-from turnstile.pipeline.plan.candidates import Candidate
+from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.replays import tells_here
 from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
@@ -59,7 +59,7 @@ class LimitPlan(NamedTuple):
     bad_reasons: dict[str, int]
     first: datetime
     last: datetime
-    candidates: list[dict[str, Any]]
+    candidates: list[CandidateOutcome]
     overrides: str
     headroom: float
     recommended: list[Variant]
@@ -67,7 +67,7 @@ class LimitPlan(NamedTuple):
     talkers: list[Talker]
     notes: list[str]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Plain data."""
         return {
             "connections": self.connections,
@@ -161,12 +161,12 @@ def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> Lef
     return LeftOut(list(leaks), connections) if connections else None
 
 
-def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: LogPeriod | None) -> dict[str, Any]:
+def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: LogPeriod | None) -> CandidateOutcome:
     """What a candidate does."""
     sums = told.of_candidate
     refused = sums["refused", number]
     worst = max(told.minutes[number].items(), key=lambda each: (each[1], -each[0]), default=None)
-    judged: dict[str, Any] = {
+    judged: CandidateOutcome = {
         "limits": candidate.limits,
         "refused": refused,
         "delayed": sums["delayed", number],

@@ -58,8 +58,7 @@ def _advice(plan: LimitPlan) -> str:
 
 def _settings(variant: Variant) -> str:
     """Its commands, a block to copy for each vocabulary."""
-    commands = variant.as_json()["commands"]
-    blocks = (copied(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in commands.items())
+    blocks = (copied(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in variant.commands.items())
     return section(f"To set it: {variant.name}", "", *blocks)
 
 
@@ -73,7 +72,7 @@ def _peaks(plan: LimitPlan) -> str:
     )
     if others:
         words += f" Not on it, as they are no cap for each address: {'; '.join(others)}."
-    marked = [cap for cap in caps if cap is not None]
+    marked = [cap for cap in caps if isinstance(cap, int)]
     recommended = {each.per_ip_cap: each.name for each in reversed(plan.recommended)}
     return section("Open at once, by address", words, peaks_picture(plan.peaks, marked, recommended))
 

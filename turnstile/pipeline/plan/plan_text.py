@@ -1,8 +1,7 @@
 """A plan in words: for a terminal, and what its page says as well."""
 
-from typing import Any
-
 from shards.limits.connection_limits import CORE_IP_OVERRIDES
+from turnstile.pipeline.plan.candidates import CandidateOutcome
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
 from turnstile.pipeline.plan.variants import Variant
@@ -43,7 +42,7 @@ def printed(plan: LimitPlan) -> str:
     parts += [f"{each.name} would have hit {hits(each)}" for each in plan.recommended if each.addresses_hit]
     parts += [left_out(plan)] if plan.left_out else []
     for variant in plan.recommended:
-        for vocabulary, commands in variant.as_json()["commands"].items():
+        for vocabulary, commands in variant.commands.items():
             parts += ["", f"# {variant.name}, {TITLES[vocabulary]}", *commands]
     parts += ["", *plan.notes] if plan.notes else []
     return "\n".join(parts)
@@ -105,7 +104,7 @@ def headings(plan: LimitPlan) -> list[str]:
     return ["limits", "refused", "share", "delayed", "addresses", "networks", "worst minute", "headroom", *compared]
 
 
-def row(one: dict[str, Any]) -> list[str]:
+def row(one: CandidateOutcome) -> list[str]:
     """A candidate's."""
     worst = one["worst_minute"]
     cells = [
@@ -118,13 +117,13 @@ def row(one: dict[str, Any]) -> list[str]:
         f"{worst['refused']:,} at {worst['at'][11:16]}" if worst else "-",
         f"{one['headroom']:.0%}" if one["headroom"] is not None else "-",
     ]
-    compared = one.get("compare")
-    if compared:
-        cells += [f"{compared[key]:,}" for key in ("incident_refused", "quiet_refused", "others_refused")]
+    if compared := one.get("compare"):
+        counts = (compared["incident_refused"], compared["quiet_refused"], compared["others_refused"])
+        cells += [f"{count:,}" for count in counts]
     return cells
 
 
-def name(one: dict[str, Any]) -> str:
+def name(one: CandidateOutcome) -> str:
     """A candidate without the overrides that all have."""
     limits = (f"{name}={value}" for name, value in one["limits"].items() if name != CORE_IP_OVERRIDES)
     return ", ".join(limits) or "overrides alone"

@@ -13,7 +13,7 @@ Invariants
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from turnstile.pipeline.plan.candidates import commands, paste
 from turnstile.pipeline.plan.recommend import LogLevels, Recommendation
@@ -42,10 +42,15 @@ class Variant(NamedTuple):
     addresses_close: int
     leaks_refused: int
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def commands(self) -> dict[str, list[str]]:
+        """The commands that set it, by vocabulary."""
+        return commands(self.per_ip_cap, self.overrides)
+
+    def as_json(self) -> dict[str, object]:
         """Its fields by name, with the settings and the commands that set them, by vocabulary."""
         settings = paste(self.per_ip_cap, self.overrides)
-        return {**self._asdict(), "settings": settings, "commands": commands(self.per_ip_cap, self.overrides)}
+        return {**self._asdict(), "settings": settings, "commands": self.commands}
 
 
 def variants(

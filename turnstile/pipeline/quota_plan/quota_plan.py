@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_entities import Entity, entity_of
@@ -27,7 +27,7 @@ class Judged(NamedTuple):
     quotas: Quotas
     outcome: Outcome
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Plain data."""
         return {
             "quotas": [{"entity": dict(entity), "values": dict(values)} for entity, values in self.quotas.items()],
@@ -71,7 +71,7 @@ class QuotaPlan(NamedTuple):
     headroom: float
     notes: list[str]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Plain data."""
         first, last = self.usage.span
         return {

@@ -24,7 +24,8 @@ from shards.limits.quota_entities import Entity
 from turnstile.pipeline.quota_plan.usage import Usage, Use
 
 MINUTE_MS = 60_000
-_MANAGERS: dict[str, Any] = {
+Manager = ProduceQuotaManager | ControllerMutationQuotaManager
+_MANAGERS: dict[str, type[Manager]] = {
     PRODUCE: ProduceQuotaManager,
     FETCH: FetchQuotaManager,
     REQUEST: ClientRequestQuotaManager,
@@ -69,20 +70,20 @@ class Outcome(NamedTuple):
 def decisions(usage: Usage, quotas: Quotas) -> Iterator[tuple[Use, Charged]]:
     """Each charge of a kind that any of the quotas is of, with its decision."""
     kinds = {kind for values in quotas.values() for kind in values}
-    meters: dict[tuple[str, str], Any] = {}
+    meters: dict[tuple[str, str], Manager] = {}
     for use in usage.uses:
         if use.kind not in kinds:
             continue
         meter = meters.get((use.broker, use.kind))
         if meter is None:
             meter = meters[use.broker, use.kind] = _meter(usage, use.kind, quotas)
-        if use.kind == MUTATION:
+        if isinstance(meter, ControllerMutationQuotaManager):
             yield use, meter.record(use.user, use.client_id, use.amount, strict=use.strict, now_ms=use.at_ms)
         else:
             yield use, meter.record(use.user, use.client_id, use.amount, now_ms=use.at_ms)
 
 
-def _meter(usage: Usage, kind: str, quotas: Quotas) -> Any:
+def _meter(usage: Usage, kind: str, quotas: Quotas) -> Manager:
     table = QuotaTable()
     for entity, values in quotas.items():
         if kind in values:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 
+from turnstile.entities import DEFAULT
 from turnstile.verdict.checks.kip599 import LEAST_MS, MUTATIONS
 from turnstile.verdict.stage import Stage
 from turnstile.verdict.timeline import MS
@@ -20,7 +21,7 @@ def mutating(stage: Stage) -> None:
         stage.skipped["mutation"] = "the client changed no topics"
         return
     began_ns = time.monotonic_ns()
-    names = {event.client_id for event in changed} if stage.target else {"<default>"}
+    names = {event.client_id for event in changed} if stage.target else {DEFAULT}
     with stage.step("mutation", "mutation quota"), ExitStack() as set_:
         for name in sorted(names):
             set_.enter_context(stage.quota(f"client-id={name}", controller_mutation_rate=_RATE))
