@@ -18,7 +18,7 @@ from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
 from broker.accept.rate_rehearsal import RateRehearsal
-from broker.accept.refused_sockets import RefusedSockets
+from broker.accept.refused_sockets import Answering, RefusedSockets
 from broker.accept.rehearsal import OpenT, Rehearsal
 from broker.accept.step_actions import Deciders
 from broker.metrics.observed_rate_events import ObservedRateEvents
@@ -100,11 +100,18 @@ class Acceptors:
 
     # Listeners
 
-    def open(self, outcomes: Outcomes, sock: socket.socket, open_connection: Open) -> None:
-        """Accepts on a listening socket; admitted descriptors go to `open_connection`."""
+    def open(self, outcomes: Outcomes, sock: socket.socket, open_connection: Open, *, answering: Answering) -> None:
+        """Accepts on a listening socket; admitted descriptors go to `open_connection`, refused ones that are told to
+        `answering`."""
         pacing = self._pacing(outcomes.listener)
         admission = Admission(
-            self._context, self._deciders, outcomes, pacing, open_connection, more_pools=self._more_pools
+            self._context,
+            self._deciders,
+            outcomes,
+            pacing,
+            open_connection,
+            answering=answering,
+            more_pools=self._more_pools,
         )
         listener = Listener(sock, self._context.poller, admission.arrived, admission.no_descriptor)
         self._start(admission, pacing, listener)
@@ -116,6 +123,8 @@ class Acceptors:
         option: ProxyOption,
         open_connection: Open,
         open_announced: OpenAnnounced,
+        *,
+        answering: Answering,
     ) -> None:
         """The same where proxies announce their clients; the descriptors of these go to `open_announced`."""
         pacing = self._pacing(outcomes.listener)
@@ -126,6 +135,7 @@ class Acceptors:
             pacing,
             open_connection,
             open_announced,
+            answering=answering,
             more_pools=self._more_pools,
         )
         ceiling = self._deciders.fd_ceiling

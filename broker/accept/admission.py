@@ -2,7 +2,7 @@
 
 steps.py is the table of the steps, step_actions.py says what each asks for. While no rate is set a connection is decided
 inside the callback that accepted it, mostly by comparing numbers (`arrived`); a refused one never becomes more than a
-descriptor. Nothing is read from the socket of a refused connection or written to it; it is closed, or ends as
+descriptor. Nothing is read here from the socket of a refused connection or written to it; it is closed, or ends as
 refused_sockets.py says.
 
 Invariants
@@ -22,7 +22,7 @@ from typing import Protocol
 
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
-from broker.accept.refused_sockets import Dismissal
+from broker.accept.refused_sockets import Answering, Dismissal
 from broker.accept.rehearsal import OpenT
 from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
@@ -45,7 +45,7 @@ class Admission:
     """The admission of one listener. `direct`: no rate is set, so that a connection needs its tokens and nothing else.
 
     `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: the
-    pools of a slot besides the listener's and the broker's.
+    pools of a slot besides the listener's and the broker's. `answering` takes over refused descriptors whose clients are told.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Admission:
         pacing: Pacing,
         open_connection: Open,
         *,
+        answering: Answering,
         more_pools: tuple[str, ...] = (),
     ) -> None:
         self.listener = outcomes.listener
@@ -68,6 +69,7 @@ class Admission:
         self._image = context.image
         self._poller = context.poller
         self._refused_sockets = deciders.refused_sockets
+        self._answering = answering
         self._make_room = deciders.make_room
         self._dismissal: Dismissal | None = None
         self._force = deciders.force
@@ -99,7 +101,7 @@ class Admission:
         descriptors in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
         self._open = rehearsing(self._serve)
-        self._dismissal = self._refused_sockets.dismissal()
+        self._dismissal = self._refused_sockets.dismissal(self._answering)
         self.pacing.update()
 
     def arrived(self, fd: int, ip: str, port: int) -> None:
@@ -134,7 +136,7 @@ class Admission:
             if self._dismissal is None:
                 os.close(fd)
             else:
-                self._dismissal(fd, refusal)
+                self._dismissal(fd, ip, port, refusal)
             self._outcomes.refused(number, ip, port, refusal, 0.0)
         else:
             pending.step = Step.TOKENS
@@ -213,7 +215,7 @@ class Admission:
         if self._dismissal is None:
             os.close(pending.fd)
         else:
-            self._dismissal(pending.fd, pending.refusal)
+            self._dismissal(pending.fd, pending.ip, pending.port, pending.refusal)
         self._count_refused(pending)
 
     def _count_refused(self, pending: PendingConnection) -> None:

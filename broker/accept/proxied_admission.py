@@ -16,6 +16,7 @@ from broker.accept.admission import Admission, Open, Rehearsing
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import Owner, PendingConnection
 from broker.accept.proxy_header import ProxyFault
+from broker.accept.refused_sockets import Answering
 from broker.accept.step_actions import Deciders
 from broker.accept.steps import Event
 from broker.metrics.outcomes import Outcomes, Refusal
@@ -59,9 +60,12 @@ class ProxiedAdmission(Admission):
         open_connection: Open,
         open_announced: OpenAnnounced,
         *,
+        answering: Answering,
         more_pools: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(context, deciders, outcomes, pacing, open_connection, more_pools=more_pools)
+        super().__init__(
+            context, deciders, outcomes, pacing, open_connection, answering=answering, more_pools=more_pools
+        )
         self._serve_announced = self._open_announced = open_announced
         self._counters = context.counters
         self._log = context.log

@@ -4,6 +4,8 @@
     reset  RST at once (SO_LINGER 0), whatever the client has sent.
     hold   open, and neither read nor written, for `turnstile.refuse.hold.ms`; then as close. To its client that is a
            broker that hangs, as one of an address over its rate is.
+    after-api-versions, sasl-error, api-error  its first requests are answered (broker/serve/refused_connection.py), for
+           `turnstile.refuse.hold.ms` at most; then as close. Where the mode has no answer, as close at once.
 
 Refusals by caps alone end so: `ip_cap`, `broker_cap`, `listener_cap`. Those for a rate, for lack of descriptors, for a
 header that is missing, or by a home that does not answer are closed in every mode.
@@ -11,8 +13,8 @@ header that is missing, or by a home that does not answer are closed in every mo
 Invariants
 refused_hold_no_token  A socket comes here when its connection is decided about. It has no token, and is counted and
     journaled as refused then, once; what becomes of it here changes no count.
-held_refused_are_bounded  At most `most` are held, each for the time that was in force when it was refused. For one more,
-    the one held longest is closed, and so it is when descriptors run out, before a connection held for its rate.
+held_refused_are_bounded  At most `most` are held or answered, each for the time that was in force when it was refused. For one
+    more, the one held longest is closed, and so it is when descriptors run out, before a connection held for its rate.
 each_ends_once  Each descriptor is closed exactly once.
 """
 
@@ -22,7 +24,8 @@ import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 
 from broker.accept.held_connections import HeldConnections
 from broker.accept.permit import Permit
@@ -36,8 +39,21 @@ _BY_CAPS: Final = frozenset({"broker_cap", "listener_cap", "ip_cap"})
 _RESET: Final = struct.pack("ii", 1, 0)  # struct linger: on, and no time
 _LEAST_BUFFER: Final = 1  # bytes; the kernel raises it to the least that it has (SOCK_MIN_RCVBUF)
 
-Dismissal = Callable[[int, Refusal], None]
-"""Ends the descriptor of a refused connection, or sees to it that it ends."""
+Dismissal = Callable[[int, str, int, Refusal], None]
+"""Ends the descriptor of a refused connection of an address and port, or sees to it that it ends."""
+
+
+class Answered(Protocol):
+    """A refused connection that answers requests."""
+
+    def close(self, why: str = ...) -> None: ...
+    def call_when_closed(self, function: Callable[[], None]) -> None: ...
+
+
+class Answering(Protocol):
+    """RefusedServing.open of one listener."""
+
+    def __call__(self, fd: int, ip: str, port: int, mode: str, refusal: Refusal, /) -> Answered | None: ...
 
 
 class RefusedSockets:
@@ -50,30 +66,55 @@ class RefusedSockets:
     def __len__(self) -> int:
         return len(self._held)
 
-    def dismissal(self) -> Dismissal | None:
-        """As the image says now; None: each is closed at once, which takes no call."""
+    def dismissal(self, answering: Answering) -> Dismissal | None:
+        """As the image says now; None: each is closed at once, which takes no call. `answering`: of the listener."""
         mode = self._image.get(REFUSE_MODE)
         if mode == "close":
             return None
-        return self._reset if mode == "reset" else self._hold
+        if mode in ("reset", "hold"):
+            return self._reset if mode == "reset" else self._hold
+        return partial(self._answer, answering=answering, mode=mode)
 
     def make_room(self) -> bool:
         """Closes the one held longest; False when there is none."""
         return self._held.make_room()
 
-    def _reset(self, fd: int, refusal: Refusal) -> None:
+    def _reset(self, fd: int, _ip: str, _port: int, refusal: Refusal) -> None:
         if refusal.reason not in _BY_CAPS:
             os.close(fd)
             return
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
-    def _hold(self, fd: int, refusal: Refusal) -> None:
+    def _hold(self, fd: int, _ip: str, _port: int, refusal: Refusal) -> None:
         if refusal.reason not in _BY_CAPS:
             os.close(fd)
             return
         held = _HeldSocket(fd)
         held.permit = self._held.hold(held, self._image.get(REFUSE_HOLD_MS))
+
+    def _answer(self, fd: int, ip: str, port: int, refusal: Refusal, *, answering: Answering, mode: str) -> None:
+        connection = answering(fd, ip, port, mode, refusal) if refusal.reason in _BY_CAPS else None
+        if connection is None:
+            os.close(fd)
+            return
+        answered = _AnsweredSocket(connection)
+        answered.permit = self._held.hold(answered, self._image.get(REFUSE_HOLD_MS))
+        connection.call_when_closed(answered.permit.give_back)
+
+
+class _AnsweredSocket:
+    """A refused connection that ends by itself, or when its time is over."""
+
+    __slots__ = ("_connection", "permit")
+    permit: Permit
+
+    def __init__(self, connection: Answered) -> None:
+        self._connection = connection
+
+    def let_go(self, *, early: bool = False) -> None:
+        self.permit.give_back()
+        self._connection.close()
 
 
 class _HeldSocket:

@@ -26,6 +26,7 @@ from broker.serve.muted import Muted
 from broker.serve.observation import Observation
 from broker.serve.open_connections import OpenConnections
 from broker.serve.prepared_answers import PreparedAnswers
+from broker.serve.refused_connection import RefusedServing
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.serve.sasl import Users
 from broker.serve.serving import Serving
@@ -111,11 +112,14 @@ class Clients:
                 tls=context_of(endpoint),
             )
             faults.attach(serving)
+            refusing = RefusedServing(serving, dispatcher, image, turns, sock.family).open
             option = proxy_option(endpoint.listener, endpoint.options)
             if option is None:
-                acceptors.open(outcomes, sock, serving.open)
+                acceptors.open(outcomes, sock, serving.open, answering=refusing)
             else:
-                acceptors.open_behind_proxies(outcomes, sock, option, serving.open, serving.open_announced)
+                acceptors.open_behind_proxies(
+                    outcomes, sock, option, serving.open, serving.open_announced, answering=refusing
+                )
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version; `open` reads all of it for the faults."""

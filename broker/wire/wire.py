@@ -157,7 +157,7 @@ def request_fields(api_key: int) -> dict[str, dict[str, Field]]:
             known = classes.setdefault(name, {})
             for field in fields:
                 if field.default is dataclasses.MISSING:
-                    field = field._replace(default=_shortest(field))
+                    field = field._replace(default=shortest(field))
                 latest = known.setdefault(field.name, field)
                 known[field.name] = latest._replace(nullable=latest.nullable or field.nullable)
     return classes
@@ -168,7 +168,8 @@ def fields_of_version(api_key: int, version: int, side: str) -> dict[str, list[F
     return {entity.__name__: fields_of(entity) for entity in _entities(_module(api_key, version, side))}
 
 
-def _shortest(field: Field) -> object:
+def shortest(field: Field) -> object:
+    """The value of a field that takes the fewest bytes: 0, "", no items."""
     if field.array:
         return ()
     if field.kind.startswith("timedelta"):

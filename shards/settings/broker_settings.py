@@ -95,16 +95,21 @@ METERING = [
 
 
 CODECS = one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+REFUSE_MODES = one_of("close", "reset", "hold", "after-api-versions", "sasl-error", "api-error")
 SERVING = [
     ConfigKey("turnstile.shard.timeout.ms", whole(100), 5000,
             "A shard process that does not answer the coordinator for so long is ended and started again; while it "
             "starts or applies a change, only time in which it gets nowhere counts.", TURNSTILE, True),
-    ConfigKey("turnstile.refuse.mode", one_of("close", "reset", "hold"), "close",
-            "How the socket of a connection ends that a cap refuses: closed at once; reset (RST) at once; or held, neither read "
-            "nor written, for turnstile.refuse.hold.ms, and then closed.", TURNSTILE, True),
+    ConfigKey("turnstile.refuse.mode", REFUSE_MODES, "close",
+            "How the socket of a connection ends that a cap refuses: closed at once; reset (RST) at once; held, neither read "
+            "nor written, and then closed; closed once ApiVersions is answered (after-api-versions), SaslAuthenticate with MSK's "
+            "Too many connects (sasl-error), or its first other request with turnstile.refuse.error (api-error).",
+            TURNSTILE, True),
     ConfigKey("turnstile.refuse.hold.ms", whole(1, 60_000), 1000,
-            "For how long turnstile.refuse.mode=hold holds a socket; a shard holds 2000 at most, and an eighth of its "
-            "descriptors: for one more, the one held longest is closed.", TURNSTILE, True),
+            "For how long turnstile.refuse.mode=hold holds a socket, and the modes that answer leave one open at most; a shard "
+            "has 2000 of both at most, and an eighth of its descriptors: for one more, the oldest is closed.", TURNSTILE, True),
+    ConfigKey("turnstile.refuse.error", one_of("POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"), "POLICY_VIOLATION",
+            "The error that turnstile.refuse.mode=api-error answers.", TURNSTILE, True),
     ConfigKey("turnstile.observe", BOOLEAN, False,
             "Whether every request, and what arrives on a muted connection, is in the journal: for turnstile verdict.",
             TURNSTILE, True),

@@ -246,7 +246,7 @@ class Desk:
         )  # fmt: skip
         pacing = Pacing("EXTERNAL", Clock(), self.timers, self.counters, lambda: most_waiting)
         outcomes = Outcomes("EXTERNAL", self.journal, self.counters, talkers, SourceCounts())
-        self.admission = Admission(context, deciders, outcomes, pacing, self.open)
+        self.admission = Admission(context, deciders, outcomes, pacing, self.open, answering=lambda *_: None)
         self.admission.direct, self.admission.forced = direct, forced
         pacing.start(self.acceptor)
         self.log.clear()

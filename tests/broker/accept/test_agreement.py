@@ -88,7 +88,9 @@ class Shard:
         for name in LISTENERS:
             outcomes = Outcomes(name, Journal(self.decided), Ignore(), Ignore(), Ignore())
             pacing = Pacing(name, Poller(), Ignore(), Ignore(), lambda: 64)
-            admission = Admission(context, deciders, outcomes, pacing, self._open, more_pools=("broker:all",))
+            admission = Admission(
+                context, deciders, outcomes, pacing, self._open, answering=lambda *_: None, more_pools=("broker:all",)
+            )
             socket = self.sockets[name] = Socket(admission.arrived)
             pacing.start(socket)
 

@@ -33,6 +33,20 @@ class Timers:
         self.due.pop(0)[1]()
 
 
+class AnsweredClient:
+    """A refused connection that answers."""
+
+    def __init__(self, fd, mode, refusal):
+        self.fd, self.asked = fd, (mode, refusal)
+
+    def call_when_closed(self, function):
+        self.when_closed = function
+
+    def close(self, why="client"):
+        os.close(self.fd)
+        self.when_closed()
+
+
 class Refusing:
     """Refused sockets under one mode after another; `accept` makes a connection of a client over TCP."""
 
@@ -40,6 +54,14 @@ class Refusing:
         self.image, self.timers, self._version = ClusterImage(), Timers(), 0
         self.sockets = RefusedSockets(self.image, self.timers, most)
         self._server = socket.create_server(("127.0.0.1", 0))
+        self.answering, self.answers_nothing = [], False
+
+    def answer(self, fd, ip, port, mode, refusal):
+        """In place of RefusedServing.open."""
+        if self.answers_nothing:
+            return None
+        self.answering.append(AnsweredClient(fd, mode, refusal))
+        return self.answering[-1]
 
     def set(self, mode, hold_ms="250"):
         self._version += 1
@@ -52,7 +74,7 @@ class Refusing:
 
     def refuse(self, refusal=BY_IP):
         client, fd = self.accept()
-        self.sockets.dismissal()(fd, refusal)
+        self.sockets.dismissal(self.answer)(fd, "127.0.0.1", client.getsockname()[1], refusal)
         return client, fd
 
     def close(self):
@@ -75,7 +97,7 @@ def is_open(fd):
 
 def test_mode_close_takes_no_call(refusing):
     refusing.set("close")
-    assert refusing.sockets.dismissal() is None
+    assert refusing.sockets.dismissal(refusing.answer) is None
 
 
 def test_mode_reset_resets_though_nothing_was_sent(refusing):
@@ -108,7 +130,33 @@ def test_a_held_socket_has_the_least_receive_buffer_there_is(refusing):
         assert held.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) <= 4096
 
 
-@pytest.mark.parametrize("mode", ["reset", "hold"])
+ANSWERING = ["after-api-versions", "sasl-error", "api-error"]
+
+
+@pytest.mark.parametrize("mode", ANSWERING)
+def test_a_connection_that_answers_has_its_time_and_may_end_before(refusing, mode):
+    refusing.set(mode, "700")
+    (client, first), (other, second) = refusing.refuse(), refusing.refuse(BY_BROKER)
+    assert [each.asked for each in refusing.answering] == [(mode, BY_IP), (mode, BY_BROKER)]
+    assert [delay for delay, _ in refusing.timers.due] == [700, 700] and len(refusing.sockets) == 2
+    refusing.answering[0].close()
+    assert len(refusing.sockets) == len(refusing.timers.due) == 1 and not is_open(first)
+    refusing.timers.fire()
+    assert not refusing.timers.due and len(refusing.sockets) == 0 and not is_open(second)
+    client.close()
+    other.close()
+
+
+def test_a_mode_that_has_no_answer_on_a_listener_closes(refusing):
+    refusing.set("sasl-error")
+    refusing.answers_nothing = True
+    client, fd = refusing.refuse()
+    with client:
+        assert client.recv(1) == b""
+    assert not is_open(fd) and len(refusing.sockets) == 0
+
+
+@pytest.mark.parametrize("mode", ["reset", "hold", *ANSWERING])
 @pytest.mark.parametrize("reason", OTHERS)
 def test_refusals_by_anything_but_a_cap_are_closed_in_every_mode(refusing, mode, reason):
     refusing.set(mode)
@@ -116,6 +164,18 @@ def test_refusals_by_anything_but_a_cap_are_closed_in_every_mode(refusing, mode,
     with client:
         assert client.recv(1) == b""
     assert not is_open(fd) and len(refusing.sockets) == 0
+
+
+def test_held_and_answered_ones_have_one_bound():
+    with contextlib.closing(Refusing(most=3)) as refusing:
+        clients = []
+        for mode in ["hold", "api-error", "hold", "api-error", "api-error"]:
+            refusing.set(mode)
+            clients.append(refusing.refuse()[0])
+        assert [client.recv(1) for client in clients[:2]] == [b"", b""]
+        assert len(refusing.sockets) == len(refusing.timers.due) == 3
+        for client in clients:
+            client.close()
 
 
 def test_beyond_the_bound_the_one_held_longest_is_closed():

@@ -202,7 +202,9 @@ class AcceptingShard:
             outcomes = Outcomes(
                 sock.listener, self.context.journal, self.context.counters, self.context.top_talkers, SourceCounts()
             )
-            self.acceptors.open(outcomes, cast(Any, sock), partial(self.admitted, sock.listener))
+            self.acceptors.open(
+                outcomes, cast(Any, sock), partial(self.admitted, sock.listener), answering=lambda *_: None
+            )
 
     def admitted(self, listener: str, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         os.close(fd)
