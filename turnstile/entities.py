@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-ENTITY_TYPES = ("ip", "user", "client-id")
+ENTITY_TYPES = ("ip", "user", "client-id", "client-id-prefix")
 DEFAULT = "<default>"
 """As the name in a quota entity: every name of that type that has no quota of its own."""
 

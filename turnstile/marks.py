@@ -9,7 +9,7 @@ import pytest
 
 from shards.config.changes import ConfigState
 from shards.config.quota_changes import quotas_delta
-from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
+from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS, PREFIX, REDPANDAS, SEMANTICS
 from shards.settings.config_def import BROKER, broker_setting, canonical_name, parse
 from shards.settings.errors import ConfigInvalid
 from turnstile.settings import SHORT, as_entity, as_setting, as_text
@@ -62,4 +62,5 @@ def _check_quota(entity: str | Mapping[str, str | None], /, **rates: float | Non
                 else f"{'an ip has' if 'ip' in names else 'there are'} {', '.join(keys)}."
             )
             raise ConfigInvalid(name, None, f"is not a quota of {' and '.join(names)}; {rule}")
-    quotas_delta(ConfigState(1, {}), [[names, dict(rates)]])
+    semantics = {f"/{SEMANTICS}": REDPANDAS} if PREFIX in names else {}
+    quotas_delta(ConfigState(1, semantics), [[names, dict(rates)]])

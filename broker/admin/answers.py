@@ -14,10 +14,12 @@ from shards.config.store import RecordedChange
 SettingValue: TypeAlias = bool | int | float | str | list[str] | None
 Settings: TypeAlias = Annotated[dict[str, SettingValue], "By name; null: it has no value."]
 EntityNames: TypeAlias = Annotated[
-    dict[str, str | None], "What a quota is of, by its type: user, client-id or ip. null: the default of that type."
+    dict[str, str | None],
+    "What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.",
 ]
 ClientLevel: TypeAlias = Annotated[
-    dict[str, str | None], "user and client-id. `<default>` is the default; null: it is not told apart."
+    dict[str, str | None],
+    "user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null: not told apart.",
 ]
 QuotaRates: TypeAlias = Annotated[
     dict[str, float], "By the quota's key: bytes a second, percent of a thread, mutations or connections a second."

@@ -17,6 +17,7 @@ from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.bursts import burst_of
 from shards.limits.caps import OBSERVED
+from shards.limits.quota_entities import PREFIX
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import normalise_ip
 
@@ -102,7 +103,7 @@ def _rates(
 
 
 async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> ClientQuotas:
-    """The quotas that hold for a client, by Kafka's precedence: the level that each comes from, and its present rates.
+    """The quotas that hold for a client, by the precedence in force: the level that each comes from, and its present rates.
 
     `matched` is the level of the first quota that holds; quotas of different keys may come from different levels,
     which `levels` tells. A level names the default as "<default>", and as null what it does not tell apart. `brokers`:
@@ -110,8 +111,7 @@ async def explain_client(coordinator: Coordinator, images: Images, user: str, cl
     """
     levels: dict[str, Mapping[str, str | None]] = {}
     quotas: dict[str, float] = {}
-    for key, table in images.client_quotas().items():
-        match = table.match(user, client_id)
+    for key, match in images.matches(user, client_id).items():
         if match.entity is not None and match.limit is not None:
             levels[key] = match.entity
             quotas[key] = match.limit
@@ -130,4 +130,5 @@ def _level(entity: Mapping[str, str | None]) -> ClientLevel:
     def told(kind: str) -> str | None:
         return None if kind not in entity else "<default>" if entity[kind] is None else entity[kind]
 
-    return {"user": told("user"), "client-id": told("client-id")}
+    level: ClientLevel = {"user": told("user"), "client-id": told("client-id")}
+    return {**level, PREFIX: entity[PREFIX]} if PREFIX in entity else level

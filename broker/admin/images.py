@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
-from shards.limits.precedence import QuotaTable
-from shards.limits.quota_entities import CLIENT_KEYS, entity_of_key
+from shards.limits.client_buckets import KINDS
+from shards.limits.precedence import Match, QuotaTable
+from shards.limits.quota_entities import CLIENT_KEYS, KAFKAS, SEMANTICS, entity_of_key, is_of_kafka
+from shards.limits.redpanda_precedence import RedpandaMatch, RedpandaQuotaTable
 
 
 class Images:
@@ -34,14 +36,23 @@ class Images:
         if found is None:
             found = self._quotas[key] = QuotaTable()
             for text, values in self._coordinator.state.quotas.items():
-                entity = dict(entity_of_key(text))
-                if key in values and "ip" not in entity:
-                    found.update(entity, values[key])
+                entity = entity_of_key(text)
+                if key in values and is_of_kafka(entity):
+                    found.update(dict(entity), values[key])
         return found
 
-    def client_quotas(self) -> dict[str, QuotaTable]:
-        """All of them by key."""
-        return {key: self.quotas(key) for key in CLIENT_KEYS}
+    def matches(self, user: str, client_id: str) -> dict[str, Match | RedpandaMatch]:
+        """By key, the quota that holds for a client by the semantics in force; `user`: the name in its principal."""
+        if self._coordinator.state.text(SEMANTICS) == KAFKAS:
+            return {key: self.quotas(key).match(user, client_id) for key in CLIENT_KEYS}
+        unauthenticated = user == "ANONYMOUS"
+        stored = [(entity_of_key(text), values) for text, values in self._coordinator.state.quotas.items()]
+        return {
+            key: RedpandaQuotaTable((entity, values[key]) for entity, values in stored if key in values).match(
+                "" if unauthenticated else user, client_id
+            )
+            for key in KINDS
+        }
 
     def _renew(self) -> None:
         if self._version != self._coordinator.state.version:

@@ -26,6 +26,7 @@ from broker.serve.muted import Muted
 from broker.serve.observation import Observation
 from broker.serve.open_connections import OpenConnections
 from broker.serve.prepared_answers import PreparedAnswers
+from broker.serve.redpanda_quotas import RedpandaQuotas
 from broker.serve.refused_connection import RefusedServing
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.serve.sasl import Users
@@ -50,11 +51,12 @@ class Clients:
         *,
         throttling: Throttling,
         throughput: SharedThroughput,
+        buckets: RedpandaQuotas,
         tokens: DelegationTokenCache,
     ) -> None:
         self._context = context
         self._throttling = throttling
-        self._throughput = ThroughputLimit(throughput, context)
+        self._throughput = ThroughputLimit(throughput, buckets, context)
         self.connections = OpenConnections(context.image, context.poller)
         self.muted = Muted(context.timers)
         self.sources = SourceCounts()

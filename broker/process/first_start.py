@@ -19,7 +19,7 @@ from shards.config.coordinator import Coordinator
 from shards.config.notes import notes_in_force
 from shards.config.store import LastChange
 from shards.config.topic_changes import MissedTopic
-from shards.limits.quota_entities import entity_of, key_of_entity
+from shards.limits.quota_entities import REDPANDAS, entity_of, key_of_entity
 from shards.settings.config_def import broker_setting, listener_of, not_emulated
 from shards.settings.config_types import HIDDEN
 from shards.settings.errors import ConfigInvalid
@@ -129,7 +129,7 @@ class FirstStart:
     def _replaced_quotas(self) -> list[str]:
         found = []
         for names, values in self._plan.quotas:
-            entity = entity_of(names)
+            entity = entity_of(names, REDPANDAS)
             key = key_of_entity(entity)
             before = self._coordinator.state.quotas.get(key, {})
             words = shlex.join(f"{kind}={'<default>' if name is None else name}" for kind, name in entity)

@@ -102,6 +102,7 @@ class ShardProcess:
             context,
             throttling=self.throttling,
             throughput=self.quotas.throughput,
+            buckets=self.quotas.buckets,
             tokens=self._delegation_tokens,
         )
         self.connections = self._clients.connections

@@ -72,7 +72,7 @@ class Call(Generic[ResponseTypes]):
         self.channel = channel  # the connection it came over; None: none
         self.encoded: Encoded | None = None  # the response, if it was encoded aside
         self.throttle_ms = 0  # of a quota that the handler itself charged
-        self.node_throttle_ms = 0  # of the throughput limits of the broker
+        self.node_throttle_ms = 0  # of Redpanda's limits: it is told, and mutes nothing
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.observed_mutations: tuple[MaybeDeferred[RecordedCharge], ...] = ()  # what observed quotas answer to them
         self.tells_mutations = True  # whether its answer tells a throttle of them

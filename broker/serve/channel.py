@@ -40,6 +40,9 @@ class Channel(Protocol):
     """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
     throttled_until_ms: int
     """On the clock of the poller: no request that counts for the broker's throughput is taken up before."""
+    produce_throttled_until_ms: int
+    fetch_throttled_until_ms: int
+    """The same of Produce and of Fetch, by Redpanda's client quotas."""
     charging: bool
     """Nothing but the charge of its request is under way: the answer is there."""
     parting: str | None

@@ -1,5 +1,5 @@
-"""The client quotas of one shard: meters of those in force, and the rehearsal of those that are observed, side by side; and the
-throughput of the broker as a whole, which is charged beside them."""
+"""The client quotas of one shard: meters of those in force, and the rehearsal of those that are observed, side by side; the
+throughput of the broker as a whole, which is charged beside them; and Redpanda's buckets of clients, in place of the meters."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from broker.metrics.quota_events import CHARGES, OBSERVED_CHARGES, QuotaEvents
 from broker.metrics.shard_counters import ShardCounters
 from broker.runtime.shard_context import ShardContext
 from broker.serve.quota_rehearsal import QuotaRehearsal
+from broker.serve.redpanda_quotas import RedpandaQuotas
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred
 from shards.quotas.charge_notes import ChargeNotes
 from shards.quotas.publications import Call
 from shards.quotas.rehearsed_quotas import RehearsedQuotas
 from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.quotas.shared_buckets import SharedBuckets
 from shards.quotas.shared_throughput import SharedThroughput
 
 _OBSERVED = "observed_"
@@ -30,12 +32,19 @@ class Serve(Protocol):
 
 
 class ClientQuotas:
-    """`meters`: of the quotas in force; `rehearsal`: of those that are observed, by meters of its own; `throughput`: of all."""
+    """`meters`: of the quotas in force; `rehearsal`: of those that are observed, by meters of its own; `throughput`: of all;
+    `buckets`: of the quotas in force by Redpanda's semantics, by which no meter is in use."""
 
     def __init__(
-        self, meters: ShardedQuotas, observed: ShardedQuotas, rehearsal: QuotaRehearsal, throughput: SharedThroughput
+        self,
+        meters: ShardedQuotas,
+        observed: ShardedQuotas,
+        rehearsal: QuotaRehearsal,
+        throughput: SharedThroughput,
+        buckets: RedpandaQuotas,
     ) -> None:
         self.meters = meters
+        self.buckets = buckets
         self.throughput = throughput
         self.rehearsal = rehearsal
         self._observed = observed
@@ -44,6 +53,7 @@ class ClientQuotas:
     def serve_on(self, serve: Serve) -> None:
         """Offers all of them to the other shards."""
         self.throughput.serve_on(serve)
+        self.buckets.shared.serve_on(serve)
         self.meters.serve_on(serve)
         self._observed.serve_on(lambda method, function: serve(_OBSERVED + method, function))
 
@@ -51,12 +61,14 @@ class ClientQuotas:
         """The image has another version."""
         self.meters.read_quotas()
         self.rehearsal.follow()
+        self.buckets.follow()
 
     def reset(self) -> None:
         """No client has used any of a quota yet."""
         self.meters.reset()
         self.rehearsal.reset()
         self.throughput.reset()
+        self.buckets.shared.reset()
 
     def await_peers(self) -> None:
         """See ShardedQuotas, as of the methods below."""
@@ -67,11 +79,13 @@ class ClientQuotas:
         for each in self._each:
             each.publications.greet(shard)
         self.throughput.peer_up(shard)
+        self.buckets.shared.peer_up(shard)
 
     def peer_lost(self, shard: int) -> None:
         for each in self._each:
             each.peer_lost(shard)
         self.throughput.peer_lost(shard)
+        self.buckets.shared.peer_lost(shard)
 
     def flush(self) -> None:
         for each in self._each:
@@ -80,15 +94,20 @@ class ClientQuotas:
     def expire(self) -> None:
         for each in self._each:
             each.expire()
+        self.buckets.shared.expire()
 
 
 def make_client_quotas(context: ShardContext, call: Call) -> ClientQuotas:
     """Those of a shard. `call`: mesh.call."""
+
+    def now_ms() -> int:
+        return context.poller.clock_ns() // 1_000_000
+
     make = partial(
         ShardedQuotas,
         context.shard,
         context.shards,
-        now_ms=lambda: context.poller.clock_ns() // 1_000_000,
+        now_ms=now_ms,
         touch=context.poller.touch,
         after=context.timers.after,
         mistaken=context.log.call_mistaken,
@@ -96,11 +115,17 @@ def make_client_quotas(context: ShardContext, call: Call) -> ClientQuotas:
     notes = [
         QuotaEvents(context.journal, lambda: context.image.version, kinds) for kinds in (CHARGES, OBSERVED_CHARGES)
     ]
-    throughput = SharedThroughput(
-        context.shard, call=call, now_ms=lambda: context.poller.clock_ns() // 1_000_000, timers=context.timers
-    )
+    throughput = SharedThroughput(context.shard, call=call, now_ms=now_ms, timers=context.timers)
+    shared = SharedBuckets(context.shard, context.shards, call=call, now_ms=now_ms, timers=context.timers)
     return side_by_side(
-        make, context.image, call, context.counters, context.log.call_mistaken, notes, throughput=throughput
+        make,
+        context.image,
+        call,
+        context.counters,
+        context.log.call_mistaken,
+        notes,
+        throughput=throughput,
+        buckets=RedpandaQuotas(shared, context),
     )
 
 
@@ -113,6 +138,7 @@ def side_by_side(
     notes: Sequence[ChargeNotes | None] = (None, None),
     *,
     throughput: SharedThroughput,
+    buckets: RedpandaQuotas,
 ) -> ClientQuotas:
     """`make(image, call=, notes=)`: the meters of a shard; those in force have the first of `notes`."""
 
@@ -121,4 +147,6 @@ def side_by_side(
 
     meters = make(image, call=call, notes=notes[0])
     observed = make(RehearsedQuotas(image), call=call_observed, notes=notes[1])
-    return ClientQuotas(meters, observed, QuotaRehearsal(meters, observed, image, counters, mistaken), throughput)
+    return ClientQuotas(
+        meters, observed, QuotaRehearsal(meters, observed, image, counters, mistaken), throughput, buckets
+    )

@@ -50,6 +50,7 @@ class Connection(FramedSocket):
         "charging",
         "client_id",
         "closed",
+        "fetch_throttled_until_ms",
         "gone",
         "hung_up",
         "id",
@@ -61,6 +62,7 @@ class Connection(FramedSocket):
         "parting",
         "pools",
         "port",
+        "produce_throttled_until_ms",
         "requests",
         "software",
         "throttle",
@@ -81,7 +83,7 @@ class Connection(FramedSocket):
         self.user = "ANONYMOUS"
         self.authentication = serving.authentication()
         self.throttle: tuple[str, int] | None = None
-        self.throttled_until_ms = 0
+        self.throttled_until_ms = self.produce_throttled_until_ms = self.fetch_throttled_until_ms = 0
         self.charging = False
         self.parting: str | None = None
         self.client_id: str | None = None

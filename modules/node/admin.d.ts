@@ -301,7 +301,7 @@ export interface ClientInstance {
 
 /** The quotas that hold for a client by Kafka's precedence, and its present rates. */
 export interface ClientQuotas {
-  /** user and client-id. `<default>` is the default; null: it is not told apart. */
+  /** user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null: not told apart. */
   matched: Record<string, string | null>
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   quotas: Record<string, number>
@@ -381,7 +381,7 @@ export interface EndingAnswer {
 
 /** An entity and its quotas. */
 export interface EntityQuotas {
-  /** What a quota is of, by its type: user, client-id or ip. null: the default of that type. */
+  /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
   entity: Record<string, string | null>
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   values: Record<string, number>
@@ -807,7 +807,7 @@ export interface ProxyRow {
 
 /** The quotas of one entity that change. */
 export interface QuotaChange {
-  /** What a quota is of, by its type: user, client-id or ip. null: the default of that type. */
+  /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
   entity: Record<string, string | null>
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   set?: Record<string, number>

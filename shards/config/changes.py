@@ -77,6 +77,12 @@ class ConfigState:
         assert isinstance(value, int)
         return value
 
+    def text(self, name: str) -> str:
+        """A setting that is text and always set, as it holds for all brokers."""
+        value = given(EVERY_BROKER, self.static, self.settings, lambda fault: None).get(name, BROKER[name].default)
+        assert isinstance(value, str)
+        return value
+
     def put(self, delta: Iterable[Change]) -> None:
         """Apply a delta that was validated."""
         for kind, key, value in delta:

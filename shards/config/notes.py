@@ -16,7 +16,7 @@ from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.observed_limits import ObservedLimits
-from shards.limits.quota_entities import Entity, entity_of, entity_of_key
+from shards.limits.quota_entities import REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import broker_setting, canonical_name
 
@@ -56,13 +56,14 @@ def notes_of_observed(state: ConfigState) -> list[str]:
 def notes_of_quotas(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[str]:
     """Of quotas that are changed as for `quotas_delta`, and are valid."""
     quotas = [
-        (entity_of(entity), {key: float(value) for key, value in values.items() if value is not None})
+        (entity_of(entity, REDPANDAS), {key: float(value) for key, value in values.items() if value is not None})
         for entity, values in changes
     ]
     limits = _limits(state, state.settings)[EVERY_BROKER]
+    noted = _by_windows(state, quotas)
     users = _users_without_login(state, [entity for entity, values in quotas if values])
     return _bounded(
-        [*users, *byte_rate_notes(limits, quotas, _largest_batch(state)), *burst_notes(limits, quotas, names=())]
+        [*users, *byte_rate_notes(limits, noted, _largest_batch(state)), *burst_notes(limits, noted, names=())]
     )
 
 
@@ -71,7 +72,7 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
     notes = _lockouts(state, state.settings, at)
     quotas = [(entity_of_key(key), values) for key, values in list(state.quotas.items())[:MOST]]
     for broker, limits in _limits(state, state.settings).items():
-        of = quotas if broker == EVERY_BROKER else ()
+        of = _by_windows(state, quotas) if broker == EVERY_BROKER else []
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
     return _bounded([*notes, *_users_without_login(state, [entity for entity, _ in quotas])])
 
@@ -79,6 +80,14 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
 def lockouts_in_force(state: ConfigState) -> list[str]:
     """Of everything that is in force, the limits that let no connection in."""
     return _lockouts(state, state.settings, "")
+
+
+def _by_windows(
+    state: ConfigState, quotas: Sequence[tuple[Entity, Mapping[str, float]]]
+) -> list[tuple[Entity, Mapping[str, float]]]:
+    """The quotas that Kafka's windows meter: by Redpanda's semantics those of addresses alone."""
+    all_of_them = state.text(SEMANTICS) != REDPANDAS
+    return [(entity, values) for entity, values in quotas if all_of_them or entity[0][0] == "ip"]
 
 
 def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list[str]:

@@ -4,27 +4,43 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
-from shards.limits.quota_entities import Entity, entity_of, key_of_entity, quota_of
+from shards.limits.quota_entities import (
+    REDPANDAS,
+    SEMANTICS,
+    Entity,
+    check_semantics,
+    entity_of,
+    key_of_entity,
+    quota_of,
+)
 from shards.settings.errors import ConfigInvalid
 
 
 def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]], *, observed: bool = False) -> list[Change]:
     """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of quotas that are observed and not enforced.
     Raises ConfigInvalid with Kafka's messages."""
+    semantics = state.text(SEMANTICS)
     if observed:
-        return _quotas_delta("observed_quota", state.observed_quotas, changes)
-    return _quotas_delta("quota", state.quotas, changes)
+        return _quotas_delta("observed_quota", state.observed_quotas, changes, semantics)
+    return _quotas_delta("quota", state.quotas, changes, semantics)
 
 
 def _quotas_delta(
-    kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[Sequence[Any]]
+    kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[Sequence[Any]], semantics: str
 ) -> list[Change]:
+    """What the semantics in force don't have can't be set; it can be removed."""
     bounded(changes)
     wanted: dict[str, dict[str, float]] = {}
     for types_to_names, quotas in changes:
-        entity: Entity = entity_of(types_to_names)
+        entity: Entity = entity_of(types_to_names, REDPANDAS)
         key = key_of_entity(entity)
         values = wanted.setdefault(key, dict(records.get(key, {})))
+        added = [name for name, value in quotas.items() if value is not None]
+        if added:
+            check_semantics(entity, added, semantics)
+        if added and kind == "observed_quota" and semantics == REDPANDAS and entity[0][0] != "ip":
+            why = f"is not observed by {SEMANTICS}={REDPANDAS}: only Kafka's quotas of clients can be rehearsed"
+            raise ConfigInvalid(added[0], None, why, error="INVALID_REQUEST")
         for name, value in quotas.items():
             if value is None:
                 values.pop(name, None)

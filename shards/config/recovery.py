@@ -26,7 +26,7 @@ from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.topic_changes import canonical_configs, illegal_name
 from shards.limits.observed_limits import check_observable
-from shards.limits.quota_entities import entity_of, key_of_entity, quota_of
+from shards.limits.quota_entities import REDPANDAS, entity_of, key_of_entity, quota_of
 from shards.settings.broker_config import is_readable
 from shards.settings.errors import ConfigInvalid
 from shards.settings.features import FEATURES
@@ -67,7 +67,7 @@ def _check_observed(key: str, text: Any) -> None:
 
 
 def _check_quota(key: str, values: Any) -> None:
-    entity = entity_of(json.loads(key))
+    entity = entity_of(json.loads(key), REDPANDAS)
     if key_of_entity(entity) != key:
         raise ValueError("its entity is not spelled canonically")
     for name, value in values.items():

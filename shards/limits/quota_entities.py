@@ -2,11 +2,14 @@
 
 An entity maps types (`user`, `client-id`, `ip`) to names, None being the default of that type. `user` and `client-id`
 combine; `ip` stands alone. The messages are those of ClientQuotaControlManager (Kafka 4.1).
+
+By Redpanda's semantics of quotas (`turnstile.quota.semantics`) there is `client-id-prefix`, too, which stands in place of
+`client-id` and has no default, and no `request_percentage`.
 """
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from shards.settings.errors import ConfigInvalid
@@ -16,6 +19,8 @@ from shards.settings.ranges import INT_MAX, LONG_MAX
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted by type
 
 TYPES = ("user", "client-id", "ip")
+PREFIX = "client-id-prefix"
+SEMANTICS, KAFKAS, REDPANDAS = "turnstile.quota.semantics", "kafka", "redpanda"
 CONNECTION_RATE = "connection_creation_rate"
 _LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are allowed
     CONNECTION_RATE: INT_MAX,
@@ -26,9 +31,28 @@ _LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are all
 }
 IP_KEYS = (CONNECTION_RATE,)
 CLIENT_KEYS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+_NOT_REDPANDAS = "request_percentage"
 
 
-def entity_of(types_to_names: object) -> Entity:
+def types_of(semantics: str) -> tuple[str, ...]:
+    """The types that an entity may have, by the semantics of quotas in force."""
+    return (*TYPES, PREFIX) if semantics == REDPANDAS else TYPES
+
+
+def is_of_kafka(entity: Entity) -> bool:
+    """Whether the entity is of a client, and one of Kafka's."""
+    return not any(kind in ("ip", PREFIX) for kind, _ in entity)
+
+
+def check_semantics(entity: Entity, quotas: Iterable[str], semantics: str) -> None:
+    """Raises ConfigInvalid for a quota that the semantics in force don't have."""
+    if semantics != REDPANDAS and any(kind == PREFIX for kind, _ in entity):
+        raise _refused(PREFIX, f"Unhandled client quota entity type: {PREFIX}")
+    if semantics == REDPANDAS and _NOT_REDPANDAS in quotas:
+        raise _refused(_NOT_REDPANDAS, f"Invalid configuration key {_NOT_REDPANDAS}: Redpanda has no such quota")
+
+
+def entity_of(types_to_names: object, semantics: str = KAFKAS) -> Entity:
     """The entity of `{type: name or None}`, checked. Raises ConfigInvalid with Kafka's message (INVALID_REQUEST)."""
     if not isinstance(types_to_names, Mapping):
         raise _refused(
@@ -38,13 +62,20 @@ def entity_of(types_to_names: object) -> Entity:
         raise _refused("quota entity", "Invalid empty client quota entity")
     found: dict[str, str | None] = {}
     for kind, name in types_to_names.items():
-        if kind not in TYPES:
+        if kind not in types_of(semantics):
             raise _refused(kind, f"Unhandled client quota entity type: {kind}")
         if name == "":
             raise _refused(kind, f"Empty {kind} not supported")
         if name is not None and not isinstance(name, str):
             raise _refused(kind, f"The name of a {kind} must be text, or null for the default, not {name!r:.200}")
         found[kind] = name
+    if PREFIX in found:
+        if found[PREFIX] is None:
+            raise _refused(PREFIX, f"Invalid quota entity type, there is no default {PREFIX}")
+        if "client-id" in found:
+            raise _refused(
+                "quota entity", f"Invalid quota entity combination, client-id and {PREFIX} exclude each other"
+            )
     if "ip" in found:
         if len(found) > 1:
             raise _refused("quota entity", "Invalid quota entity combination, IP entity shouldnot be combined with "

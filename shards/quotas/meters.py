@@ -5,6 +5,8 @@ changed_quotas_hold_on_return  A changed quota holds for the first request charg
 unused_sensors_are_dropped  A sensor that was not used for an hour is dropped at the next turn over all sensors; one of a
     key at home elsewhere as soon as nothing in it counts. A turn looks at EXPIRED_AT_ONCE of them at a time, so that it
     never stops the loop for long.
+others_quotas_are_left_out  By Redpanda's semantics no client is metered here (shared_buckets.py); by Kafka's, quotas of entities
+    that Kafka does not have are not in force.
 meters_are_bounded  Everything that is kept by the names of clients is bounded: sensors by shards/limits/sensor_table.py,
     what is told of a client with its sensor, look-ups by MOST_KNOWN. A name in a call to a home is at most LONGEST_KNOWN
     characters long.
@@ -32,7 +34,7 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.precedence import Key, QuotaTable
-from shards.limits.quota_entities import Entity
+from shards.limits.quota_entities import KAFKAS, SEMANTICS, Entity, is_of_kafka
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
 from shards.ownership import home_of
@@ -147,11 +149,12 @@ class Meters:
             ]
             self._build(*windows)
         self._clients.clear()
+        is_kafkas = self._image.get(SEMANTICS) == KAFKAS
         for kind in KINDS:
             now = {
                 entity: quotas[kind]
                 for entity, quotas in self._image.quotas.items()
-                if kind in quotas and entity[0][0] != "ip"
+                if is_kafkas and kind in quotas and is_of_kafka(entity)
             }
             before, table = self._known[kind], self._managers[kind].table
             for entity in before.keys() | now.keys():

@@ -82,6 +82,9 @@ METERING = [
     ConfigKey("quota.window.size.seconds", whole(1), 1, "Seconds a sample of a client quota or rate spans."),
     ConfigKey("controller.quota.window.num", whole(1), 11, "Samples kept for controller mutation quotas."),
     ConfigKey("controller.quota.window.size.seconds", whole(1), 1, "Seconds a sample of a mutation quota spans."),
+    ConfigKey("turnstile.quota.semantics", one_of("kafka", "redpanda"), "kafka",
+            "By which broker's rules client quotas hold: Kafka's eight levels, windows and mutes; or Redpanda's precedence with "
+            "client-id-prefix, its token buckets, and a delay that acts on the next request.", TURNSTILE),
     shown("num.io.threads", whole(1), 8,
             "Threads that handle requests; request_percentage is per cent of one thread's time.", dynamic=True, resizes=True),
     shown("num.network.threads", whole(1), 3,

@@ -38,6 +38,7 @@ from broker.kafka.topics.internal_topics import InternalTopics
 from broker.kafka.topics.topic_mutations import TopicMutations
 from broker.serve.call import Call
 from broker.serve.client_quotas import ClientQuotas, side_by_side
+from broker.serve.redpanda_quotas import RedpandaQuotas
 from broker.wire import apis, wire
 from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
@@ -51,6 +52,7 @@ from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
 from shards.ownership import home_of_bucket, home_of_key
 from shards.quotas.sharded_quotas import ShardedQuotas
+from shards.quotas.shared_buckets import SharedBuckets
 from shards.settings.errors import TurnstileError
 
 SPAWN = Spawn(trio.lowlevel.spawn_system_task)
@@ -163,7 +165,13 @@ class Desk:
             mistaken=_raise,
         )
         unlimited: Any = SimpleNamespace(serve_on=lambda serve: None)
-        quotas = side_by_side(make, image, mesh.call, _Uncounted(), _raise, throughput=unlimited)  # type: ignore[arg-type]
+        untold: Any = SimpleNamespace(image=image, journal=_Uncounted(), counters=_Uncounted())
+        shared = SharedBuckets(
+            shard, self.shards, call=mesh.call, now_ms=lambda: int(trio.current_time() * 1000), timers=unlimited
+        )
+        quotas = side_by_side(
+            make, image, mesh.call, _Uncounted(), _raise, throughput=unlimited, buckets=RedpandaQuotas(shared, untold)
+        )  # type: ignore[arg-type]
         quotas.serve_on(mesh.serve)
         quotas.follow()
         self.quotas[member] = quotas

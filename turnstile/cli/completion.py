@@ -124,6 +124,7 @@ def entity_words(*, values: str = "", named: bool = False) -> Completer:
 
         given = [word.partition("=")[0] for word in ctx.params.get(param.name or "") or ()]
         entities = [f"{kind}={name}" for kind in ENTITY_TYPES for name in ("", DEFAULT) if kind not in given]
+        entities.remove(f"client-id-prefix={DEFAULT}") if "client-id-prefix" not in given else None
         if named:
             rows = _asked(ctx, "/v1/quotas", "quotas")
             entities = [f"{kind}={name or DEFAULT}" for row in rows for kind, name in row["entity"].items()]

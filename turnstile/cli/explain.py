@@ -10,7 +10,8 @@ from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import did_you_mean
 from turnstile.cli.use_rows import address_rows, client_rows
-from turnstile.entities import ENTITY_TYPES
+
+_KINDS = ("ip", "user", "client-id")
 
 
 @click.command()
@@ -35,9 +36,9 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     asked: dict[str, str] = {}
     for word in words:
         kind, equals, name = word.partition("=")
-        if not equals or kind not in ENTITY_TYPES:
-            rather = did_you_mean(kind, ENTITY_TYPES) if equals else ""
-            raise click.UsageError(f"{word!r} is not {', '.join(f'{each}=...' for each in ENTITY_TYPES)}{rather}")
+        if not equals or kind not in _KINDS:
+            rather = did_you_mean(kind, _KINDS) if equals else ""
+            raise click.UsageError(f"{word!r} is not {', '.join(f'{each}=...' for each in _KINDS)}{rather}")
         asked[kind] = name
     found = cluster.get("/v1/explain", **asked)
     if as_json:

@@ -18,6 +18,7 @@ from turnstile.observed_quota_text import observed_quota_lines
 from turnstile.quantities import count, written
 
 _CLIENTS = 20
+_PREFIX = "client-id-prefix"
 KEYS = (
     "connection_creation_rate for ip; producer_byte_rate, consumer_byte_rate, request_percentage and "
     "controller_mutation_rate for user and client-id"
@@ -37,7 +38,8 @@ def quota() -> None:
     """Read and change quotas, live.
 
     An entity is ip=ADDRESS, user=NAME, client-id=NAME, or user and client-id together; <default> as the name means
-    every name of that type that has no quota of its own.
+    every name of that type that has no quota of its own. A cluster started with turnstile.quota.semantics=redpanda also
+    has client-id-prefix=TEXT, in place of client-id.
 
     \b
     Keys of ip:                  connection_creation_rate (connections a second)
@@ -188,13 +190,15 @@ def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None
     """Say which quotas hold for a client, which level each comes from, and how much of it is used on each broker.
 
     Kafka looks, for each kind of quota, at (user, client-id), (user, <default>), user, (<default>, client-id),
-    (<default>, <default>), <default> user, client-id, <default> client-id: the first that has one holds.
+    (<default>, <default>), <default> user, client-id, <default> client-id: the first that has one holds. By
+    turnstile.quota.semantics=redpanda the rules are Redpanda's, with client-id-prefix, and a client that has not logged in
+    is no <default> user.
 
     \b
     turnstile quota explain user=alice client-id=app
     """
     entity, rest = _entity(words)
-    if rest or "ip" in entity:
+    if rest or not entity.keys() <= {"user", "client-id"}:
         raise click.UsageError("explain takes user=NAME and client-id=NAME")
     found = cluster.get("/v1/quotas/explain", **{kind: name or "" for kind, name in entity.items()})
     if as_json:
@@ -224,6 +228,8 @@ def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
         raise click.UsageError(f"{words[0]!r} is no entity{meant}")
     if "ip" in entity and len(entity) > 1:
         raise click.UsageError("an ip has quotas by itself, without user or client-id")
+    if entity.get(_PREFIX, "") is None:
+        raise click.UsageError(f"{_PREFIX} has no {DEFAULT}: it is the beginning of client ids")
     if not entity:
         raise click.UsageError("say whose quota: ip=ADDRESS, user=NAME, client-id=NAME, with <default> as any name")
     return entity, rest

@@ -249,7 +249,7 @@ def _check(
     try:
         static = static_settings(settings)
         observed_delta(ConfigState(brokers, static), [("", name, text) for name, text in observed])
-        quotas_delta(ConfigState(brokers, {}), file.quotas)
+        quotas_delta(ConfigState(brokers, static), file.quotas)
         users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None

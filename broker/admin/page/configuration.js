@@ -35,7 +35,7 @@ function edit(limit, row) {
 }
 
 function entityOf(text) {
-  const parts = text.trim().split(/\s+(?=(?:ip|user|client-id)=)/).map(part => part.match(/^(ip|user|client-id)=(.+)$/));
+  const parts = text.trim().split(/\s+(?=(?:ip|user|client-id|client-id-prefix)=)/).map(part => part.match(/^(ip|user|client-id|client-id-prefix)=(.+)$/));
   if (parts.some(part => !part)) throw new Error("Name who it is for as ip=10.0.0.1, user=alice or client-id=app; <default> is every other name.");
   return Object.fromEntries(parts.map(([, kind, name]) => [kind, name === "<default>" ? null : name]));
 }

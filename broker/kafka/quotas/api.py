@@ -2,13 +2,14 @@
 
 A filter names entity types: an exact name, the default, or any name; `strict` asks for entities of these types only.
 Entries of one request are answered one by one; its valid entries become one version of the configuration. Entity
-types and messages are Kafka 4.1's (ClientQuotaControlManager, ClientQuotasImage).
+types and messages are Kafka 4.1's (ClientQuotaControlManager, ClientQuotasImage); by Redpanda's semantics of quotas
+`client-id-prefix` is a type, too, and by Kafka's a quota of one that is still stored is neither in force nor told.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.kafka.quotas import guards
@@ -18,7 +19,16 @@ from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.config.image import ClusterImage
-from shards.limits.quota_entities import TYPES, Entity, entity_of, quota_of
+from shards.limits.quota_entities import (
+    PREFIX,
+    REDPANDAS,
+    SEMANTICS,
+    Entity,
+    check_semantics,
+    entity_of,
+    quota_of,
+    types_of,
+)
 from shards.loop.deferred import Spawn
 from shards.settings.errors import ConfigInvalid
 
@@ -57,21 +67,26 @@ class _Quotas:
         self._image = image
         self._mesh = mesh
 
+    def _semantics(self) -> str:
+        semantics: str = self._image.get(SEMANTICS)
+        return semantics
+
     def describe(self, request: DescribeClientQuotasRequest, call: Call[DescribeClientQuotasTypes]) -> Message:
         types = call.types
         try:
-            wanted = _filter(request)
+            wanted = _filter(request, types_of(self._semantics()))
         except RequestRefused as refused:
             return types.DescribeClientQuotasResponse(
                 error_code=refused.code, error_message=refused.message, entries=None
             )
+        tells_prefixes = self._semantics() == REDPANDAS
         entries = tuple(
             types.EntryData(
                 entity=tuple(types.EntityData(entity_type=kind, entity_name=name) for kind, name in entity),
                 values=tuple(types.ValueData(key=key, value=value) for key, value in quotas.items()),
             )
             for entity, quotas in self._image.quotas.items()
-            if wanted.matches(entity)
+            if wanted.matches(entity) and (tells_prefixes or PREFIX not in dict(entity))
         )
         # An empty list, never null: Java's admin client fails on null.
         return types.DescribeClientQuotasResponse(error_code=codes.NONE, error_message="", entries=entries)
@@ -87,7 +102,7 @@ class _Quotas:
                     names = ", ".join(f"{kind}={name}" for kind, name in key)
                     message = f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
                     raise RequestRefused(codes.INVALID_REQUEST, message)
-                changes.append(_change(entry))
+                changes.append(_change(entry, self._semantics()))
                 faults.append(None)
             except ConfigInvalid as fault:
                 faults.append(RequestRefused(codes.INVALID_REQUEST, str(fault)))
@@ -102,7 +117,7 @@ class _Quotas:
         return call.types.AlterClientQuotasResponse(entries=_results(call, request.entries, faults))
 
 
-def _filter(request: DescribeClientQuotasRequest) -> Filter:
+def _filter(request: DescribeClientQuotasRequest, known: Collection[str]) -> Filter:
     """Raises RequestRefused with Kafka's message."""
     types: dict[str, str | int | None] = {}
     for component in request.components:
@@ -112,7 +127,7 @@ def _filter(request: DescribeClientQuotasRequest) -> Filter:
         if kind in types:
             message = f"Entity type {kind} cannot appear more than once in the filter."
             raise RequestRefused(codes.INVALID_REQUEST, message)
-        if kind not in TYPES:
+        if kind not in known:
             raise RequestRefused(codes.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
         if how not in (EXACT, DEFAULT, ANY):
             raise RequestRefused(codes.INVALID_REQUEST, f"Unknown match type {how}")
@@ -132,13 +147,14 @@ def _filter(request: DescribeClientQuotasRequest) -> Filter:
     return Filter(types, request.strict)
 
 
-def _change(entry: EntryData) -> list[object]:
+def _change(entry: EntryData, semantics: str) -> list[object]:
     """The change that the coordinator is asked for. Raises ConfigInvalid or RequestRefused."""
     names = [part.entity_type for part in entry.entity]
     if len(set(names)) < len(names):
         raise RequestRefused(codes.INVALID_REQUEST, "Invalid quota entity: a type appears more than once")
     wanted = {part.entity_type: part.entity_name for part in entry.entity}
-    entity = entity_of(wanted)
+    entity = entity_of(wanted, semantics)
+    check_semantics(entity, [op.key for op in entry.ops if not op.remove], semantics)
     quotas: dict[str, float | None] = {}
     for op in entry.ops:
         if not op.remove:

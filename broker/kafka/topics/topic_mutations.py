@@ -98,7 +98,7 @@ class TopicMutations:
             errors = await self._ask(method, call, sound, True) if options and sound else {}
             charged = {name: sizes[name] for name in wanted if name in sizes and name not in errors}
             bill = await self._mutations.charge(call, charged, strict=call.api_version >= STRICT_SINCE[call.api_key])
-            errors |= dict.fromkeys(bill.refused, TopicError(codes.THROTTLING_QUOTA_EXCEEDED))
+            errors |= dict.fromkeys(bill.refused, TopicError(*bill.error))
         errors = {**late, **errors}
         allowed = {name: asked for name, asked in wanted.items() if name not in errors}
         if allowed:

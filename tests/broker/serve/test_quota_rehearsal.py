@@ -64,9 +64,11 @@ class Broker:
         counters: Any = SimpleNamespace(add=self._count)
         notes = Notes(self.enforced), Notes(self.observed)
         unlimited: Any = SimpleNamespace(serve_on=lambda serve: None, reset=lambda: None)
+        none: Any = SimpleNamespace(shared=unlimited, follow=lambda: None, in_use=lambda kind: False)
         quotas = side_by_side(
-            make, self.image, partial(self._call, shard), counters, self.mistakes.append, notes, throughput=unlimited
-        )
+            make, self.image, partial(self._call, shard), counters, self.mistakes.append, notes, throughput=unlimited,
+            buckets=none,
+        )  # fmt: skip
         quotas.serve_on(self._served[shard].__setitem__)
         return quotas
 

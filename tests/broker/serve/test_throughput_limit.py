@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from broker.serve.call import Call
+from broker.serve.redpanda_quotas import RedpandaQuotas
 from broker.serve.throughput_limit import ThroughputLimit
 from broker.wire import wire
 from shards.config.image import ClusterImage
 from shards.limits.node_throughput import NODE_IN, NODE_OUT, NodeDelays
 from shards.loop.deferred import Deferred
+from shards.quotas.shared_buckets import SharedBuckets
 
 HEARTBEAT, SIZE = 12, 100
 BODY = wire.request_types(HEARTBEAT, 0).HeartbeatRequest(group_id="g" * 50, generation_id=1, member_id="m")
@@ -27,7 +29,15 @@ class Limited:
         self.sent: list[int] = []
         self.delays: list[Any] = []
         self.channel: Any = SimpleNamespace(
-            id=1, ip="::1", port=1, listener="L", user="u", throttled_until_ms=0, closed=False
+            id=1,
+            ip="::1",
+            port=1,
+            listener="L",
+            user="u",
+            throttled_until_ms=0,
+            closed=False,
+            produce_throttled_until_ms=0,
+            fetch_throttled_until_ms=0,
         )
         image = ClusterImage()
         given = [(NODE_IN, "100"), ("kafka_throughput_controlled_api_keys", "heartbeat"), *settings]
@@ -38,7 +48,9 @@ class Limited:
             journal=SimpleNamespace(throttled=lambda *args, **values: None),
         )  # fmt: skip
         shared: Any = SimpleNamespace(charge=self._charge, set_rates=lambda *rates: None)
-        self.limit = ThroughputLimit(shared, context)
+        quotas: Any = RedpandaQuotas(SharedBuckets(0, 1, call=None, now_ms=lambda: self.now_ms, timers=self), context)
+        quotas.follow()
+        self.limit = ThroughputLimit(shared, quotas, context)
         self.limit.image_changed()
 
     def _charge(self, received: int, sent: int) -> Any:

@@ -44,9 +44,10 @@ def test_each_meter_that_lost_its_home_is_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "verdict"), [(NODE_IN, HELD), (NODE_OUT, HELD), ("producer_byte_rate", NOT_JUSTIFIED)]
+    ("limit", "verdict"),
+    [(NODE_IN, HELD), (NODE_OUT, HELD), ("redpanda:producer_byte_rate", HELD), ("producer_byte_rate", NOT_JUSTIFIED)],
 )
-def test_delays_by_the_throughput_of_a_broker_are_not_judged(limit: str, verdict: str) -> None:
+def test_delays_by_redpandas_limits_are_not_judged(limit: str, verdict: str) -> None:
     """No meter decided them; a quota's would be found out."""
     events = [dict(event) for event in tampered_quotas.journal()]
     told = next(event for event in events if event["kind"] == "throttled")

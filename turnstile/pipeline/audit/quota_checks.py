@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from turnstile.pipeline.audit import quota_meters, quota_throttles
-from turnstile.pipeline.audit.audit_result import Check
+from turnstile.pipeline.audit.audit_result import NOT_JUDGED, Check
 from turnstile.pipeline.audit.quota_findings import FOUND, check_of
 from turnstile.pipeline.audit.quota_rows import ENFORCED, OBSERVED, Noted, noted, resets
 from turnstile.pipeline.audit.quota_tables import QuotaTables, resets_of
@@ -24,12 +24,20 @@ HELD_TEXT = {
     quota_throttles.THROTTLES: "{throttles} throttles, each decided by a meter and told to its client",
 }
 
+_NOT_JUDGED = Check(
+    "redpanda_client_quotas",
+    NOT_JUDGED,
+    "client quotas by Redpanda's semantics: what counted for them is not in the journal",
+    [],
+)
+
 
 def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:
     """The checks, if any version sets a client quota or anything was charged. `unsure`: brokers of which events are missing."""
     meters = _meters(events, timeline, seen, unsure, ENFORCED)
+    of_redpanda = [_NOT_JUDGED] if timeline.has_redpandas_quotas else []
     if meters is None:
-        return []
+        return of_redpanda
     lives: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for each in seen.processes:
         lives.setdefault(each[:2], []).append((each.first_ns, each.last_ns))
@@ -37,7 +45,7 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[in
     throttles = quota_throttles.throttling(events).by(
         ("broker", "user", "client_id"), partial(quota_throttles.told, context), FOUND
     )
-    return _made([*meters, *throttles.table().to_pylist()], HELD_TEXT)
+    return [*_made([*meters, *throttles.table().to_pylist()], HELD_TEXT), *of_redpanda]
 
 
 def observed_checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:

@@ -10,7 +10,8 @@ told_throttle_was_decided  Of mutations the answer tells what is left of the las
     throttle that was decided. One that was decided is looked for only where it is told for certain: a permissive charge that is
     long (LONG_MS).
 
-Delays by the throughput limits of a node are not judged: what counted for them is not in the journal.
+Delays by the throughput limits of a node, and by client quotas of Redpanda's semantics, are not judged: what counted for them is
+not in the journal.
 """
 
 from collections import defaultdict
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute
 
-from broker.journal.schema import STAND_IN
+from broker.journal.schema import REDPANDAS_QUOTA, STAND_IN
 from shards.limits.client_quota_managers import MUTATION, REQUEST
 from shards.limits.node_throughput import NODE_LIMITS
 from shards.limits.quota_entities import CLIENT_KEYS
@@ -107,7 +108,7 @@ class _Client:
         told = [
             row
             for row in rows
-            if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0 and row["limit"] not in NODE_LIMITS
+            if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0 and not _is_redpandas(row["limit"])
         ]
         charges = [row for row in rows if row["kind"] == "charge"]
         throttles = [row for row in charges if row["throttle_ms"] > 0]
@@ -184,6 +185,10 @@ class _Client:
         if self._is_blurred or row["broker"] in self._context.unsure:
             verdict, why = UNKNOWN, f"{why}; but events are missing, or can't be read"
         self._found.add(THROTTLES, verdict, why, {**row, "at_ns": row["mono_ns"], "quota": row["limit"]})
+
+
+def _is_redpandas(limit: str | None) -> bool:
+    return limit in NODE_LIMITS or (limit or "").startswith(REDPANDAS_QUOTA)
 
 
 def _key(row: Row, asker: int) -> tuple[Any, ...]:

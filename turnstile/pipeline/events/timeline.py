@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
-from shards.limits.quota_entities import CLIENT_KEYS, Entity, entity_of_key
+from shards.limits.quota_entities import CLIENT_KEYS, REDPANDAS, SEMANTICS, Entity, entity_of_key, is_of_kafka
 from shards.limits.rate import DEFAULT_WINDOW
 from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
@@ -39,6 +39,8 @@ from turnstile.pipeline.events.config_states import (
     states_of,
 )
 from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
+
+_SEMANTICS = STATIC, f"/{SEMANTICS}"
 
 
 class VersionPeriod(NamedTuple):
@@ -184,6 +186,15 @@ class Timeline:
         return any(limits.cap(kind, key) < UNLIMITED for limits in each for key in keys)
 
     @property
+    def has_redpandas_quotas(self) -> bool:
+        """Whether any version sets a quota of a client by Redpanda's semantics."""
+        return any(
+            state.get(_SEMANTICS) == REDPANDAS
+            and any(kind == QUOTA and entity_of_key(key)[0][0] != "ip" for kind, key in state)
+            for state in self._states.values()
+        )
+
+    @property
     def floor(self) -> list[tuple[int, int]]:
         """(when, version) of each acknowledgement that is of a higher version than all before it, in order."""
         highest, found = 0, []
@@ -198,15 +209,16 @@ class Timeline:
         return self._quotas_of(version, (QUOTA,))
 
     def _quotas_of(self, version: int, records: Sequence[str]) -> dict[str, dict[Entity, float]] | None:
-        """Those of some kinds of record; of an entity that several have, the last one's."""
+        """Those of some kinds of record; of an entity that several have, the last one's. None hold by Redpanda's semantics."""
         state = self._states.get(version)
         if not state:
             return None
         found: dict[str, dict[Entity, float]] = {kind: {} for kind in CLIENT_KEYS}
+        is_kafkas = state.get(_SEMANTICS) != REDPANDAS
         rows = [(key, values) for each in records for (record, key), values in state.items() if record == each]
         for key, values in rows:
             entity = entity_of_key(key) if isinstance(values, Mapping) else ()
-            if entity and entity[0][0] != "ip":
+            if entity and is_kafkas and is_of_kafka(entity):
                 for kind in CLIENT_KEYS:
                     if kind in values:
                         found[kind][entity] = values[kind]

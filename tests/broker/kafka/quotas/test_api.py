@@ -50,6 +50,26 @@ async def desk(tmp_path: Path) -> Desk:
     return desk
 
 
+async def test_prefixes_are_of_redpandas_semantics_alone(tmp_path: Path) -> None:
+    prefix = ({"client-id-prefix": "app-"}, {"producer_byte_rate": 5.0})
+    for each in ("redpanda", "kafka"):
+        (tmp_path / each).mkdir()
+    desk = Desk(tmp_path / "redpanda", turnstile_quota_semantics="redpanda")
+    await desk.start()
+    assert await alter(desk, prefix) == [(codes.NONE, None)]
+    assert await describe(desk) == [prefix]
+    assert await describe(desk, ("client-id-prefix", EXACT, "app-")) == [prefix]
+    refused = [({"client-id-prefix": None}, {"producer_byte_rate": 5.0}), ({"client-id": "a"}, {"request_percentage": 5.0}),
+               ({"client-id": "a", "client-id-prefix": "a"}, {"producer_byte_rate": 5.0})]  # fmt: skip
+    assert [code for code, _ in await alter(desk, *refused)] == [codes.INVALID_REQUEST] * 3
+    desk = Desk(tmp_path / "kafka")
+    await desk.start()
+    told = "Unhandled client quota entity type: client-id-prefix"
+    assert await alter(desk, prefix) == [(codes.INVALID_REQUEST, told)]
+    unknown = (codes.UNSUPPORTED_VERSION, "Unsupported entity type client-id-prefix")
+    assert await describe(desk, ("client-id-prefix", EXACT, "app-")) == unknown
+
+
 ALICE = ({"user": "alice"}, {"producer_byte_rate": 100.0, "consumer_byte_rate": 200.0})
 ALICES_APP = ({"client-id": "app", "user": "alice"}, {"request_percentage": 12.5})
 ANYONES_Z = ({"client-id": "z", "user": None}, {"producer_byte_rate": 1.0})

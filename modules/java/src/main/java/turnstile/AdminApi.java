@@ -543,7 +543,10 @@ public final class AdminApi {
 
     /** The quotas that hold for a client by Kafka's precedence, and its present rates. */
     public record ClientQuotas(
-            /** user and client-id. `<default>` is the default; null: it is not told apart. */
+            /**
+             * user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null:
+             * not told apart.
+             */
             Map<String, String> matched,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> quotas,
@@ -615,7 +618,7 @@ public final class AdminApi {
 
     /** An entity and its quotas. */
     public record EntityQuotas(
-            /** What a quota is of, by its type: user, client-id or ip. null: the default of that type. */
+            /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
             Map<String, String> entity,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> values) {}
@@ -1007,7 +1010,7 @@ public final class AdminApi {
 
     /** The quotas of one entity that change. */
     public record QuotaChange(
-            /** What a quota is of, by its type: user, client-id or ip. null: the default of that type. */
+            /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
             Map<String, String> entity,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> set,
