@@ -27,6 +27,7 @@ from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, Listener
 from shards.config.proxy_option import proxy_notes, proxy_option
 from shards.errors import CannotStart
 from shards.settings.config_def import BROKER
+from shards.settings.errors import TurnstileError
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.owner import Owner
@@ -123,7 +124,7 @@ def _detached(asked: LaunchOptions, report: int) -> None:
             for target, source in ((0, null), (1, log), (2, log)):
                 os.dup2(source, target)
             code = cluster.run(told, on_ready=lambda: _say_ok(told))
-        except CannotStart as fault:
+        except TurnstileError as fault:
             told.write(f"{fault}\n")
         except OSError as fault:
             told.write(f"the cluster can't start: {system_fault(fault) or fault}\n")

@@ -22,7 +22,7 @@ TYPES = ("user", "client-id", "ip")
 PREFIX = "client-id-prefix"
 SEMANTICS, KAFKAS, REDPANDAS = "turnstile.quota.semantics", "kafka", "redpanda"
 CONNECTION_RATE = "connection_creation_rate"
-_LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are allowed
+LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are allowed
     CONNECTION_RATE: INT_MAX,
     "producer_byte_rate": LONG_MAX,
     "consumer_byte_rate": LONG_MAX,
@@ -109,7 +109,7 @@ def quota_of(entity: Entity, key: str, value: object) -> float:
 def _check(key: str, value: float) -> None:
     if not value > 0:  # also refuses NaN
         raise _refused(key, f"Quota {key} must be greater than 0")
-    largest = _LARGEST[key]
+    largest = LARGEST[key]
     if largest is None:
         if math.isinf(value):  # Kafka keeps it; JSON can't, and no quota at all says the same
             raise _refused(key, f"Quota {key} must be finite")

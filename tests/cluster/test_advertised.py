@@ -3,13 +3,14 @@
 import os
 import signal
 import socket
+import subprocess
 
 import pytest
 import raw
 from certificates import make_certificate
 from confluent_kafka import Producer
 from forwarding import forwarded
-from harness import running, until
+from harness import TURNSTILE, running, until
 
 from broker.serve.call import Call
 from broker.wire import apis, wire
@@ -164,3 +165,11 @@ def test_from_python():
         ]
         cluster.advertise(None)
         assert ",".join(row["address"] for row in cluster.advertised()) == cluster.bootstrap
+
+
+def test_an_address_of_a_listener_that_there_is_not_ends_a_detached_start_with_the_same_sentence(tmp_path):
+    command = [TURNSTILE, "up", "--port", "0", "--admin-port", "0", "--data-dir", str(tmp_path / "data")]
+    command += ["--set", "advertised.listeners=EGDE://localhost:1"]
+    says = [subprocess.run([*command, *how], capture_output=True, text=True, timeout=60) for how in ((), ("--detach",))]
+    assert {done.returncode for done in says} == {1} and len({done.stderr for done in says}) == 1
+    assert says[0].stderr.startswith("advertised.listeners cannot be 'EGDE://localhost:1'")

@@ -22,7 +22,7 @@ import click
 from broker.process.cluster_names import NAME
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.limits.observed_limits import OBSERVABLE
-from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
+from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS, LARGEST
 from shards.settings.config_def import BROKER, LISTENER_PREFIX
 from shards.settings.config_key import ConfigKey
 from turnstile.cli.config_file import BY_NAME, CLUSTER
@@ -173,9 +173,22 @@ def _quota() -> Schema:
         kind: {"type": "string", "description": "`<default>`: those without a quota of their own."}
         for kind in ENTITY_TYPES
     }
-    rates = {key: {"type": "number"} for key in (*CLIENT_KEYS, *IP_KEYS)}
-    needs = [{"anyOf": [{"required": [name]} for name in each]} for each in (names, rates)]
-    return {**_closed({**names, **rates}, description="Quotas of an entity."), "allOf": needs}
+    rates = {key: _rate(LARGEST[key]) for key in (*CLIENT_KEYS, *IP_KEYS)}
+    clients = [kind for kind in ENTITY if kind != "ip"]
+    either = [_needs(("ip",), IP_KEYS, (*clients, *CLIENT_KEYS)), _needs(clients, CLIENT_KEYS, ("ip", *IP_KEYS))]
+    return {**_closed({**names, **rates}, description="Quotas of an entity."), "anyOf": either}
+
+
+def _rate(largest: int | None) -> Schema:
+    bounds: Schema = {"type": "number"} if largest is None else {"type": "integer", "maximum": largest}
+    return {**bounds, "exclusiveMinimum": 0}
+
+
+def _needs(one_of: Iterable[str], and_one_of: Iterable[str], without: Iterable[str]) -> Schema:
+    entity, rates, others = (
+        {"anyOf": [{"required": [name]} for name in each]} for each in (one_of, and_one_of, without)
+    )
+    return {"allOf": [entity, rates], "not": others}
 
 
 # ---- the dataclasses of a scenario

@@ -177,6 +177,11 @@ def test_a_number_is_as_the_schema_says_where_the_setting_takes_it(name: str, nu
         {"quota": [{"user": "alice"}]},
         {"quota": [{"producer_byte_rate": 5}]},
         {"quota": {"user": "alice", "producer_byte_rate": 5}},
+        {"quota": [{"user": "alice", "producer_byte_rate": 0}]},
+        {"quota": [{"user": "alice", "producer_byte_rate": 1.5}]},
+        {"quota": [{"user": "alice", "connection_creation_rate": 5}]},
+        {"quota": [{"ip": "10.0.0.1", "producer_byte_rate": 5}]},
+        {"quota": [{"ip": "10.0.0.1", "user": "alice", "connection_creation_rate": 5}]},
     ],
 )
 def test_what_is_misspelt_in_a_config_file_is_found(told: dict[str, Any]) -> None:
