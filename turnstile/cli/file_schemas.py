@@ -174,7 +174,7 @@ def _quota() -> Schema:
         for kind in ENTITY_TYPES
     }
     rates = {key: _rate(LARGEST[key]) for key in (*CLIENT_KEYS, *IP_KEYS)}
-    clients = [kind for kind in ENTITY if kind != "ip"]
+    clients = [kind for kind in ENTITY_TYPES if kind != "ip"]
     either = [_needs(("ip",), IP_KEYS, (*clients, *CLIENT_KEYS)), _needs(clients, CLIENT_KEYS, ("ip", *IP_KEYS))]
     return {**_closed({**names, **rates}, description="Quotas of an entity."), "anyOf": either}
 

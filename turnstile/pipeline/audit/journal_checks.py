@@ -71,7 +71,7 @@ def _check(name: str, faults: Sequence[Fault], held: str) -> Check:
     for fault in faults:
         if fault.broker is not None:
             counts[fault.broker] += fault.events
-    said = "; ".join(dict.fromkeys(fault.sentence for fault in faults[:3]))
+    said = "; ".join(dict.fromkeys(fault.sentence.rstrip(".") for fault in faults[:3]))
     more = f" (and {len(faults) - 3} more)" if len(faults) > 3 else ""
     return Check(name, UNKNOWN, said + more, [fault._asdict() for fault in faults[:SHOWN]], counts)
 
