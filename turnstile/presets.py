@@ -3,7 +3,7 @@
 Columns of the table
     preset         the cluster, such as msk-serverless
     limit          in the vendor's words
-    value, unit    a number, or `unknown` where the page has none
+    value, unit    a number, or `unknown` where the page has none; a part of a megabyte may stand behind the point
     scope          cluster, broker, ip, connection, topic, partition or request
     on_exceed      what happens beyond it, by the vendor's page: refuse, close, delay, throttle, error:NAME, sasl-error:TEXT,
                    unknown
@@ -15,16 +15,20 @@ Columns of the table
 
 clusters_share_evenly  A value of a whole cluster is divided evenly over its brokers, rounded down, and at least 1: a broker
     enforces its share alone.
+megabytes_are_a_million_bytes  A rate in MB/s is one of 1,000,000 bytes.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from decimal import Decimal
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_BYTES: Final = {"MB/s": 1_000_000}
 
 
 class PresetLimit(NamedTuple):
@@ -49,7 +53,7 @@ class PresetLimit(NamedTuple):
 
     def value_of_broker(self, brokers: int) -> int:
         """The value of `setting` in a cluster of so many brokers (clusters_share_evenly)."""
-        whole = int(self.value)
+        whole = int(Decimal(self.value) * _BYTES.get(self.unit, 1))
         return max(whole // brokers, 1) if self.scope == "cluster" else whole
 
 

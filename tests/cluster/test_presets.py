@@ -12,6 +12,7 @@ from raw import answer, array, fetch, produce, produced, request, string
 
 from turnstile.presets import presets, settings_like
 
+IN, OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
 _INVALID_SESSION_TIMEOUT, _MESSAGE_TOO_LARGE = 26, 10
 
 
@@ -88,6 +89,27 @@ def test_connections_beyond_their_rate_and_their_number_are_delayed_and_none_is_
         late.settimeout(10)
         assert answer(late)
         assert cluster.metric("turnstile_connections_refused_total") == 0
+
+
+def test_bytes_beyond_their_rate_are_throttled_and_none_is_refused(tmp_path):
+    """throttle: kafka_throughput_limit_node_in_bps, kafka_throughput_limit_node_out_bps (a lower one, for the sake of slow
+    machines)."""
+    with like("ibm-lite", tmp_path, "--topic", "t") as cluster, connect(cluster.address) as sock:
+        for _ in range(2):
+            sock.sendall(produce("c", "t", 0, batch(b"x" * 150_000)))
+            error, throttle_ms = produced(answer(sock))
+            assert error == 0 and throttle_ms > 1000
+        assert cluster.metric("turnstile_throttled_requests_total", quota=IN) == 2
+    with like("confluent-basic", tmp_path, "--topic", "t", "--set", f"{OUT}=20000", "--override-stored") as cluster:
+        with connect(cluster.address) as sock:
+            delays = []
+            for _ in range(2):  # what was sent delays the next one
+                sock.sendall(fetch("c", "t", max_bytes=100_000))
+                told = answer(sock)
+                assert len(told) > 100_000
+                delays.append(int.from_bytes(told[4:8], "big"))
+        assert delays[0] == 0 and delays[1] > 1000
+        assert cluster.metric("turnstile_throttled_requests_total", quota=OUT) == 1
 
 
 def join(sock, timeout_ms):

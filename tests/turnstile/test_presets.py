@@ -11,11 +11,14 @@ from turnstile.cli.main import turnstile
 from turnstile.presets import presets, settings_like
 
 ROWS = [row for rows in presets().values() for row in rows]
+IN, OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
 DOES = {
     "kafka_connections_max": {"refuse", "unknown"},
     "kafka_connections_max_per_ip": {"refuse"},
     "max.connections": {"delay"},
     "max.connection.creation.rate": {"delay", "unknown"},
+    IN: {"throttle"},
+    OUT: {"throttle"},
     "connections.max.idle.ms": {"close"},
     "group.min.session.timeout.ms": {"error:INVALID_SESSION_TIMEOUT"},
     "group.max.session.timeout.ms": {"error:INVALID_SESSION_TIMEOUT"},
@@ -29,6 +32,8 @@ UNITS = {
     "kafka_connections_max_per_ip": "connections",
     "max.connections": "connections",
     "max.connection.creation.rate": "connections/s",
+    IN: "MB/s",
+    OUT: "MB/s",
 }
 
 
@@ -58,8 +63,9 @@ def test_a_preset_has_each_limit_once_and_its_settings_are_valid(name):
 
 
 def test_a_clusters_limit_is_divided_over_its_brokers():
-    assert settings_like("msk-serverless", 1) == {"kafka_connections_max": "3000"}
-    assert settings_like("msk-serverless", 3) == {"kafka_connections_max": "1000"}
+    assert settings_like("msk-serverless", 1) == {"kafka_connections_max": "3000", IN: "200000000", OUT: "400000000"}
+    assert settings_like("msk-serverless", 3) == {"kafka_connections_max": "1000", IN: "66666666", OUT: "133333333"}
+    assert settings_like("msk-express-m7g.large", 3) == {IN: "23400000", OUT: "58500000"}
     assert settings_like("msk-iam", 3) == {"kafka_connections_max": "3000"}
 
 
@@ -70,7 +76,9 @@ def run(*words):
 
 
 def test_the_command_lists_all_and_shows_one():
-    assert re.search(r"msk-serverless +1 of 14 limits: kafka_connections_max$", run("presets"), re.MULTILINE)
+    assert re.search(
+        rf"msk-serverless +3 of 14 limits: kafka_connections_max, {IN}, {OUT}$", run("presets"), re.MULTILINE
+    )
     shown = run("presets", "msk-serverless", "--brokers", "3")
     assert "kafka_connections_max=1000" in shown and "not emulated" in shown and "docs.aws.amazon.com" in shown
     told = json.loads(run("presets", "confluent-basic", "--json"))
