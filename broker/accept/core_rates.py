@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from shards.limits.bucket import ConnectionBucket
 from shards.limits.caps import RateRule
+from shards.limits.core_bucket import EXACT, CoreBucket, core_bucket
 
 MOST_MS = 100
 
@@ -26,12 +26,14 @@ class CoreRates:
 
     def __init__(self, image: CoreRateImage) -> None:
         self.active = False
+        self._exact = False
         self._image = image
-        self._buckets: dict[str, ConnectionBucket] = {}
+        self._buckets: dict[str, CoreBucket] = {}
 
     def read_settings(self) -> None:
         """The image has another version."""
         image = self._image
+        self._exact = image.get(EXACT)
         self.active = image.get("kafka_connection_rate_limit") is not None or bool(
             image.get("kafka_connection_rate_limit_overrides")
         )
@@ -42,12 +44,8 @@ class CoreRates:
         if rule.rate is None:
             return 0
         owner = "" if rule.name == "kafka_connection_rate_limit" else ip
-        per_s = int(rule.rate)
-        bucket = self._buckets.get(owner)
-        if bucket is None:
-            bucket = self._buckets[owner] = ConnectionBucket(per_s, now_ms=now_ms)
-        elif bucket.per_s != per_s:
-            bucket.change(per_s, now_ms=now_ms)
+        bucket = core_bucket(self._buckets.get(owner), int(rule.rate), exact=self._exact, now_ms=now_ms)
+        self._buckets[owner] = bucket
         return bucket.take(now_ms=now_ms, most_ms=MOST_MS)
 
     def reset(self) -> None:

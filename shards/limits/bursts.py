@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from shards.limits.bucket import ConnectionBucket, TokenBucket
 from shards.limits.connection_limits import CORE_RATE, CORE_RATE_OVERRIDES, ConnectionLimits
+from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
 from shards.limits.rate import Window
 from shards.settings.broker_config import RATE
@@ -56,6 +57,8 @@ def burst_of(name: str, per_s: float, limits: ConnectionLimits) -> Burst:
 
 def burst_note(name: str, per_s: float, limits: ConnectionLimits) -> str:
     """One sentence for people who set a rate; "" where no more than a second's worth passes at once."""
+    if name in (CORE_RATE, CORE_RATE_OVERRIDES):
+        return _whole_milliseconds_note(name, per_s, limits)
     burst = burst_of(name, per_s, limits)
     if burst.seconds <= 1:
         return ""
@@ -68,6 +71,15 @@ def burst_note(name: str, per_s: float, limits: ConnectionLimits) -> str:
         return f"{sentence}."
     less = f"`turnstile up --set {burst.setting}={burst.small_num}`"
     return f"{sentence}; a cluster started by {less} lets {_number(burst.small_amount)} pass."
+
+
+def _whole_milliseconds_note(name: str, per_s: float, limits: ConnectionLimits) -> str:
+    """Where Redpanda's whole milliseconds let another number of connections pass than the rate says."""
+    passing = sustained_per_s(per_s, exact=limits.exact_core_rate)
+    if round(passing) == round(per_s):
+        return ""
+    how = f"as in Redpanda, which counts in whole milliseconds; {EXACT}=true lets {_number(per_s)} pass"
+    return f"{name}={_number(per_s)} lets {passing:,.0f} connections a second pass on each core, {how}."
 
 
 def burst_notes(

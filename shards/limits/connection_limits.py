@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule, tightest
+from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.rate import Window
 from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, check_listener, check_live, check_together
 from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
@@ -35,7 +36,7 @@ WINDOWS = (
     "quota.window.num", "quota.window.size.seconds", "controller.quota.window.num", "controller.quota.window.size.seconds",
 )  # fmt: skip
 READ = frozenset(
-    {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, RECHECK,
+    {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, EXACT, RECHECK,
      *WINDOWS}
 )  # fmt: skip
 """The settings that are interpreted here."""
@@ -44,8 +45,9 @@ READ = frozenset(
 class ConnectionLimits:
     """The limits of one broker's pools by its settings; immutable. `given`: the set values, by name (broker_config.given)."""
 
-    __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate", "exact", "given",
-                 "ip_default", "listener_default", "listeners", "rate_default", "recheck", "refusing", "waiting")  # fmt: skip
+    __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate",
+                 "exact", "exact_core_rate", "given", "ip_default", "listener_default", "listeners",
+                 "rate_default", "recheck", "refusing", "waiting")  # fmt: skip
 
     def __init__(self, given: Mapping[str, Value] | None = None) -> None:
         self.given: Mapping[str, Value] = dict(given or {})
@@ -72,6 +74,7 @@ class ConnectionLimits:
         self._core_overrides = self._overrides(CORE_RATE_OVERRIDES)
         core = cast("int | None", self._value(CORE_RATE))
         self.core_rate = NO_RATE if core is None else RateRule(float(core), CORE_RATE)  # without an override
+        self.exact_core_rate = bool(self._value(EXACT))
         self.recheck = bool(self._value(RECHECK))  # KIP-612's text: an address held for its rate is asked again
 
     def with_change(self, name: str, text: str | None, listeners: Iterable[str] = ()) -> "ConnectionLimits":
@@ -159,6 +162,10 @@ class ConnectionLimits:
         """Redpanda's rate on each shard. An override has a bucket of its own: the rule's `name` says which one counts."""
         own = self._core_overrides.lookup(ip) if self._core_overrides else None
         return self.core_rate if own is None else RateRule(float(own), CORE_RATE_OVERRIDES)
+
+    def most_of_core_rate(self, rule: RateRule) -> float | None:
+        """The larger of what a rate of a core lets pass at once and, a second, in the long run; None: it is none."""
+        return None if rule.rate is None else max(rule.rate, sustained_per_s(rule.rate, exact=self.exact_core_rate))
 
     def core_overrides(self) -> list[float]:
         """The rates of the overrides of Redpanda's rate."""

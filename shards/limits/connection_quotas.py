@@ -25,8 +25,8 @@ from collections import deque
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from shards.limits.bucket import ConnectionBucket
 from shards.limits.connection_limits import CORE_RATE, ConnectionLimits
+from shards.limits.core_bucket import CoreBucket, core_bucket
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.rate import Rate
 
@@ -83,7 +83,7 @@ class ConnectionQuotas:
         self._rate = Rate(window)
         self._ip_rates: dict[str, Rate] = {}
         self.ip_quotas = IpQuotaTable()
-        self._buckets: dict[str, ConnectionBucket] = {}
+        self._buckets: dict[str, CoreBucket] = {}
         self.due: list[
             tuple[int, int, str, IncomingConnection]
         ] = []  # a heap of (at_ms, order, which wait, connection)
@@ -182,11 +182,8 @@ class ConnectionQuotas:
         if rule.rate is None:
             return self._record(connection, acceptor, now_ms)
         owner, per_s = "" if rule.name == CORE_RATE else connection.ip, int(rule.rate)
-        bucket = self._buckets.get(owner)
-        if bucket is None:
-            bucket = self._buckets[owner] = ConnectionBucket(per_s, now_ms=now_ms)
-        elif bucket.per_s != per_s:
-            bucket.change(per_s, now_ms=now_ms)
+        bucket = core_bucket(self._buckets.get(owner), per_s, exact=self.limits.exact_core_rate, now_ms=now_ms)
+        self._buckets[owner] = bucket
         wait_ms = bucket.take(now_ms=now_ms, most_ms=_CORE_WAIT_MS)
         if wait_ms == 0:
             return self._record(connection, acceptor, now_ms)

@@ -16,7 +16,7 @@ from shards.settings.broker_settings import LIMITING, THROUGHPUT  # noqa: E402
 from shards.settings.config_key import TURNSTILE  # noqa: E402
 
 ROWS = rows()
-NO_LIMITS = {"turnstile.ip.rate.recheck", "turnstile.request.cost"}
+NO_LIMITS = {"turnstile.core.rate.exact", "turnstile.ip.rate.recheck", "turnstile.request.cost"}
 """Of the settings of LIMITING: how others work."""
 
 

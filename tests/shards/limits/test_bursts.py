@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from shards.limits.bucket import ConnectionBucket, TokenBucket
 from shards.limits.bursts import burst_note, burst_notes, burst_of
 from shards.limits.connection_limits import CORE_RATE, ConnectionLimits
+from shards.limits.core_bucket import EXACT
 from shards.limits.rate import Rate
 
 SIZES = st.integers(1, 20)
@@ -73,3 +74,12 @@ def test_rates_that_are_set_are_told_and_unlimited_ones_are_not() -> None:
         "after a pause 30 connections", "user=<default>: after a pause 50 bytes",
     ]  # fmt: skip
     assert burst_notes(limits(**own), names=["max.connections"]) == []
+
+
+@pytest.mark.parametrize(("per_s", "passing"), [("300", "333"), ("501", "1,000"), ("5000", "1,000")])
+def test_a_rate_of_a_core_says_how_many_pass_by_whole_milliseconds(per_s: str, passing: str) -> None:
+    set_ = {CORE_RATE: int(per_s)}
+    (note,) = burst_notes(ConnectionLimits(set_))
+    assert f"lets {passing} connections a second pass on each core" in note and EXACT in note
+    assert burst_notes(ConnectionLimits({**set_, EXACT: True})) == []
+    assert burst_notes(ConnectionLimits({CORE_RATE: 500})) == []

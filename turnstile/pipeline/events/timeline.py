@@ -175,6 +175,10 @@ class Timeline:
         versions = {version for period in span for version in period.versions}
         return max(self.limits(version, broker).rate(kind, key) for version in versions)
 
+    def periods_within(self, start_ns: int, end_ns: int) -> int:
+        """How often the versions in force may have changed from start to end."""
+        return self.period(end_ns) - self.period(start_ns) if self.periods else 0
+
     def any_limit(self, kind: str, measure: str = "cap") -> bool:
         """Whether any version limits pools of this kind, on any broker."""
         each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]

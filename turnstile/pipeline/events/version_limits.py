@@ -40,10 +40,10 @@ class VersionLimits:
         elif kind == "listener":
             rate = limits.rate_of(f"listener:{key}").rate
         elif kind == "core":  # the bucket of every address without one of its own
-            rate = None if limits.core_overrides() else limits.core_rate.rate
+            rate = None if limits.core_overrides() else limits.most_of_core_rate(limits.core_rate)
         elif kind == "core_ip":
             rule = limits.core_rate_of(key)
-            rate = None if rule == limits.core_rate else rule.rate
+            rate = None if rule == limits.core_rate else limits.most_of_core_rate(rule)
         else:
             rate = limits.rate_of("broker").rate
         return float("inf") if rate is None else rate
