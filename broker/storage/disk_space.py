@@ -1,7 +1,8 @@
 """The guard on free disk space: while its volume has less than `storage_min_free_bytes`, nothing is appended to any log.
 
-Redpanda refuses producers below that, too; Kafka goes on until a write fails, and then takes the directory out of service.
-To a client both are KAFKA_STORAGE_ERROR, which it retries. What consumers read, and the offsets that they commit, go on.
+Redpanda refuses producers below that, too, with BROKER_NOT_AVAILABLE, which clients take as final; so does the setting here. Kafka
+goes on until a write fails, and then takes the directory out of service: KAFKA_STORAGE_ERROR, which clients retry, and so do they
+while the setting is unset. What consumers read, and the offsets that they commit, go on.
 
 full_as_last_looked  `full` tells what the last `look` found: so many bytes more may be written as come in between two
     looks.
@@ -66,15 +67,15 @@ class DiskSpace:
         """To be called every LOOK_EVERY_S."""
         setting = self._setting()
         volume = volume_of(self._directory)
-        full = is_full(setting, volume)
-        if full == (self.full is not None):
+        full, was_full = is_full(setting, volume), self.full is not None
+        if not (full or was_full):
             return
         least = least_free_bytes(setting, volume)
         self.full = None
         if full:
-            sentence = f"The disk has less than {least} bytes free ({SETTING})."
-            self.full = Rejected(codes.KAFKA_STORAGE_ERROR, sentence)
-        if self._tells:
+            code = codes.KAFKA_STORAGE_ERROR if setting is None else codes.BROKER_NOT_AVAILABLE
+            self.full = Rejected(code, f"The disk has less than {least} bytes free ({SETTING}).")
+        if self._tells and full != was_full:
             told = log.warning if full else log.info
             event = (
                 "the disk is nearly full: produce is refused" if full else "the disk has room: produce is taken again"

@@ -181,8 +181,9 @@ SERVING = [
     ConfigKey("log.cleanup.policy", words("compact", "delete"), ("delete",),
             "delete: records go by retention; compact: the last of each key stays; or both.", dynamic=True),
     ConfigKey("storage_min_free_bytes", long(0), None,
-            "While the volume of the data has less free, Produce is answered with KAFKA_STORAGE_ERROR. Unset: 1 GiB, or a "
-            "twentieth of a volume of less than 20 GiB (Redpanda: 5 GiB); 0: until a write fails, as Kafka.", REDPANDA, True),
+            "While the volume of the data has less free, Produce is answered with BROKER_NOT_AVAILABLE, as by Redpanda. Unset: "
+            "below 1 GiB, or a twentieth of a volume of less than 20 GiB (Redpanda: 5 GiB), with KAFKA_STORAGE_ERROR; 0: until a "
+            "write fails, as Kafka.", REDPANDA, True),
     ConfigKey("log.retention.bytes", long(), -1, "Bytes kept of a partition; -1: all.", dynamic=True),
     ConfigKey("log.retention.ms", long(1, also=(-1,)), None,
             "Milliseconds records are kept; before minutes and hours.", dynamic=True),

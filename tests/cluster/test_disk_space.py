@@ -22,7 +22,7 @@ def produced(cluster: Cluster) -> Message:
 def refusal(cluster: Cluster) -> str:
     """What a refused Produce was told; empty: it was not refused."""
     answer = produced(cluster)
-    return answer.error_message if answer.error_code == codes.KAFKA_STORAGE_ERROR else ""
+    return answer.error_message if answer.error_code == codes.BROKER_NOT_AVAILABLE else ""
 
 
 def test_below_the_limit_produce_fails_and_the_log_metrics_and_status_say_why(tmp_path):

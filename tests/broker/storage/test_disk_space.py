@@ -63,6 +63,22 @@ def test_produce_is_refused_while_there_is_too_little_and_taken_again(
     ]
 
 
+def test_by_redpandas_setting_producers_are_told_redpandas_error_also_when_it_is_set_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: list[Any]
+) -> None:
+    monkeypatch.setattr(disk_space, "volume_of", lambda directory: Volume(100 * GIB, GIB - 1))
+    setting: list[int | None] = [None]
+    space = DiskSpace(str(tmp_path), lambda: setting[0])
+    told = []
+    for setting[0] in (None, 5 * GIB, GIB, None):
+        space.look()
+        assert space.full is not None
+        told.append((space.full.code, f"{setting[0] or GIB} bytes" in str(space.full.message)))
+    storage, away = (codes.KAFKA_STORAGE_ERROR, True), (codes.BROKER_NOT_AVAILABLE, True)
+    assert told == [storage, away, away, storage]
+    assert len(quiet) == 1, "it is full all the time"
+
+
 def test_one_shard_of_a_broker_says_so(tmp_path: Path, quiet: list[Any]) -> None:
     DiskSpace(str(tmp_path), lambda: 1 << 62, tells=False).look()
     assert not quiet

@@ -212,8 +212,8 @@ def _over(
     since_ns = start_ns - (samples + 2) * size_ms * 1_000_000
     rate = timeline.allowed_rate(since_ns, end_ns, row["broker"], kind.kind, row["pool"])
     allowed = _allowed(rate, kind, samples, size_ms / 1000, seconds, row["acceptors"])
-    if kind.per_shard:  # each raise fills the bucket (core_bucket.py, raised_is_full)
-        allowed += rate * timeline.periods_within(start_ns, end_ns)
+    if kind.per_shard and (changes := timeline.periods_within(start_ns, end_ns)):
+        allowed += rate * changes  # each raise fills the bucket (core_bucket.py, raised_is_full)
     if timeline.limits_slots and kind.kind in ("listener", "broker"):
         allowed += row["acceptors"] * PARKED
     if len(timeline.windows) > 1:
