@@ -7,8 +7,9 @@ const at = path => location.origin + path;
 
 export async function ask(path) {
   const answer = await fetch(at(path), {signal: AbortSignal.timeout(4000)});
-  if (!answer.ok) throw new Error(`${path} answered with ${answer.status}`);
-  return answer.json();
+  if (answer.ok) return answer.json();
+  const told = answer.status < 500 ? await answer.json().catch(() => ({})) : {};
+  throw Object.assign(new Error(told.message || `${path} answered with ${answer.status}`), {status: answer.status});
 }
 // A question with a body.
 export async function call(path, body) {

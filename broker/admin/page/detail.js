@@ -21,7 +21,12 @@ export async function drawDetail(open, minutes, brokers, opener) {
   const kept = minutes > FINE ? 30 : FINE;
   if (step !== kept) { step = kept; points = []; }
   const query = new URLSearchParams([...names(open), ["minutes", kept], ["since", points.length ? points.at(-1).at : 0]]);
-  const told = await ask("/v1/watch?" + query);
+  let told;
+  try { told = await ask("/v1/watch?" + query); }
+  catch (error) { // a link may name what is no address, or a broker that there is no more
+    if (error.status === 400 && isSame(open, shown)) { $("detail-facts").textContent = ""; return show("detail-body", empty(error.message)); }
+    throw error;
+  }
   if (!isSame(open, shown)) return; // another row was opened meanwhile
   const back = told.points.length && points.length && told.points[0].at <= points.at(-1).at;
   points = [...(back ? [] : points), ...told.points].slice(-POINTS);

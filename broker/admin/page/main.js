@@ -7,7 +7,7 @@ import {drawDetail} from "./detail.js";
 import {$, el} from "./dom.js";
 import {drawInternals} from "./internals.js";
 import {drawAddresses, drawClients, drawHeader, drawJournal, drawObserved, drawReasons, drawTiles, drawUses} from "./overview.js";
-import {isSame, read, SPANS, TABS, written} from "./state.js";
+import {isSame, named, read, SPANS, TABS, written} from "./state.js";
 
 const SECONDS = 300, COARSE = 30, LONG_EVERY = 6000;
 let series = [], changes = [], version = -1, paused = false, failures = 0, state = read(location.hash);
@@ -32,6 +32,7 @@ async function refresh() {
   const all = state.all ? (await ask("/v1/refusals?by=ip")).refusals : null;
   drawTiles(live, series);
   drawRates(await shownSeries(), changes, 60 * state.span);
+  $("find-broker").hidden = live.brokers < 2;
   drawUses(live, opener);
   drawReasons(live, series);
   drawAddresses(live, all, () => go({all: !state.all}), opener);
@@ -88,6 +89,11 @@ addEventListener("hashchange", () => {
 });
 $("detail-close").addEventListener("click", () => go({open: null}));
 $("detail").addEventListener("keydown", event => event.key === "Escape" && go({open: null}));
+$("find").addEventListener("submit", event => {
+  event.preventDefault();
+  const open = named($("find-name").value, Number($("find-broker").value) || 0);
+  if (open) go({open});
+});
 $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").textContent = paused ? "Resume" : "Pause";

@@ -69,7 +69,7 @@ export function drawUses(live, opener) {
     el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
     close,
-    rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; turnstile explain ip=ADDRESS shows any other.`) : null);
+    rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; any other can be opened below.`) : null);
 }
 
 export function drawReasons(live, series) {

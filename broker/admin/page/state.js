@@ -23,6 +23,13 @@ export function written({tab, span, all, open}) {
   if (open) for (const [name, value] of names(open)) told.set(name, value);
   return told.size ? "#" + told : "#";
 }
+// The row that a person names: an address or a client id, or ip=, user= or client-id= before either.
+const ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|[0-9a-f]*:[0-9a-f:.]*)$/i;
+export function named(text, broker) {
+  const [, kind, name] = text.trim().match(/^(ip|user|client-id)=(.+)$/) || [null, ADDRESS.test(text.trim()) ? "ip" : "client-id", text.trim()];
+  if (!name) return null;
+  return kind === "ip" ? {broker, ip: name} : {broker, user: kind === "user" ? name : "", client: kind === "user" ? "" : name};
+}
 // Of an opened row, as the admin API takes them too.
 export const names = open => Object.entries({ip: open.ip, user: open.user, "client-id": open.client, broker: open.broker || ""}).filter(([, value]) => value);
 export const isSame = (a, b) => a && b ? a.broker === b.broker && a.ip === b.ip && a.user === b.user && a.client === b.client : a === b;

@@ -23,7 +23,7 @@ OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--d
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 STUB = """
 <script>
-const puts = [], said = [], seen = [], asked = [], replies = %(replies)s, answers = {
+const puts = [], said = [], seen = [], asked = [], replies = %(replies)s, refused = %(refused)s, answers = {
   "/v1/live": %(live)s, "/v1/tokens": %(tokens)s, "/v1/refusals": %(refusals)s, "/v1/series": %(series)s,
   "/v1/watch": %(watch)s, "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections": %(listed)s,
   "/v1/quotas": {quotas: []}, "/v1/config/history": {history: []}};
@@ -35,7 +35,8 @@ window.fetch = async (url, options = {}) => {
     return new Response(body, {status});
   }
   asked.push(options.method === "POST" ? `${path} ${options.body}` : path);
-  return new Response(JSON.stringify(answers[path.split("?")[0]]));
+  const refusal = refused[path.split("?")[0]];
+  return new Response(JSON.stringify(refusal || answers[path.split("?")[0]]), {status: refusal ? 400 : 200});
 };
 const fill = async (form, ...values) => {
   [...form.querySelectorAll("input, select")].forEach((field, n) => field.value = values[n]);
@@ -108,7 +109,17 @@ def serving(page):
 
 
 def browse(
-    folder, act="", replies=(), *, more=None, width=1300, place="", until="#clients table", watch=None, options=()
+    folder,
+    act="",
+    replies=(),
+    *,
+    more=None,
+    width=1300,
+    place="",
+    until="#clients table",
+    watch=None,
+    options=(),
+    refused=None,
 ):
     """What the page has shown, and what it has sent and said while the script `act` ran, which may add to `seen`. `place`: the part
     of its URL from # on; `until`: what is there when it is drawn."""
@@ -124,7 +135,7 @@ def browse(
         **(more or {}),
     }
     page = resources.files("broker.admin").joinpath("page", "index.html").read_text("utf-8")
-    answers = {"live": live, "replies": replies, "tokens": TOKENS, "refusals": REFUSALS}
+    answers = {"live": live, "replies": replies, "tokens": TOKENS, "refusals": REFUSALS, "refused": refused or {}}
     answers["series"] = {
         "step_s": 6.0,
         "series": [{**LIVE["series"][0], **point, "at": 1000.0 - 6 * n} for n in range(290, 0, -1)],
@@ -227,10 +238,7 @@ def test_limits_that_are_close_are_counted_whether_they_are_shown_or_not(tmp_pat
 
 def test_uses_that_are_not_shown_are_told_of(tmp_path):
     uses = [{**LIVE["uses"][0], "of": f"ip:10.0.1.{n}"} for n in range(12)]
-    assert (
-        "The 9 fullest are shown; turnstile explain ip=ADDRESS shows any other."
-        in browse(tmp_path, more={"uses": uses})["text"]
-    )
+    assert "The 9 fullest are shown; any other can be opened below." in browse(tmp_path, more={"uses": uses})["text"]
     assert "fullest are shown" not in browse(tmp_path)["text"]
 
 
@@ -371,6 +379,39 @@ def test_a_row_opens_with_its_limits_over_time_and_the_url_says_so(tmp_path):
     _, _, body = asked[1].partition(" ")
     assert json.loads(body)["filter"] == 'node_id = 1 AND source.ip_address = "10.0.0.1"'
     assert (after, back) == ("", "new connections of 10.0.0.1"), "the keyboard is where it was"
+
+
+@pytest.mark.parametrize(
+    ("written", "broker", "place"),
+    [
+        (" 10.9.9.9 ", "", "#ip=10.9.9.9"),
+        ("2001:db8::1", "2", "#ip=2001%3Adb8%3A%3A1&broker=2"),
+        ("app", "", "#client-id=app"),
+        ("user=alice", "1", "#user=alice&broker=1"),
+        (HOSTILE, "", "#" + urlencode({"client-id": HOSTILE})),
+        ("  ", "", ""),
+    ],
+)
+def test_any_address_or_client_can_be_opened_by_its_name(tmp_path, written, broker, place):
+    act = f"""
+      await fill(document.getElementById("find"), {json.dumps(written).replace("<", chr(92) + "u003c")}, "{broker}");
+      await until(() => location.hash === {json.dumps(place)});
+      seen.push(document.getElementById("detail").hidden, document.activeElement.id);
+      seen.push(document.querySelectorAll("main img, main script").length);
+    """
+    hidden, focus, made = browse(tmp_path, act)["seen"]
+    assert (hidden, made) == (not place, 0)
+    assert focus == "detail" or not place
+
+
+def test_what_can_not_be_opened_is_said_there_and_the_page_goes_on(tmp_path):
+    act = """
+      await until(() => asked.filter(path => path.startsWith("/v1/watch")).length > 2);
+      seen.push(document.getElementById("detail-body").textContent, document.getElementById("state").textContent);
+    """
+    refusal = {"message": "there is no broker 9", "code": 400}
+    shown, state = browse(tmp_path, act, place="#ip=10.0.0.1&broker=9", refused={"/v1/watch": refusal})["seen"]
+    assert shown == "there is no broker 9" and "up" in state
 
 
 def test_the_keyboard_keeps_its_place_while_rows_are_drawn_anew(tmp_path):
