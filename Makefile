@@ -73,7 +73,7 @@ simulate: setup ## ten thousand schedules of the simulation, and a thousand of c
 oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
 	$(BIN)/python tests/oracle/compare.py
 
-differences: setup ## every API and version beside Kafka 4.1 itself, recorded for make test (needs Maven)
+differences: setup ## every API and version beside Kafka 4.3.1 itself, recorded for make test (needs Maven)
 	$(BIN)/python tests/differences/run.py --record
 
 suites: setup ## the clients' own integration suites, beside Kafka 4.1 (Maven, Go, npm, a C compiler): ARGS="--suite NAME --peer NAME --write"

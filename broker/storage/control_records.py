@@ -21,10 +21,12 @@ _COORDINATOR_EPOCH_AT = HEADER.size + 12
 
 
 class EndTransactionMarker(NamedTuple):
-    """`coordinator_epoch` is that of the transaction coordinator which ended the transaction."""
+    """`coordinator_epoch` is that of the transaction coordinator which ended the transaction; `transaction_version`, of KIP-890's
+    protocols, is known to a request alone and not in the log."""
 
     commit: bool
     coordinator_epoch: int
+    transaction_version: int = 0
 
 
 def end_marker(producer_id: int, epoch: int, marker: EndTransactionMarker, now_ms: int) -> bytes:

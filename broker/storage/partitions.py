@@ -203,7 +203,7 @@ class Partitions:
             found = log.offset_of_max_timestamp()
         elif timestamp >= 0:
             found = log.offset_since(timestamp)
-        else:  # -5, latest tiered: nothing is
+        else:  # -5 and -6, of tiered storage: nothing is in it
             found = None
         if found is not None and committed and timestamp not in (-1, -2, -4) and found[0] >= log.last_stable_offset:
             found = None
@@ -225,10 +225,10 @@ class Partitions:
         return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
 
     def _end_transaction(
-        self, topic: str, partition: int, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int
+        self, topic: str, partition: int, producer_id: int, epoch: int, *marker_fields: Any
     ) -> PartitionAnswer:
-        """(code,)"""
-        marker = EndTransactionMarker(commit, coordinator_epoch)
+        """(code,); `marker_fields`: of an EndTransactionMarker."""
+        marker = EndTransactionMarker(*marker_fields)
         self._logs.view(topic, partition).end_transaction(producer_id, epoch, marker, self._now_ms())
         return (codes.NONE,)
 

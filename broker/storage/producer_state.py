@@ -23,6 +23,7 @@ from broker.wire import codes
 
 BATCHES_KEPT = 5
 MAX_PRODUCERS = 10_000
+LAST_EPOCH = 2**15 - 1
 SEQUENCE_MODULUS = 2**31
 UNVERIFIED = -1000
 """Not a Kafka code: the append of a batch that would begin a transaction, until the coordinator knows of it
@@ -135,18 +136,31 @@ class ProducerStateManager:
             raise Rejected(UNVERIFIED, "The partition is not known to be in the transaction.", (ended_at,))
 
     def check_marker(self, producer_id: int, epoch: int, marker: EndTransactionMarker) -> None:
-        """Raises Rejected: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED for a marker that comes too late."""
+        """Raises Rejected: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED for a marker that comes too late.
+
+        Since transaction version 2 each transaction ends with a new epoch (KIP-890, KIP-1228): one with the last is the same
+        marker again, or that of a transaction which has no higher epoch. Source: ProducerAppendInfo.checkProducerEpoch.
+        """
         known, last = self._states.get(producer_id), self._markers.get(producer_id)
         if known is not None and epoch < known[0]:
             raise Rejected(
                 codes.INVALID_PRODUCER_EPOCH,
                 f"Epoch {epoch} of producer {producer_id} is older than its last, {known[0]}.",
             )
+        if known is not None and epoch == known[0] and self._is_spent(producer_id, epoch, marker):
+            raise Rejected(
+                codes.INVALID_PRODUCER_EPOCH,
+                f"Epoch {epoch} of producer {producer_id} is that of its open transaction, which ends with a higher one.",
+            )
         if last is not None and marker.coordinator_epoch < last.coordinator_epoch:
             raise Rejected(
                 codes.TRANSACTION_COORDINATOR_FENCED,
                 f"Coordinator epoch {marker.coordinator_epoch} is older than the last, {last.coordinator_epoch}.",
             )
+
+    def _is_spent(self, producer_id: int, epoch: int, marker: EndTransactionMarker) -> bool:
+        """Whether a marker can't have the epoch of the transaction that it ends."""
+        return marker.transaction_version >= 2 and producer_id in self.ongoing and epoch != LAST_EPOCH
 
     def end(self, marker_batch: Batch, marker: EndTransactionMarker, offset: int) -> AbortedTxn | None:
         """Notes that a marker is in the log at `offset`; the transaction that it aborts, if it has records."""

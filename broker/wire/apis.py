@@ -1,11 +1,11 @@
-"""The APIs of Kafka 4.1 and their versions."""
+"""The APIs of Kafka 4.3 and their versions."""
 
 from functools import cache
 from typing import NamedTuple
 
 
 class Api(NamedTuple):
-    """An API: the versions that kio and Kafka 4.1 have."""
+    """An API: the versions that kio and Kafka 4.3 have."""
 
     name: str  # kio's package
     min_version: int
@@ -19,10 +19,10 @@ ALTER_USER_SCRAM_CREDENTIALS = 51
 APIS = {
     0: Api("produce", 3, 13, 9),
     1: Api("fetch", 4, 18, 12),
-    2: Api("list_offsets", 1, 10, 6),
+    2: Api("list_offsets", 1, 11, 6),
     3: Api("metadata", 0, 13, 9),
-    8: Api("offset_commit", 2, 9, 8),
-    9: Api("offset_fetch", 1, 9, 6),
+    8: Api("offset_commit", 2, 10, 8),
+    9: Api("offset_fetch", 1, 10, 6),
     10: Api("find_coordinator", 0, 6, 3),
     11: Api("join_group", 0, 9, 6),
     12: Api("heartbeat", 0, 4, 4),
@@ -40,7 +40,7 @@ APIS = {
     24: Api("add_partitions_to_txn", 0, 5, 3),
     25: Api("add_offsets_to_txn", 0, 4, 3),
     26: Api("end_txn", 0, 5, 3),
-    27: Api("write_txn_markers", 1, 1, 1),
+    27: Api("write_txn_markers", 1, 2, 1),
     28: Api("txn_offset_commit", 0, 5, 3),
     29: Api("describe_acls", 1, 3, 2),
     30: Api("create_acls", 1, 3, 2),
@@ -48,7 +48,7 @@ APIS = {
     32: Api("describe_configs", 1, 4, 4),
     33: Api("alter_configs", 0, 2, 2),
     34: Api("alter_replica_log_dirs", 1, 2, 2),
-    35: Api("describe_log_dirs", 1, 4, 2),
+    35: Api("describe_log_dirs", 1, 5, 2),
     36: Api("sasl_authenticate", 0, 2, 2),
     37: Api("create_partitions", 0, 3, 2),
     38: Api("create_delegation_token", 1, 3, 2),
@@ -88,7 +88,7 @@ APIS = {
     91: Api("alter_share_group_offsets", 0, 0, 0),
     92: Api("delete_share_group_offsets", 0, 0, 0),
 }
-"""What Apache Kafka 4.1 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
+"""What Apache Kafka 4.3 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
 
 
 @cache

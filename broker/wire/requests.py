@@ -109,8 +109,9 @@ class OffsetCommitRequestPartition(Message):
 
 
 class OffsetCommitRequestTopic(Message):
-    name: str
+    topic_id: UUID | None
     partitions: tuple[OffsetCommitRequestPartition, ...]
+    name: str
 
 
 class OffsetCommitRequest(Message):
@@ -123,8 +124,9 @@ class OffsetCommitRequest(Message):
 
 
 class OffsetFetchRequestTopics(Message):
-    name: str
+    topic_id: UUID | None
     partition_indexes: tuple[int, ...]
+    name: str
 
 
 class OffsetFetchRequestGroup(Message):
@@ -340,6 +342,7 @@ class WritableTxnMarker(Message):
     transaction_result: bool
     topics: tuple[WritableTxnMarkerTopic, ...]
     coordinator_epoch: int
+    transaction_version: int
 
 
 class WriteTxnMarkersRequest(Message):

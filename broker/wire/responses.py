@@ -166,8 +166,9 @@ class OffsetCommitTypes:
         error_code: int
 
     class OffsetCommitResponseTopic(Response):
-        name: str
+        topic_id: UUID | None = DEFAULT
         partitions: Sequence[OffsetCommitTypes.OffsetCommitResponsePartition]
+        name: str | None = DEFAULT
 
     class OffsetCommitResponse(Response):
         throttle_time: timedelta | int = 0
@@ -183,8 +184,9 @@ class OffsetFetchTypes:
         error_code: int
 
     class OffsetFetchResponseTopics(Response):
-        name: str
+        topic_id: UUID | None = DEFAULT
         partitions: Sequence[OffsetFetchTypes.OffsetFetchResponsePartitions]
+        name: str | None = DEFAULT
 
     class OffsetFetchResponseGroup(Response):
         group_id: str
@@ -604,6 +606,7 @@ class DescribeLogDirsTypes:
         topics: Sequence[DescribeLogDirsTypes.DescribeLogDirsTopic]
         total_bytes: int = -1
         usable_bytes: int = -1
+        is_cordoned: bool = False
 
     class DescribeLogDirsResponse(Response):
         throttle_time: timedelta | int = 0

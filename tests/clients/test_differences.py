@@ -1,4 +1,4 @@
-"""Every API in every version, right and wrong: answers are Apache Kafka 4.1's, field by field, but for docs/differences.md.
+"""Every API in every version, right and wrong: answers are Apache Kafka 4.3.1's, field by field, but for docs/differences.md.
 
 What Kafka answered is in differences.json; `make differences` asks it again.
 """

@@ -1,4 +1,4 @@
-"""Turnstile beside Apache Kafka 4.1, answer by answer: `run.py [--record] [--api NAME]`.
+"""Turnstile beside Apache Kafka 4.3.1, answer by answer: `run.py [--record] [--api NAME] [--kafka VERSION]`.
 
 Holds every conversation of tests/support/differential with both, live, and prints what docs/differences.md does not say of
 their answers. `--record` keeps what Kafka answered, for the test that has no Java. `--recorded` compares with that instead.
@@ -29,8 +29,11 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--recorded", action="store_true")
     parser.add_argument("--api", default="", help="only conversations about APIs whose name begins so")
+    parser.add_argument("--kafka", default=brokers.KAFKA, metavar="VERSION", help="another release, such as 4.1.0")
     arguments = parser.parse_args()
-    theirs = load(RECORDED) if arguments.recorded else _of_kafka(arguments.api)
+    if arguments.record and arguments.kafka != brokers.KAFKA:
+        parser.error(f"what is recorded is of Kafka {brokers.KAFKA}")
+    theirs = load(RECORDED) if arguments.recorded else _of_kafka(arguments.api, arguments.kafka)
     if arguments.record:
         kept = load(RECORDED) if arguments.api else {}
         save(RECORDED, {**kept, **theirs})
@@ -48,8 +51,8 @@ def main() -> int:
     return 1 if wrong else 0
 
 
-def _of_kafka(api: str) -> Recording:
-    with brokers.kafka() as addresses:
+def _of_kafka(api: str, version: str) -> Recording:
+    with brokers.kafka(version) as addresses:
         return recording(converse(*addresses, api))
 
 

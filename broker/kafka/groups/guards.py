@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 GROUP = ResourceType.GROUP
 TOPIC = ResourceType.TOPIC
 _GROUPS_SINCE = 8  # of OffsetFetch
+OFFSET_TOPIC_IDS_SINCE = 10
+"""The version of OffsetCommit and OffsetFetch from which topics are named by id."""
 _NOT_TOLD = -(2**31)
 """The operations of a group that there is not."""
 _KEYS_SINCE = 4  # of FindCoordinator
@@ -104,7 +106,9 @@ def _uncommitted(types: OffsetCommitTypes, request: OffsetCommitRequest) -> Mess
 _COMMITTED = ("OffsetCommitResponseTopic", "OffsetCommitResponsePartition")
 offset_commit = of_group_and_topics(
     of_group(Operation.READ, _uncommitted),
-    by_topic(Operation.READ, of_partitions(*_COMMITTED), alone="OffsetCommitResponse"),
+    by_topic(
+        Operation.READ, of_partitions(*_COMMITTED), ids_since=OFFSET_TOPIC_IDS_SINCE, alone="OffsetCommitResponse"
+    ),
 )
 offset_delete = of_group_and_topics(
     of_group(Operation.DELETE, lambda types, request: types.OffsetDeleteResponse(error_code=DENIED, topics=())),
@@ -160,9 +164,15 @@ def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
     """Takes the topics out of the request that the client may not describe; None if it asks for all topics."""
     if group.topics is None:
         return None
-    allowed, denied = access.split(call, Operation.DESCRIBE, TOPIC, group.topics, lambda topic: str(topic.name))
-    group.topics = tuple(allowed)
+    denied = [topic for topic in group.topics if not _may_see(access, call, topic)]
+    group.topics = tuple(topic for topic in group.topics if all(topic is not each for each in denied))
     return denied
+
+
+def _may_see(access: Access, call: Call[Any], topic: Any) -> bool:
+    """Of a topic with the id of none nothing is told but that."""
+    name = access.name_of(topic.topic_id) if call.api_version >= OFFSET_TOPIC_IDS_SINCE else topic.name
+    return name is None or access.may(call, Operation.DESCRIBE, TOPIC, name)
 
 
 def _show(
@@ -174,7 +184,7 @@ def _show(
     partition_class: str,
 ) -> None:
     if hidden is None:
-        group.topics = tuple(topic for topic in group.topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
+        group.topics = tuple(topic for topic in group.topics if _may_see(access, call, topic))
     else:
         code = codes.TOPIC_AUTHORIZATION_FAILED
         answered(group, "topics", [_unfetched(call.types, each, code, topic_class, partition_class) for each in hidden])
@@ -186,7 +196,8 @@ def _unfetched(types: OffsetFetchTypes, topic: Any, code: int, topic_class: str,
         one(partition_index=number, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code)
         for number in topic.partition_indexes
     )
-    return getattr(types, topic_class)(name=topic.name, partitions=partitions)
+    named = {"topic_id": topic.topic_id} if hasattr(topic, "topic_id") else {}
+    return getattr(types, topic_class)(name=topic.name, **named, partitions=partitions)
 
 
 def describe_by(field: str, refusal: Callable[[Any, str], Any]) -> Guard:

@@ -1,16 +1,17 @@
-"""OffsetCommit 2-9, OffsetFetch 1-9 (from 8 for several groups, KIP-709), OffsetDelete 0 (KIP-496).
+"""OffsetCommit 2-10, OffsetFetch 1-10 (from 8 for several groups, KIP-709), OffsetDelete 0 (KIP-496).
 
 A commit is checked here against the topics that exist and written at the group's home in one piece. A group that is not
 known has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
 ignored, as since KIP-211. A stable fetch (KIP-447) is answered UNSTABLE_OFFSET_COMMIT for offsets of a transaction that is
 not over. A member of a group of the consumer protocol says its epoch (KIP-848); any other epoch is answered
-STALE_MEMBER_EPOCH.
+STALE_MEMBER_EPOCH. Since version 10 topics are named by id (KIP-848), and UNKNOWN_TOPIC_ID where there is none with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     from broker.wire.requests import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
         OffsetDeleteRequest,
         OffsetFetchRequest,
         OffsetFetchRequestGroup,
-        OffsetFetchRequestTopic,
         OffsetFetchRequestTopics,
         TxnOffsetCommitRequestPartition,
     )
@@ -45,9 +46,17 @@ Held = Sequence[tuple[str, int, int, int, str, int]]
 """[topic, partition, offset, leader epoch, metadata, code] each, as GroupCoordinator.fetch answers."""
 Fetched = tuple[int, Held]
 """(code of the group, its offsets)."""
+Committed: TypeAlias = tuple[str | UUID, int]
+"""A partition of an OffsetCommit, by its topic's id or name, whichever the version has."""
 NOT_COORDINATOR_ANSWER: Fetched = (codes.NOT_COORDINATOR, ())
-OffsetTopics: TypeAlias = "Sequence[OffsetFetchRequestTopic] | Sequence[OffsetFetchRequestTopics] | None"
-"""The topics that an OffsetFetch names; None: all."""
+
+
+class AskedTopic(NamedTuple):
+    """A topic of an OffsetFetch; `name` None: there is none with this id."""
+
+    name: str | None
+    topic_id: UUID | None
+    partitions: Sequence[int]
 
 
 def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
@@ -69,13 +78,16 @@ class _Offsets:
     # --- commit ------------------------------------------------------------------------------------------------
 
     def commit(self, request: OffsetCommitRequest, call: Call[OffsetCommitTypes]) -> MaybeDeferred[Message]:
-        results: dict[TopicPartition, int] = {}
+        results: dict[Committed, int] = {}
         places = []
         for topic in request.topics:
+            name = self._name_of(topic, call.api_version)
             for partition in topic.partitions:
-                code, place = to_commit(self._image, topic.name, partition)
-                results[topic.name, partition.partition_index] = code
-                if not code:
+                code, place = codes.UNKNOWN_TOPIC_ID, None
+                if name is not None:
+                    code, place = to_commit(self._image, name, partition)
+                results[topic.topic_id or topic.name, partition.partition_index] = code
+                if place is not None and not code:
                     places.append(place)
 
         def response(code: int) -> Message:
@@ -94,32 +106,83 @@ class _Offsets:
         answer = self._groups.ask(message)
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
+    def _name_of(self, topic: OffsetCommitRequestTopic | OffsetFetchRequestTopics, version: int) -> str | None:
+        """None: it is named by an id that no topic has."""
+        if version < guards.OFFSET_TOPIC_IDS_SINCE:
+            return topic.name
+        found = topic.topic_id and self._image.topics.by_id(topic.topic_id)
+        return found.name if found else None
+
     # --- fetch -------------------------------------------------------------------------------------------------
 
     def fetch(self, request: OffsetFetchRequest, call: Call[OffsetFetchTypes]) -> MaybeDeferred[Message]:
         if call.api_version < 8:
-            held = self._ask_offsets(request.group_id, request.topics, request.require_stable)
-            return then(held, lambda held: _fetch_response(request, call, held))
+            asked = None
+            if request.topics is not None:
+                asked = [AskedTopic(topic.name, None, topic.partition_indexes) for topic in request.topics]
+            held = self._ask_offsets(request.group_id, asked, request.require_stable)
+            return then(held, lambda held: _fetch_response(asked, call, held))
 
         def ask(group: OffsetFetchRequestGroup) -> MaybeDeferred[Fetched]:
             member = group.member_id, group.member_epoch
-            return self._ask_offsets(group.group_id, group.topics, request.require_stable, member)
+            return self._ask_offsets(group.group_id, self._asked(group, call), request.require_stable, member)
 
         def response(answers: list[Fetched]) -> OffsetFetchTypes.OffsetFetchResponse:
-            groups = tuple(_fetched_group(g, call, held) for g, held in zip(request.groups, answers, strict=True))
-            return call.types.OffsetFetchResponse(groups=groups)
+            fetched = zip(request.groups, answers, strict=True)
+            return call.types.OffsetFetchResponse(
+                groups=tuple(self._fetched_group(g, call, held) for g, held in fetched)
+            )
 
         return then(ask_each(self._turns, request.groups, ask), response)
 
+    def _asked(self, group: OffsetFetchRequestGroup, call: Call[OffsetFetchTypes]) -> list[AskedTopic] | None:
+        if group.topics is None:
+            return None
+        return [
+            AskedTopic(self._name_of(topic, call.api_version), topic.topic_id, topic.partition_indexes)
+            for topic in group.topics
+        ]
+
+    def _fetched_group(
+        self, group: OffsetFetchRequestGroup, call: Call[OffsetFetchTypes], fetched: Fetched
+    ) -> OffsetFetchTypes.OffsetFetchResponseGroup:
+        types = call.types
+        code, held = fetched
+        if code:
+            return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=code)
+        asked, found = self._asked(group, call), _by_place(held)
+        if asked is None:
+            asked = self._held(held, by_id=call.api_version >= guards.OFFSET_TOPIC_IDS_SINCE)
+        topics = tuple(
+            types.OffsetFetchResponseTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=_partitions(types.OffsetFetchResponsePartitions, topic, found, codes.NONE),
+            )
+            for topic in asked
+        )
+        return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=codes.NONE)
+
+    def _held(self, held: Held, *, by_id: bool) -> list[AskedTopic]:
+        """All topics of which something is committed; by id a topic that is gone can't be named."""
+        places = by_topic((topic, partition) for topic, partition, *_ in held)
+        known = {name: self._image.topics.get(name) for name in places}
+        ids = {name: topic.id if topic else None for name, topic in known.items()}
+        return [AskedTopic(name, ids[name], numbers) for name, numbers in places.items() if ids[name] or not by_id]
+
     def _ask_offsets(
-        self, group: str, topics: OffsetTopics, stable: bool, member: tuple[str | None, int] = (None, -1)
+        self,
+        group: str,
+        topics: Sequence[AskedTopic] | None,
+        stable: bool,
+        member: tuple[str | None, int] = (None, -1),
     ) -> MaybeDeferred[Fetched]:
         """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it."""
         if not self._cluster.coordinates(group):
             return NOT_COORDINATOR_ANSWER
         places = None
         if topics is not None:
-            places = [(topic.name, partition) for topic in topics for partition in topic.partition_indexes]
+            places = [(topic.name, number) for topic in topics if topic.name is not None for number in topic.partitions]
         return or_lost(self._groups.ask(FetchOffsets(group, places, stable, *member)), lambda: NOT_COORDINATOR_ANSWER)
 
     # --- delete ------------------------------------------------------------------------------------------------
@@ -177,15 +240,17 @@ def to_commit(
 
 
 def _commit_response(
-    request: OffsetCommitRequest, call: Call[OffsetCommitTypes], results: dict[TopicPartition, int]
+    request: OffsetCommitRequest, call: Call[OffsetCommitTypes], results: Mapping[Committed, int]
 ) -> Message:
     types = call.types
     topics = tuple(
         types.OffsetCommitResponseTopic(
             name=topic.name,
+            topic_id=topic.topic_id,
             partitions=tuple(
                 types.OffsetCommitResponsePartition(
-                    partition_index=p.partition_index, error_code=results[topic.name, p.partition_index]
+                    partition_index=p.partition_index,
+                    error_code=results[topic.topic_id or topic.name, p.partition_index],
                 )
                 for p in topic.partitions
             ),
@@ -196,49 +261,43 @@ def _commit_response(
     return types.OffsetCommitResponse(topics=topics)
 
 
-def _fetch_response(request: OffsetFetchRequest, call: Call[OffsetFetchTypes], fetched: Fetched) -> Message:
-    """Versions up to 7: one group."""
+def _fetch_response(asked: Sequence[AskedTopic] | None, call: Call[OffsetFetchTypes], fetched: Fetched) -> Message:
+    """Versions up to 7: one group, topics by name."""
     types = call.types
     code, held = fetched
     # Version 1 has no code for the whole: it goes to every partition asked for.
     part_code = code if call.api_version < 2 else codes.NONE
-    topics = _by_topic(types.OffsetFetchResponsePartition, request.topics, held, part_code)
+    found = _by_place(held)
+    if asked is None:
+        places = by_topic((topic, partition) for topic, partition, *_ in held)
+        asked = [AskedTopic(name, None, numbers) for name, numbers in places.items()]
     return types.OffsetFetchResponse(
         error_code=code,
         topics=tuple(
-            types.OffsetFetchResponseTopic(name=name, partitions=parts)
-            for name, parts in topics
+            types.OffsetFetchResponseTopic(
+                name=topic.name or "",
+                partitions=_partitions(types.OffsetFetchResponsePartition, topic, found, part_code),
+            )
+            for topic in asked
             if not code or call.api_version < 2
         ),
     )
 
 
-def _fetched_group(
-    group: OffsetFetchRequestGroup, call: Call[OffsetFetchTypes], fetched: Fetched
-) -> OffsetFetchTypes.OffsetFetchResponseGroup:
-    types = call.types
-    code, held = fetched
-    if code:
-        return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=code)
-    topics = tuple(
-        types.OffsetFetchResponseTopics(name=name, partitions=parts)
-        for name, parts in _by_topic(types.OffsetFetchResponsePartitions, group.topics, held, codes.NONE)
-    )
-    return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=codes.NONE)
+def _by_place(held: Held) -> dict[tuple[str | None, int], Any]:
+    return {(topic, partition): rest for topic, partition, *rest in held}
 
 
-def _by_topic(
-    make: Callable[..., T], asked: OffsetTopics, held: Held, code: int
-) -> Iterator[tuple[str, tuple[T, ...]]]:
-    """The partitions asked for, or all that are held, by topic: offset -1 where nothing is committed."""
-    found = {(topic, partition): rest for topic, partition, *rest in held}
-    places = by_topic(found).items() if asked is None else [(topic.name, topic.partition_indexes) for topic in asked]
-    for name, partitions in places:
-        yield name, tuple(
-            make(
-                partition_index=partition, committed_offset=offset, committed_leader_epoch=epoch, metadata=metadata,
-                error_code=code or own_code,
-            )
-            for partition in partitions
-            for offset, epoch, metadata, own_code in [found.get((name, partition), (-1, -1, "", codes.NONE))]
-        )  # fmt: skip
+def _partitions(
+    make: Callable[..., T], topic: AskedTopic, found: Mapping[tuple[str | None, int], Any], code: int
+) -> tuple[T, ...]:
+    """`found`: as _by_place has it. Offset -1 where nothing is committed."""
+    unknown = codes.UNKNOWN_TOPIC_ID if topic.name is None else codes.NONE
+    return tuple(
+        make(
+            partition_index=number, committed_offset=offset, committed_leader_epoch=epoch, metadata=metadata,
+            error_code=code or own_code,
+        )
+        for number in topic.partitions
+        for offset, epoch, metadata, own_code in [found.get((topic.name, number), (-1, -1, "", unknown))]
+    )  # fmt: skip

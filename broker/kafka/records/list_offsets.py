@@ -1,9 +1,10 @@
-"""ListOffsets (2), versions 1-10: KIP-79 (by timestamp), KIP-734 (largest timestamp), KIP-405 and KIP-1005 (tiers).
+"""ListOffsets (2), versions 1-11: KIP-79 (by timestamp), KIP-734 (largest timestamp), KIP-405, KIP-1005 and KIP-1023 (tiers).
 
 At read_committed the end is the last stable offset, and a record behind it is not found (KIP-98).
 
 Special timestamps: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start of the local log,
-which is the whole log, -5 the end of the tiered log, which is empty. Others are UNSUPPORTED_VERSION.
+which is the whole log. Of tiered storage there is nothing: -5 the end of the tiered log, -6 the start of what is not tiered yet.
+Others are UNSUPPORTED_VERSION.
 A compressed batch is not decompressed: its first record answers for all of its records.
 """
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 LIST_OFFSETS = 2
 READ_COMMITTED = 1
-_LEAST = ((9, -5), (8, -4), (7, -3), (0, -2))
+_LEAST = ((11, -6), (9, -5), (8, -4), (7, -3), (0, -2))
 """(since which version, the least special timestamp): those below are UNSUPPORTED_VERSION."""
 
 

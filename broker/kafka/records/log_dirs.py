@@ -1,4 +1,6 @@
-"""DescribeLogDirs (35), versions 1-4, AlterReplicaLogDirs (34), versions 1-2: KIP-113, KIP-827 (space on the volume).
+"""DescribeLogDirs (35), versions 1-5, AlterReplicaLogDirs (34), versions 1-2: KIP-113, KIP-827 (space on the volume).
+
+The directory is never cordoned (KIP-1066): there is no other one for new partitions.
 
 One directory holds all partitions, so a replica may be moved to where it is, and nowhere else. Source: ReplicaManager.
 """

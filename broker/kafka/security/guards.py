@@ -25,6 +25,7 @@ MESSAGES = {
 }
 CLUSTER_MESSAGE = MESSAGES[CLUSTER_DENIED]
 
+_NEVER = 99
 Guard: TypeAlias = Callable[[Access, Handler], Handler]
 """Makes of a handler one that answers first what its client may not do."""
 
@@ -116,19 +117,26 @@ def by_topic(
     *,
     answers: str = "topics",
     name: str = "name",
+    ids_since: int = _NEVER,
     alone: str | None = None,
     **fields: object,
 ) -> Guard:
     """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
 
-    `alone`: the class of the response that is given without the handler when no topic is allowed; `fields` are what else it has.
+    `ids_since`: the version from which topics are named by id; of one with the id of none nothing is told but that, by the
+    handler. `alone`: the class of the response that is given without the handler when no topic is allowed; `fields` are what else
+    it has.
     """
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call) -> Answer:
-            allowed, denied = access.split(
-                call, operation, ResourceType.TOPIC, request.topics, lambda topic: getattr(topic, name)
-            )
+            by_id = call.api_version >= ids_since
+            allowed: list[Any] = []
+            denied: list[Any] = []
+            for topic in request.topics:
+                named = access.name_of(topic.topic_id) if by_id else getattr(topic, name)
+                is_allowed = named is None or access.may(call, operation, ResourceType.TOPIC, named)
+                (allowed if is_allowed else denied).append(topic)
             if not denied:
                 return handler(request, call)
             refused = [made(call.types, topic) for topic in denied]
@@ -159,6 +167,8 @@ def of_partitions(
         )
         partitions = tuple(one(**{index: number}, error_code=code, **fields) for number in numbers)
         named = {"topic": topic.topic} if hasattr(topic, "topic") else {"name": topic.name}
+        if hasattr(topic, "topic_id"):
+            named["topic_id"] = topic.topic_id
         topic_denied: Message = getattr(types, topic_class)(**named, partitions=partitions)
         return topic_denied
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27) 1: ends a producer's transaction in partitions, as an administrator may where it hangs (KIP-664).
+"""WriteTxnMarkers (27) 1-2: ends a producer's transaction in partitions, as an administrator may where it hangs (KIP-664).
 
 Kafka's brokers send it to each other; here a transaction's coordinator calls the homes (broker/kafka/transactions/markers.py).
 It is exempt from quotas, as Kafka's requests between brokers are. Source: KafkaApis.handleWriteTxnMarkersRequest.
@@ -48,7 +48,8 @@ def routes(homes: ClusterHomes, partitions: Partitions) -> list[GuardedRoute]:
             if home is None or home.broker != homes.me.broker:
                 return [codes.UNKNOWN_TOPIC_OR_PARTITION]
             return or_lost(homes.call(home, "group.end_transaction", number, *producer), _away)
-        answers = partitions.ask("end_transaction", [(topic, number, *producer, marker.coordinator_epoch)])
+        fields = (marker.coordinator_epoch, marker.transaction_version)
+        answers = partitions.ask("end_transaction", [(topic, number, *producer, *fields)])
         return then(answers, _first)
 
     return [GuardedRoute(WRITE_TXN_MARKERS, write_txn_markers, guards.write_txn_markers)]

@@ -66,7 +66,7 @@ def test_a_marker_is_a_control_batch_that_every_client_can_read() -> None:
     assert (head.producer_id, head.producer_epoch, head.base_sequence, head.record_count) == (5, 3, -1, 1)
     assert head.attributes == records.TRANSACTIONAL | records.CONTROL
     assert marker[61:] == bytes([32, 0, 0, 0, 8, 0, 0, 0, 1, 12, 0, 0]) + struct.pack(">i", 9) + b"\0"
-    assert control_records.marker_of(marker) == (True, 9)
+    assert control_records.marker_of(marker) == EndTransactionMarker(True, 9)
 
 
 def test_what_is_not_committed_yet_is_not_read_and_what_was_aborted_never(tmp_path: Path) -> None:
@@ -103,6 +103,21 @@ def test_a_batch_begins_a_transaction_only_if_the_coordinator_knows_of_it(tmp_pa
     assert code_of(log, again) == UNVERIFIED
     late = one.batch(b"c")
     assert code_of(log, late, -1) == UNVERIFIED  # asked before the marker came: it would hang
+
+
+def test_a_marker_of_the_second_version_ends_a_transaction_by_a_new_epoch(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    one, last = Producer(log, 1, epoch=4), Producer(log, 2, epoch=32767)
+    one.send(b"a")
+    last.send(b"b")
+    second = EndTransactionMarker(True, 0, transaction_version=2)
+    with pytest.raises(Rejected) as why:
+        log.end_transaction(1, 4, second, NOW_MS)
+    assert why.value.code == codes.INVALID_PRODUCER_EPOCH
+    log.end_transaction(1, 5, second, NOW_MS)
+    log.end_transaction(1, 5, second, NOW_MS)  # the same again
+    log.end_transaction(2, 32767, second, NOW_MS)  # there is no higher epoch
+    assert log.last_stable_offset == log.next_offset
 
 
 def test_wrong_batches_and_late_markers_are_refused(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from users import SCRAM_JAAS, add_users, plain_jaas
 
 from scripts.peers import servers
 
+KAFKA = "4.3.1"
+"""The release that is compared with."""
 USERS = ("alice", "bob")
 SETTINGS = {
     "num.partitions": "2",
@@ -44,12 +46,17 @@ def turnstile(folder: Path) -> Iterator[Addresses]:
         yield Addresses(f"{plain[0]}:{plain[1]}", f"{sasl[0]}:{sasl[1]}")
 
 
+AT_ONCE = {f"group.{kind}.assignment.interval.ms": "0" for kind in ("consumer", "share", "streams")}
+"""Assignments of Kafka 4.3 are not delayed, as they are not here."""
+
+
 @contextmanager
-def kafka() -> Iterator[Addresses]:
+def kafka(version: str = KAFKA) -> Iterator[Addresses]:
     """Raises scripts.peers.jars.Missing."""
     plain, sasl, controller = (servers.free_port() for _ in range(3))
     settings = {
         **SETTINGS,
+        **(AT_ONCE if version >= "4.3" else {}),
         "listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{plain},SASL://127.0.0.1:{sasl}",
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
@@ -58,5 +65,5 @@ def kafka() -> Iterator[Addresses]:
         "listener.name.sasl.plain.sasl.jaas.config": plain_jaas(USERS),
         "listener.name.sasl.scram-sha-256.sasl.jaas.config": SCRAM_JAAS,
     }
-    with servers.kafka(settings, port=plain):
+    with servers.kafka(settings, port=plain, version=version):
         yield Addresses(f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")

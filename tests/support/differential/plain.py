@@ -43,7 +43,7 @@ TEXTS = ("error_message",)
 NAMES = (
     "group_id", "name", "topic", "topic_name", "transactional_id", "feature", "user", "key", "mechanism", "entity_type",
     "principal_name", "producer_id", "resource_type", "resource_name", "pattern_type",
-    "host", "operation", "permission_type", "api_key", "partition_index", "partition", "partition_id",
+    "host", "operation", "permission_type", "api_key", "partition_index", "partition", "partition_id", "index",
 )  # fmt: skip
 """Fields by which the entries of a list are told apart."""
 

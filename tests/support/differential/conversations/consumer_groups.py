@@ -50,21 +50,23 @@ def living(talk: Talk) -> None:
     topic, group = talk.topic(partitions=3), talk.named("g")
     asked = {"subscribed_topic_names": [topic.name]}
     if talk.version == 0:
-        member = talk.ask("join without an id", **_beat(group, "", **asked)).member_id
+        joined = talk.ask("join without an id", **_beat(group, "", **asked))
+        member = joined.member_id
     else:
         member = "chosen"
-        talk.ask("join", **_beat(group, member, **asked))
+        joined = talk.ask("join", **_beat(group, member, **asked))
+    epoch = joined.member_epoch or 1
     owned = [{"topic_id": topic.id, "partitions": [0, 1, 2]}]
-    talk.ask("confirm", **_beat(group, member, 1, topic_partitions=owned))
-    talk.ask("beat", **_beat(group, member, 1))
+    talk.ask("confirm", **_beat(group, member, epoch, topic_partitions=owned))
+    talk.ask("beat", **_beat(group, member, epoch))
     talk.ask("join again", **_beat(group, member, **asked))
     talk.ask("an epoch before", **_beat(group, member, 0))
     for epoch in (9, -2, -5):
         talk.ask(f"epoch {epoch}", **_beat(group, member, epoch))
     talk.ask("another member", **_beat(group, NOBODY, 1))
-    talk.ask("an instance", **_beat(group, member, 1, instance_id="i"))
-    talk.ask("another topic", **_beat(group, member, 1, subscribed_topic_names=["nothing"]))
-    talk.ask("a classic member", api="heartbeat", version=4, group_id=group, generation_id=1, member_id=member)
+    talk.ask("an instance", **_beat(group, member, epoch, instance_id="i"))
+    talk.ask("another topic", **_beat(group, member, epoch, subscribed_topic_names=["nothing"]))
+    talk.ask("a classic member", api="heartbeat", version=4, group_id=group, generation_id=epoch, member_id=member)
     talk.ask("a classic member joins", api="join_group", version=9, group_id=group, session_timeout=30_000,
              rebalance_timeout=30_000, member_id="", protocol_type="consumer", protocols=PROTOCOLS)  # fmt: skip
     talk.ask("leave", **_beat(group, member, -1))
@@ -79,9 +81,9 @@ def static_members(talk: Talk) -> None:
     talk.ask("join", **_beat(group, "one", **asked))
     talk.ask("another with its instance", **_beat(group, "two", **asked))
     talk.ask("leave for a while", **_beat(group, "one", -2, instance_id="i"))
-    talk.ask("the next one", **_beat(group, "two", **asked))
-    talk.ask("the old one", **_beat(group, "one", 1, instance_id="i"))
-    talk.ask("without its instance", **_beat(group, "two", 1))
+    epoch = talk.ask("the next one", **_beat(group, "two", **asked)).member_epoch or 1
+    talk.ask("the old one", **_beat(group, "one", epoch, instance_id="i"))
+    talk.ask("without its instance", **_beat(group, "two", epoch))
     talk.ask("leave", **_beat(group, "two", -1, instance_id="i"))
 
 
@@ -89,12 +91,12 @@ def static_members(talk: Talk) -> None:
 def described(talk: Talk) -> None:
     topic, group, classic = talk.topic(partitions=2), talk.named("g"), Group(talk, "classic")
     joined = _beat(group, "m", subscribed_topic_names=[topic.name])
-    talk.quietly("consumer_group_heartbeat", 1, **joined)
+    epoch = talk.quietly("consumer_group_heartbeat", 1, **joined).member_epoch
     owned = [{"topic_id": topic.id, "partitions": [0, 1]}]
     talk.until(
         lambda: (
             talk.quietly("consumer_group_describe", 0, group_ids=[group]).groups[0].group_state == "Stable"
-            or talk.quietly("consumer_group_heartbeat", 1, **_beat(group, "m", 1, topic_partitions=owned)) is None
+            or talk.quietly("consumer_group_heartbeat", 1, **_beat(group, "m", epoch, topic_partitions=owned)) is None
         ),
         "the group is stable",
     )

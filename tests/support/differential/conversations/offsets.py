@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from differential.conversations.groups import NOBODY, Group
 from differential.table import about
-from differential.talk import Talk
+from differential.talk import Talk, Topic
+
+UNKNOWN = UUID(int=12345)
+"""The id of no topic."""
 
 
-def _at(topic: str, *offsets: tuple[int, int], metadata: str | None = "m") -> dict[str, Any]:
-    return {"name": topic, "partitions": [
+def _at(topic: Topic, *offsets: tuple[int, int], metadata: str | None = "m") -> dict[str, Any]:
+    return {"name": topic.name, "topic_id": topic.id, "partitions": [
         {"partition_index": partition, "committed_offset": offset, "committed_metadata": metadata, "committed_leader_epoch": 0}
         for partition, offset in offsets
     ]}  # fmt: skip
@@ -26,15 +30,15 @@ def _simple(group: str) -> dict[str, Any]:
     }
 
 
-def _commit(talk: Talk, group: str, topic: str, *offsets: tuple[int, int]) -> None:
+def _commit(talk: Talk, group: str, topic: Topic, *offsets: tuple[int, int]) -> None:
     found = talk.quietly("offset_commit", 8, **_simple(group), topics=[_at(topic, *offsets)])
     assert not any(each.error_code for each in found.topics[0].partitions), found
 
 
 @about("offset_commit")
 def committed(talk: Talk) -> None:
-    topic, group = talk.topic().name, Group(talk)
-    simple, other = _simple(talk.named("simple")), talk.named("none")
+    topic, group = talk.topic(), Group(talk)
+    simple, other = _simple(talk.named("simple")), Topic(talk.named("none"), UNKNOWN)
     member = {**simple, "group_id": group.name, "member_id": group.member, "generation_id_or_member_epoch": 1}
 
     def commit(label: str, fields: dict[str, Any], *topics: dict[str, Any]) -> None:
@@ -43,7 +47,7 @@ def committed(talk: Talk) -> None:
     commit("without members", simple, _at(topic, (0, 5)))
     commit("two partitions, one unknown", simple, _at(topic, (0, 5), (9, 5)))
     commit("no topic", simple, _at(other, (0, 5)))
-    commit("no name", simple, _at("", (0, 5)))
+    commit("no name", simple, _at(Topic("", UUID(int=0)), (0, 5)))
     commit("a negative partition", simple, _at(topic, (-1, 5)))
     for offset in (-1, -2, 2**62):
         commit(f"offset {offset}", simple, _at(topic, (0, offset)))
@@ -67,18 +71,20 @@ def committed(talk: Talk) -> None:
 
 @about("offset_fetch")
 def fetched(talk: Talk) -> None:
-    topic, group, other = talk.topic(partitions=3).name, talk.named("g"), talk.named("none")
+    topic, group, other = talk.topic(partitions=3), talk.named("g"), talk.named("none")
     _commit(talk, group, topic, (0, 5), (2, 7))
 
-    def fetch(label: str, name: str, asked: dict[str, list[int]] | None, **more: Any) -> None:
-        topics = asked and [{"name": name, "partition_indexes": numbers} for name, numbers in asked.items()]
+    def fetch(label: str, name: str, asked: dict[Topic, list[int]] | None, **more: Any) -> None:
+        topics = asked and [
+            {"name": each.name, "topic_id": each.id, "partition_indexes": numbers} for each, numbers in asked.items()
+        ]
         topics = [] if asked == {} else topics
         groups = [{"group_id": name, "topics": topics, **more}]
         talk.ask(label, group_id=name, topics=topics, groups=groups)
 
     fetch("committed and not", group, {topic: [0, 1, 2]})
     fetch("a partition that is not there", group, {topic: [9, -1]})
-    fetch("no topic", group, {other: [0]})
+    fetch("no topic", group, {Topic(other, UNKNOWN): [0]})
     fetch("nothing", group, {})
     fetch("all", group, None)
     fetch("no group", "", {topic: [0]})
@@ -86,7 +92,8 @@ def fetched(talk: Talk) -> None:
     fetch("all of another group", other, None)
     fetch("the same twice", group, {topic: [0, 0]})
     if talk.version >= 7:
-        groups = [{"group_id": group, "topics": [{"name": topic, "partition_indexes": [0]}]}]
+        at = {"name": topic.name, "topic_id": topic.id, "partition_indexes": [0]}
+        groups = [{"group_id": group, "topics": [at]}]
         talk.ask("stable", group_id=group, topics=groups[0]["topics"], groups=groups, require_stable=True)
     if talk.version >= 8:
         groups = [{"group_id": each, "topics": None} for each in (other, group, talk.named("new"))]
@@ -100,8 +107,9 @@ def fetched(talk: Talk) -> None:
 
 @about("offset_delete")
 def removed(talk: Talk) -> None:
-    topic, name = talk.topic().name, talk.named("g")
-    _commit(talk, name, topic, (0, 5), (1, 7))
+    created, name = talk.topic(), talk.named("g")
+    topic = created.name
+    _commit(talk, name, created, (0, 5), (1, 7))
     live = Group(talk, "live")
 
     def delete(label: str, group: str, *asked: tuple[str, list[int]]) -> None:

@@ -175,17 +175,24 @@ def markers(talk: Talk) -> None:
     producer.begin(topic)
     producer.write(topic)
 
-    def mark(label: str, to: str, *partitions: int, id: int = 77, epoch: int = 0, commit: bool = True) -> None:
+    def mark(
+        label: str, to: str, *partitions: int, id: int = 77, epoch: int = 0, commit: bool = True, second: bool = False
+    ) -> None:
         at = [{"name": to, "partition_indexes": partitions}]
         marker = {"producer_id": id, "producer_epoch": epoch, "transaction_result": commit, "coordinator_epoch": 0}
-        talk.ask(label, markers=[{**marker, "topics": at}])
+        talk.ask(label, markers=[{**marker, "topics": at, "transaction_version": 2 if second else 0}])
 
     mark("of an unknown producer", topic.name, 1)
     mark("no partition", topic.name, 9)
     mark("no topic", talk.named("none"), 0)
     mark("a stale epoch", topic.name, 0, id=producer.id, epoch=producer.epoch - 1)
+    if talk.version >= 2:
+        mark("of the second version, the same epoch", topic.name, 0, id=producer.id, epoch=producer.epoch, second=True)
     mark("well", topic.name, 0, id=producer.id, epoch=producer.epoch, commit=False)
     mark("again", topic.name, 0, id=producer.id, epoch=producer.epoch, commit=False)
+    if talk.version >= 2:
+        mark("of the second version, again", topic.name, 0, id=producer.id, epoch=producer.epoch, second=True)
+        mark("of the second version, a new epoch", topic.name, 0, id=producer.id, epoch=producer.epoch + 1, second=True)
     talk.ask("nothing", markers=[])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import trio
@@ -238,6 +239,38 @@ async def test_offsets_are_fetched_in_the_old_versions(desk: Desk, version: int)
     found = await desk.ask("offset_fetch", version, group_id=group, topics=topics, require_stable=False)
     parts = [(p.partition_index, p.committed_offset, p.metadata, p.error_code) for p in found.topics[0].partitions]
     assert parts == [(0, -1, "", 0), (1, 5, "note", 0)]
+
+
+async def test_topics_are_named_by_id_since_version_10(desk: Desk) -> None:
+    group, unknown = desk.group_at(0, 1), UUID(int=7)
+    topic_id = desk.images[0, 0].topics.get("t").id
+    types = desk.types("offset_commit", 10)
+    part = types.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_leader_epoch=-1, committed_metadata=None
+    )
+    asked = tuple(types.OffsetCommitRequestTopic(topic_id=each, partitions=(part,)) for each in (unknown, topic_id))
+    done = await desk.ask(
+        "offset_commit",
+        10,
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=asked,
+    )
+    assert [(each.topic_id, each.partitions[0].error_code) for each in done.topics] == [
+        (unknown, codes.UNKNOWN_TOPIC_ID), (topic_id, 0)
+    ]  # fmt: skip
+    types = desk.types("offset_fetch", 10)
+    wanted = tuple(
+        types.OffsetFetchRequestTopics(topic_id=each, partition_indexes=(0,)) for each in (topic_id, unknown)
+    )
+    groups = tuple(types.OffsetFetchRequestGroup(group_id=group, topics=topics) for topics in (wanted, None))
+    named, everything = (await desk.ask("offset_fetch", 10, groups=groups, require_stable=False)).groups
+    assert [(each.topic_id, each.partitions[0].committed_offset, each.partitions[0].error_code) for each in named.topics] == [
+        (topic_id, 5, 0), (unknown, -1, codes.UNKNOWN_TOPIC_ID)
+    ]  # fmt: skip
+    assert [(each.topic_id, each.partitions[0].committed_offset) for each in everything.topics] == [(topic_id, 5)]
 
 
 async def test_several_groups_are_fetched_at_once(desk: Desk) -> None:
