@@ -1,10 +1,13 @@
 """Refused connections that are told so, on real processes: what each mode answers on each kind of listener, and that a refused
 connection is counted and journaled once, as refused, and is in no list of open ones."""
 
+import os
 import re
+import signal
 import ssl
 import subprocess
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from announcing import v1
@@ -183,6 +186,29 @@ def test_two_thousand_that_say_nothing_are_in_no_list_and_keep_nobody_out(cluste
         client = Wired(silent[-1], "late")
         assert client.ask("metadata", 9).brokers == ()
         assert is_over(client)
+
+
+def descriptors(cluster):
+    return sum(len(list(Path(f"/proc/{cluster.shard_pid(shard)}/fd").iterdir())) for shard in range(2))
+
+
+@pytest.mark.parametrize("begun", [b"", b"\0\0\x01"])
+def test_clients_that_leave_are_gone_at_once_and_shards_that_were_stopped_go_on(cluster, begun):
+    cluster.put("/v1/cluster_config", {"upsert": {MODE: API, HOLD_MS: 60_000}, "remove": []})
+    before, opened = refused(cluster), descriptors(cluster)
+    pids = [cluster.shard_pid(shard) for shard in range(2)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    made = [connect(cluster.address, "127.0.0.1") for _ in range(40)]
+    for sock in made:
+        sock.sendall(begun)
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    until(lambda: refused(cluster) == before + 40, what="all refused")
+    assert descriptors(cluster) >= opened + 40
+    for sock in made:
+        sock.close()
+    until(lambda: descriptors(cluster) < opened + 10, what="their places are free")
 
 
 def librdkafka(cluster, listener, **config):

@@ -5,17 +5,20 @@ import {say} from "./dom.js";
 // Where the page was opened with user:token@ before the host, a relative path would be refused by fetch.
 const at = path => location.origin + path;
 
+// What a refusal says: {message}, or for each parameter that is wrong what is wrong with it.
+const why = told => told.message || Object.values(told).join(" ");
+
 export async function ask(path) {
   const answer = await fetch(at(path), {signal: AbortSignal.timeout(4000)});
   if (answer.ok) return answer.json();
   const told = answer.status < 500 ? await answer.json().catch(() => ({})) : {};
-  throw Object.assign(new Error(told.message || `${path} answered with ${answer.status}`), {status: answer.status});
+  throw Object.assign(new Error(why(told) || `${path} answered with ${answer.status}`), {status: answer.status});
 }
 // A question with a body.
 export async function call(path, body) {
   const answer = await fetch(at(path), {method: "POST", headers: {"content-type": "application/json"}, body: JSON.stringify(body), signal: AbortSignal.timeout(10000)});
   const told = await answer.json();
-  if (!answer.ok) throw new Error(told.message || `${path} answered with ${answer.status}`);
+  if (!answer.ok) throw new Error(why(told) || `${path} answered with ${answer.status}`);
   return told;
 }
 export async function put(path, body, form, done) {
@@ -26,7 +29,7 @@ export async function put(path, body, form, done) {
     let told;
     try { told = JSON.parse(text); } catch { told = {message: text}; }
     if (answer.ok) say(`${done}, in force on every shard since version ${told.config_version}`);
-    else say(told.message || Object.values(told).join(" ") || `The cluster answered with ${answer.status}.`, true);
+    else say(why(told) || `The cluster answered with ${answer.status}.`, true);
     return answer.ok;
   } catch (error) {
     say("The cluster did not answer: " + error.message, true);

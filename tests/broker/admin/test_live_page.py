@@ -404,12 +404,12 @@ def test_any_address_or_client_can_be_opened_by_its_name(tmp_path, written, brok
     assert focus == "detail" or not place
 
 
-def test_what_can_not_be_opened_is_said_there_and_the_page_goes_on(tmp_path):
+@pytest.mark.parametrize("refusal", [{"message": "there is no broker 9", "code": 400}, {"ip": "there is no broker 9"}])
+def test_what_can_not_be_opened_is_said_there_and_the_page_goes_on(tmp_path, refusal):
     act = """
       await until(() => asked.filter(path => path.startsWith("/v1/watch")).length > 2);
       seen.push(document.getElementById("detail-body").textContent, document.getElementById("state").textContent);
     """
-    refusal = {"message": "there is no broker 9", "code": 400}
     shown, state = browse(tmp_path, act, place="#ip=10.0.0.1&broker=9", refused={"/v1/watch": refusal})["seen"]
     assert shown == "there is no broker 9" and "up" in state
 
