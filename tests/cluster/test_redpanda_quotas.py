@@ -1,12 +1,13 @@
 """Client quotas by Redpanda's semantics over the wire: one bucket on all shards, told at once, held at the next request."""
 
+import subprocess
 import time
 from contextlib import ExitStack
 from functools import partial
 
 import pytest
 from batches import batch
-from harness import connect, running, until
+from harness import TURNSTILE, connect, running, until
 from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, fetch, produce, produced, request
 
 from broker.journal.reader import events
@@ -146,12 +147,20 @@ def test_explain_list_and_set_know_prefixes_and_what_redpanda_lacks_is_refused(c
     assert "can't change while" in cluster.turnstile("config", "set", "turnstile.quota.semantics", "kafka", expect=1)
 
 
+def planned(data_dir):
+    """What is said of a plan of the journal's quotas."""
+    command = [TURNSTILE, "plan", "--quotas", "--format", "journal", "--input", str(data_dir)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.stdout + done.stderr
+
+
 def test_a_data_directory_that_comes_back_under_kafkas_semantics_keeps_prefixes_and_none_is_in_force(tmp_path):
     with running(tmp_path / "data", *REDPANDA, "--topic", "t") as cluster:
         limit(cluster, {"client-id-prefix": "app-"}, producer_byte_rate=1)
         limit(cluster, {"client-id": "mine"}, producer_byte_rate=RATE)
         with connect(cluster.address) as sock:
             assert write(sock) > 0
+    assert "held client quotas by Redpanda's rules" in planned(tmp_path / "data")
     with running(tmp_path / "data") as cluster:
         with connect(cluster.address) as sock:
             assert write(sock) == 0
@@ -160,3 +169,4 @@ def test_a_data_directory_that_comes_back_under_kafkas_semantics_keeps_prefixes_
         assert "Unhandled client quota entity type: client-id-prefix" in refused
         cluster.turnstile("quota", "unset", "client-id-prefix=app-")
         assert [row["entity"] for row in cluster.get("/v1/quotas")["quotas"]] == [{"client-id": "mine"}]
+    assert "is not in the journal, nor in this plan" in planned(tmp_path / "data")

@@ -27,6 +27,14 @@ NO_CHARGES = (
     "turnstile quota set 'client-id=<default>' producer_byte_rate=1000000000000 consumer_byte_rate=1000000000000 "
     "request_percentage=1000000, and run the traffic again."
 )
+BY_REDPANDAS_RULES = (
+    "{places} has no charges: its cluster held client quotas by Redpanda's rules (turnstile.quota.semantics=redpanda), and then it "
+    "notes none. Run the traffic against one without that setting, whose clients have any quota."
+)
+PARTLY_BY_REDPANDAS_RULES = (
+    "What clients used under quotas by Redpanda's rules (turnstile.quota.semantics=redpanda) is not in the journal, "
+    "nor in this plan."
+)
 OWN_LIMITS = (
     "The journal's clients were throttled {count:,} times in {total:,} charges: else they might have asked for more."
 )
@@ -38,8 +46,10 @@ def read(folders: Sequence[Path], places: Sequence[str], *, until_ns: int | None
     assert journal is not None
     events = journal.rows.table()
     charges = events.filter(pyarrow.array(arrays.is_one_of(events, "kind", ("charge",))))
+    timeline = survey(journal.rows.each(digest, DIGEST).table()).timeline()
     if not charges.num_rows:
-        raise PipelineError(NO_CHARGES.format(places=", ".join(places)))
+        why = BY_REDPANDAS_RULES if timeline.has_redpandas_quotas else NO_CHARGES
+        raise PipelineError(why.format(places=", ".join(places)))
     put_aside: Counter[str] = Counter()
     offset_ms = round(_offset_us(charges) / 1000)
     uses, throttled = [], 0
@@ -53,7 +63,8 @@ def read(folders: Sequence[Path], places: Sequence[str], *, until_ns: int | None
     if not uses:
         raise PipelineError(NO_CHARGES.format(places=", ".join(places)))
     notes = [OWN_LIMITS.format(count=throttled, total=charges.num_rows)] if throttled else []
-    timeline = survey(journal.rows.each(digest, DIGEST).table()).timeline()
+    if timeline.has_redpandas_quotas:
+        notes.append(PARTLY_BY_REDPANDAS_RULES)
     usage = Usage(in_order(uses), put_aside, notes)
     if timeline.versions:
         limits = timeline.limits(timeline.versions[-1], int(charges["broker"][0].as_py())).limits
