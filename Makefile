@@ -9,7 +9,7 @@ DOCS := .venv-docs
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs test-docs lint house clients slices simulate oracle differences suites fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup demo test docs test-docs lint house clients slices simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -78,6 +78,9 @@ differences: setup ## every API and version beside Kafka 4.3.1 itself, recorded 
 
 suites: setup ## the clients' own integration suites, beside Kafka 4.1 (Maven, Go, npm, a C compiler): ARGS="--suite NAME --peer NAME --write"
 	$(BIN)/python scripts/suites/run.py $(ARGS)
+
+programs: setup ## programs that stand on clients, through quotas, caps and kills (Maven, PyPI, Debian's packages)
+	TURNSTILE_ALL_PROGRAMS=1 $(BIN)/pytest -n 0 tests/programs $(ARGS)
 
 FRAMES ?= 1000000
 SEED ?= 0

@@ -30,7 +30,7 @@ from turnstile.verdict.times import Times
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scripts.suites.table import BEGIN, END
+from scripts.suites.table import END, PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "scripts" / "scoreboard"
@@ -149,13 +149,13 @@ def page() -> str:
         )
     for name in order:
         lines += ["", f"## {reports[name]['client']}", "", *_section(reports[name], sources.get(name, {}))]
-    return "\n".join([*lines, *_suites()]) + "\n"
+    return "\n".join([*lines, *_kept()]) + "\n"
 
 
-def _suites() -> list[str]:
-    """The section that scripts/suites makes, as it is."""
-    _, begun, rest = PAGE.read_text().partition(BEGIN)
-    return ["", BEGIN + rest.partition(END)[0] + END] if begun else []
+def _kept() -> list[str]:
+    """The sections that people write and that scripts/suites makes, as they are."""
+    _, begun, rest = PAGE.read_text().partition(PROGRAMS)
+    return ["", PROGRAMS + rest.partition(END)[0] + END] if begun else []
 
 
 def _section(report: dict[str, Any], sources: dict[str, str]) -> list[str]:

@@ -18,6 +18,11 @@ def program(name: str, package: str) -> str:
     return installed or str(_unpacked(package) / "usr" / "bin" / name)
 
 
+def libraries(package: str) -> list[str]:
+    """The folders with shared libraries of a package, which is fetched once. Raises Missing."""
+    return sorted({str(path.parent) for path in (_unpacked(package) / "usr" / "lib").rglob("*.so*")})
+
+
 def _unpacked(package: str) -> Path:
     folder = BUILD / package
     BUILD.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,8 @@ HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "peers"
 # Tools live for a second or two: the quick compiler alone and shared class data start them in half the time.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+UseSerialGC", "-Xmx512m")
+WARNINGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
+"""What Streams and Connect log on standard error."""
 
 
 class Missing(Exception):
@@ -40,6 +42,11 @@ def classpath(version: str = VERSION) -> str:
 def streams_classpath() -> str:
     """Class path of Kafka Streams 4.3; resolves once. Raises Missing."""
     return _made(BUILD / "streams", HERE / "streams" / "pom.xml", [], "4.3.1")
+
+
+def connect_classpath() -> str:
+    """Class path of Kafka Connect 4.3 with file connectors and MirrorMaker 2; resolves once. Raises Missing."""
+    return _made(BUILD / "connect", HERE / "connect" / "pom.xml", [], "4.3.1")
 
 
 def _made(home: Path, pom: Path, sources: list[Path], version: str) -> str:

@@ -16,6 +16,8 @@ from scripts.suites.suite import ROOT, Results, Suite
 KEPT = Path(__file__).resolve().parent / "results.json"
 PAGE = ROOT / "docs" / "clients.md"
 BEGIN, END = "<!-- suites -->", "<!-- end of suites -->"
+PROGRAMS = "<!-- programs -->"
+"""Begins the section before BEGIN, which people write."""
 PASSED = ("pass", "again")
 ORACLES = {peer.name: peer.oracle for peer in PEERS if peer.oracle}
 
