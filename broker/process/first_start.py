@@ -153,9 +153,17 @@ class FirstStart:
 
     def _moved(self) -> list[str]:
         """Addresses for clients that an earlier run has stored: the cluster may be reached otherwise now."""
+        state = self._coordinator.state
+        listeners = {name.lower() for name in listeners_of(state.static)}
         found = []
-        for key, address in self._coordinator.state.advertised.items():
+        for key, address in state.advertised.items():
             broker, _, listener = key.partition("/")
+            if int(broker) >= state.brokers or listener.lower() not in listeners:
+                found.append(
+                    f"{address} is stored for clients of {listener} of broker {broker}, and this cluster has no such listener. "
+                    f"To forget all that is stored: turnstile advertise --unset{self._plan.at_admin}"
+                )
+                continue
             since = _since(self._coordinator.changed("advertised", key))
             undo = f"turnstile advertise {listener} --unset{self._plan.at_admin}"
             found.append(

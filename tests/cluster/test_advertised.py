@@ -123,6 +123,9 @@ def test_it_survives_the_cluster_in_its_data_directory_which_says_so_at_the_star
         note = next(each for each in cluster.started["notes"] if "a.example:1" in each)
         assert note.startswith("clients of EDGE are told a.example:1 for broker 0, set on ")
         assert "turnstile advertise EDGE --unset" in note
+    with running(tmp_path / "d", "--listener", "OTHER=127.0.0.1:0") as cluster:
+        note = next(each for each in cluster.started["notes"] if "a.example:1" in each)
+        assert "a.example:1 is stored for clients of EDGE of broker 0, and this cluster has no such listener" in note
     with running(tmp_path / "d", *LISTENERS, "--override-stored") as cluster:
         assert told(edge(cluster)) == [f"localhost:{edge(cluster)}"], "the command line says where the listeners are"
         assert "a.example" not in "".join(cluster.started["notes"])
