@@ -141,7 +141,7 @@ def test_an_import_that_has_no_such_form_ends_the_build() -> None:
         SETUP["moved"](b"import broker.wire\n", "x.py")
 
 
-def test_says_its_commit(python: str, tmp_path: Path) -> None:
+def test_wheel_says_its_commit(python: str, tmp_path: Path) -> None:
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert run(python, tmp_path, "-m", "turnstile", "--version").startswith("turnstile, version 0.")
     assert f" (commit {head[:12]}" in run(python, tmp_path, "-m", "turnstile", "--version")

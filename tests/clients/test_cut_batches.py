@@ -32,7 +32,7 @@ def filled(target, topic):
     return topic
 
 
-def test_librdkafka(target, filled):
+def test_librdkafka_reads_all_of_cut_batches(target, filled):
     with Consumer(
         {"bootstrap.servers": target.bootstrap, "group.id": filled, "fetch.message.max.bytes": MOST_BYTES}
     ) as consumer:
@@ -46,7 +46,7 @@ def test_librdkafka(target, filled):
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_kafka_python(target, filled):
+def test_kafka_python_reads_all_of_cut_batches(target, filled):
     consumer = KafkaConsumer(
         bootstrap_servers=target.bootstrap,
         max_partition_fetch_bytes=MOST_BYTES,
@@ -59,7 +59,7 @@ def test_kafka_python(target, filled):
     assert values == VALUES
 
 
-def test_aiokafka(target, filled):
+def test_aiokafka_reads_all_of_cut_batches(target, filled):
     async def consume() -> list[bytes]:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=target.bootstrap,
@@ -77,7 +77,7 @@ def test_aiokafka(target, filled):
 
 
 @pytest.mark.jars
-def test_java(jvm, target, filled):
+def test_java_reads_all_of_cut_batches(jvm, target, filled):
     ran = jvm(
         "kafka-console-consumer", "--bootstrap-server", target.bootstrap, "--topic", filled, "--from-beginning",
         "--max-messages", str(COUNT), "--timeout-ms", "30000",

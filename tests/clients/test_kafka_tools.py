@@ -84,7 +84,7 @@ def _offsets(tool, group):
     return [tuple(row[1:6]) for row in rows if row and row[0] == group]
 
 
-def test_performance_tools(tool, topic):
+def test_performance_tools_send_and_read_all_records(tool, topic):
     tool("kafka-topics", "--create", "--topic", topic, "--partitions", "4")
     produced = tool(
         "kafka-producer-perf-test", "--topic", topic, "--num-records", "50000", "--record-size", "100",

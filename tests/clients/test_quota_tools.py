@@ -61,14 +61,14 @@ def test_describe_without_a_name_lists_the_overrides_and_the_default(tool):
 
 
 @pytest.mark.parametrize(("entity", "percent"), [(USER1, "50"), (ANY_USER, "200")], ids=["user1", "default user"])
-def test_request_percentage(tool, entity, percent):
+def test_request_percentage_is_set_described_and_deleted(tool, entity, percent):
     configs(tool, "--alter", "--add-config", f"request_percentage={percent}", *entity)
     assert f"request_percentage={percent}.0" in configs(tool, "--describe", *entity)
     configs(tool, "--alter", "--delete-config", "request_percentage", *entity)
     assert "request_percentage" not in configs(tool, "--describe", *entity)
 
 
-def test_controller_mutation_rate(tool):
+def test_controller_mutation_rate_is_set_described_and_deleted(tool):
     entity = USER1 + CLIENT_A
     configs(tool, "--alter", "--add-config", "controller_mutation_rate=10", *entity)
     described = configs(tool, "--describe", *entity)

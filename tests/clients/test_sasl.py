@@ -124,11 +124,11 @@ def test_nobody_in_particular_gets_in_without_a_name(cluster):
         AdminClient(settings(cluster, "SASL")).list_topics(timeout=1)
 
 
-def test_tls(cluster, certificate, topic):
+def test_client_works_over_tls(cluster, certificate, topic):
     works(settings(cluster, "TLS", **{"security.protocol": "SSL", "ssl.ca.location": str(certificate[0])}), topic)
 
 
-def test_sasl_over_tls(cluster, certificate, topic):
+def test_client_works_with_sasl_over_tls(cluster, certificate, topic):
     both = {**sasl("SCRAM-SHA-512"), "security.protocol": "SASL_SSL", "ssl.ca.location": str(certificate[0])}
     works(settings(cluster, "BOTH", **both), topic)
 

@@ -243,7 +243,7 @@ def test_the_client_of_node_asks_each_question(cluster: Cluster, api: AdminApi, 
         assert faults_of(*operations()[name], 200, answer) == [], name
 
 
-def test_what_is_observed(api: AdminApi, pushing: str) -> None:
+def test_observed_limits_are_answered(api: AdminApi, pushing: str) -> None:
     observed = until(
         lambda: (told := api.get_observed_quotas())["requests"] and told, what="a produce that is too large"
     )

@@ -92,7 +92,7 @@ def test_auto_tells_each_client_the_address_that_it_reached(tmp_path):
         assert f"clients are told the address that they reached, port {edge(cluster)} (a guess)" in listed
 
 
-def test_auto_over_tls(tmp_path):
+def test_auto_tells_tls_clients_the_address_they_reached(tmp_path):
     made = make_certificate(tmp_path)
     if made is None:
         pytest.skip("needs openssl")
@@ -159,7 +159,7 @@ def test_a_wrong_address_changes_nothing_and_is_said_in_one_sentence(tmp_path):
         assert not any(row["source"] == "live" for row in cluster.get("/v1/advertise")["advertised"])
 
 
-def test_from_python():
+def test_python_program_advertises_and_forgets_addresses():
     with Cluster(listeners=["EDGE=127.0.0.1:0"], brokers=2, shards=1) as cluster:
         cluster.advertise("EDGE", "localhost:1", "localhost:2")
         assert [(row["address"], row["guess"]) for row in cluster.advertised()] == [

@@ -153,7 +153,7 @@ def test_no_fault_outlives_the_coordinator_or_a_reset(cluster):
             client.answer("metadata", 9)
 
 
-async def test_the_same_awaited():
+async def test_async_cluster_sets_and_removes_a_fault():
     async with AsyncCluster(shards=1) as cluster:
         name = await cluster.fault("blackhole")
         assert [fault["name"] for fault in await cluster.faults()] == [name]
@@ -162,7 +162,7 @@ async def test_the_same_awaited():
     await trio.lowlevel.checkpoint()
 
 
-def test_the_command(cluster, monkeypatch):
+def test_command_adds_lists_and_removes_faults(cluster, monkeypatch):
     from click.testing import CliRunner
 
     monkeypatch.setenv("TURNSTILE_ADMIN", cluster.admin.url)

@@ -46,18 +46,18 @@ def passed(done: subprocess.CompletedProcess[str], *said: str) -> None:
     assert done.returncode == 0 and all(each in output for each in said), output
 
 
-def test_pytest() -> None:
+def test_pytest_example_passes() -> None:
     passed(
         run(ROOT, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "examples/test_with_pytest.py"),
         "3 passed",
     )
 
 
-def test_unittest() -> None:
+def test_unittest_example_passes() -> None:
     passed(run(ROOT, sys.executable, "-m", "unittest", "examples/test_with_unittest.py"), "Ran 2 tests")
 
 
-def test_go() -> None:
+def test_go_example_passes() -> None:
     needs("go")
     if run(EXAMPLES / "go", "go", "mod", "download").returncode != 0:
         pytest.skip("go can't fetch what go.mod names")
@@ -65,7 +65,7 @@ def test_go() -> None:
     passed(run(EXAMPLES / "go", "go", "test", *unoptimised, "-count=1", "-v", "."), "--- PASS: TestAnOrderArrives")
 
 
-def test_java() -> None:
+def test_java_example_passes() -> None:
     needs("mvn", "javac")
     options = (f"-DargLine={JVM}", "-DfailIfNoTests=true")
     done = run(EXAMPLES / "java", "mvn", "-B", *options, "test", MAVEN_OPTS=JVM)
@@ -81,7 +81,7 @@ def test_java() -> None:
     assert {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars} == locked
 
 
-def test_node() -> None:
+def test_node_example_passes() -> None:
     needs("node", "npm")
     folder = EXAMPLES / "node"
     installed = folder / "node_modules" / ".package-lock.json"

@@ -76,7 +76,7 @@ def test_max_listener_connection_limits() -> None:
 
 
 @pytest.mark.parametrize("level", ["Broker", "Listener"])
-def test_rate_below_limit(level: str) -> None:
+def test_rate_below_its_limit_delays_nothing(level: str) -> None:
     assert Answered(f"{level}ConnectionRateLimitWhenActualRateBelowLimit").longest_delay_ms == 0
 
 
@@ -135,13 +135,13 @@ def test_listener_rate_must_be_above_zero() -> None:
     assert Answered("MaxListenerConnectionListenerMustBeAboveZero").longest_delay_ms > 0
 
 
-def test_listener_rate_reconfiguration() -> None:
+def test_lowered_listener_rate_holds_from_then_on() -> None:
     answered = Answered("MaxListenerConnectionRateReconfiguration")
     assert answered.slice(0, 1000).longest_delay_ms == 0
     assert answered.slice(1000).per_s == pytest.approx(10, abs=3)
 
 
-def test_broker_rate_reconfiguration() -> None:
+def test_changed_broker_rate_is_kept() -> None:
     assert Answered("MaxBrokerConnectionRateReconfiguration").slice(1).per_s == pytest.approx(50, abs=20)
 
 
@@ -167,7 +167,7 @@ def test_count_limit_and_rate_limit() -> None:
 
 
 @pytest.mark.parametrize("name", QUOTA_CASES)
-def test_client_quotas(name: str) -> None:
+def test_client_quotas_throttle_as_kafkas_classes_do(name: str) -> None:
     lines = QUOTA_CASES[name]
     events = [event for event in map(json.loads, lines) if event["do"] == "record"]
     for event, answer in zip(events, map(json.loads, replay(lines)), strict=True):

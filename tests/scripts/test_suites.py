@@ -20,7 +20,7 @@ def test_what_go_began_and_did_not_end_has_failed():
     }  # fmt: skip
 
 
-def test_pytests_report(tmp_path):
+def test_outcomes_are_read_from_pytests_report(tmp_path):
     report = tmp_path / "junit.xml"
     assert kafka_python.read(report) == {}
     cases = '<testcase name="a"/><testcase name="b"><failure/></testcase><testcase name="c"><skipped/></testcase>'

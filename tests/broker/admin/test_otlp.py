@@ -41,7 +41,7 @@ def data(*metrics: bytes, resource: bytes = b"") -> bytes:
 AT = fixed(3, "<Q", 1_700_000_000_123_000_000)
 
 
-def test_gauges_and_sums() -> None:
+def test_gauges_and_sums_are_read_with_their_resource() -> None:
     point = attribute(7, "node", text(1, "b0")) + AT + fixed(4, "<d", 1.5)
     gauge = text(1, "latency") + text(3, "ms") + text(5, text(1, point))
     total = text(1, "records") + text(7, text(1, fixed(6, "<q", -3)) + number(2, 1) + number(3, 1))
@@ -54,7 +54,7 @@ def test_gauges_and_sums() -> None:
     ]  # fmt: skip
 
 
-def test_distributions() -> None:
+def test_histograms_and_summaries_are_read() -> None:
     counts = text(6, struct.pack("<2Q", 1, 2)) + text(7, struct.pack("<d", 10))
     histogram = text(1, "h") + text(9, text(1, fixed(4, "<Q", 3) + fixed(5, "<d", 9.0) + counts) + number(2, 2))
     quantile = text(6, fixed(1, "<d", 0.5) + fixed(2, "<d", 7.0))
@@ -66,7 +66,7 @@ def test_distributions() -> None:
     ]  # fmt: skip
 
 
-def test_nothing() -> None:
+def test_empty_push_has_no_metrics() -> None:
     assert metrics_of(b"") == metrics_of(data()) == []
 
 

@@ -21,7 +21,7 @@ def fired(record, at_ms, name="f"):
         ({"probability": 1.0}, [1, 2, 3, 4, 5, 6]),
     ],
 )
-def test_each_trigger(record, calls):
+def test_trigger_fires_at_its_calls_alone(record, calls):
     assert fired(record, [0, 50, 99, 100, 150, 500]) == calls
 
 

@@ -84,7 +84,7 @@ def test_plain_is_checked_against_the_same_credential():
 @pytest.mark.parametrize(
     "token", [b"\0alice\0wrong", b"\0nobody\0secret", b"alice", b"\0\0", b"bob\0alice\0secret", b"\xff\0a\0b"]
 )
-def test_plain_refuses(token):
+def test_plain_refuses_malformed_tokens(token):
     with pytest.raises(AuthenticationFailed):
         plain(token)
 

@@ -107,7 +107,9 @@ def check(made: Made, directory: Path, lost: set[int], name: str) -> None:
 
 @settings(max_examples=300)
 @given(data=st.data())
-def test_a_changed_byte(tmp_path_factory: pytest.TempPathFactory, made: Made, data: st.DataObject) -> None:
+def test_changed_byte_loses_only_what_it_hit(
+    tmp_path_factory: pytest.TempPathFactory, made: Made, data: st.DataObject
+) -> None:
     directory = tmp_path_factory.mktemp("changed") / "t-0"
     shutil.copytree(made.directory, directory)
     name = data.draw(st.sampled_from(made.files))
@@ -138,7 +140,9 @@ def test_a_shorter_length_of_the_last_batch_of_a_closed_segment(tmp_path: Path, 
 
 @settings(max_examples=150)
 @given(data=st.data())
-def test_a_lost_end(tmp_path_factory: pytest.TempPathFactory, made: Made, data: st.DataObject) -> None:
+def test_lost_end_loses_only_what_was_behind_it(
+    tmp_path_factory: pytest.TempPathFactory, made: Made, data: st.DataObject
+) -> None:
     directory = tmp_path_factory.mktemp("cut") / "t-0"
     shutil.copytree(made.directory, directory)
     name = data.draw(st.sampled_from(made.files))

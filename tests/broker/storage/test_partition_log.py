@@ -269,7 +269,7 @@ def test_an_idempotent_producer_is_known_after_retention_dropped_its_records(tmp
     assert log.append(batch(b"mine", producer_id=5, epoch=0, sequence=0), NOW).base_offset == 0
 
 
-def test_offsets_by_timestamp(tmp_path: Path) -> None:
+def test_timestamp_finds_the_first_offset_since_it(tmp_path: Path) -> None:
     log = opened(tmp_path)
     for start in range(0, 300, 10):
         log.append(batch(b"a" * 30, b"b", timestamps=[NOW + start, NOW + start + 5]), NOW)
@@ -290,7 +290,7 @@ def test_a_compressed_batch_answers_for_its_records(tmp_path: Path, codec: int) 
     assert log.offset_since(NOW + 20) == (1, NOW + 50)
 
 
-def test_log_append_time(tmp_path: Path) -> None:
+def test_log_append_time_replaces_the_clients_timestamp(tmp_path: Path) -> None:
     log = opened(tmp_path, SMALL._replace(log_append_time=True))
     raw = batch(b"a", timestamps=[5], producer_id=1, epoch=0, sequence=0)
     assert log.append(raw, NOW).append_time_ms == NOW

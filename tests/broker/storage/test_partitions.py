@@ -23,7 +23,9 @@ def append(broker: Broker, topic: str, number: int, *values: bytes) -> None:
 )
 @pytest.mark.parametrize("home", [0, 1])
 @pytest.mark.parametrize("version", [1, 4, 7, 10])
-async def test_list_offsets(broker: Broker, timestamp: int, expected: tuple[int, int], home: int, version: int) -> None:
+async def test_list_offsets_answers_for_each_timestamp(
+    broker: Broker, timestamp: int, expected: tuple[int, int], home: int, version: int
+) -> None:
     number = broker.at("t", home)
     append(broker, "t", number, b"a", b"b", b"c")
     broker.partitions[home].log("t", number).delete_before(1)
@@ -55,7 +57,9 @@ async def test_list_offsets(broker: Broker, timestamp: int, expected: tuple[int,
 
 @pytest.mark.parametrize(("offset", "code", "low"), [(2, 0, 2), (-1, 0, 3), (4, codes.OFFSET_OUT_OF_RANGE, -1)])
 @pytest.mark.parametrize("home", [0, 1])
-async def test_delete_records(broker: Broker, offset: int, code: int, low: int, home: int) -> None:
+async def test_delete_records_moves_the_low_watermark(
+    broker: Broker, offset: int, code: int, low: int, home: int
+) -> None:
     number = broker.at("t", home)
     append(broker, "t", number, b"a", b"b", b"c")
     response = await broker.ask(
@@ -134,7 +138,7 @@ def test_log_dirs_have_the_sizes_of_all_shards(broker: Broker, version: int) -> 
     assert described(broker, version, {"t": [there, 99], "nope": [0]}) == {("t", there): size}
 
 
-def test_nothing_waits(broker: Broker) -> None:
+def test_offset_of_any_home_is_answered_at_once(broker: Broker) -> None:
     for home in (0, 1):
         append(broker, "t", broker.at("t", home), b"a")
         assert broker.partitions[0].ask("offset_at", [("t", broker.at("t", home), -1, -1)]) == [(codes.NONE, -1, 1)]

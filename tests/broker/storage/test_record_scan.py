@@ -138,7 +138,7 @@ def test_garbage_is_refused(raw: bytes, count: int) -> None:
     assert reference(raw, count)
 
 
-def test_headers() -> None:
+def test_headers_are_scanned_and_malformed_ones_refused() -> None:
     sound = record(0, None, b"v", 0, ((b"a", b"1"), (b"b", None), (b"", b"")))
     assert scanned(sound, 1).exact
     for headers in (b"\x02" + b"\x01" + b"\x00", b"\x02\x7e", b"\xfe\xff\xff\xff\x0f", b"\x01"):

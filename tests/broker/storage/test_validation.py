@@ -177,7 +177,9 @@ def test_missing_keys_in_a_compacted_topic_are_named_one_by_one(codec: int) -> N
     ],
 )
 @pytest.mark.parametrize("codec", [0, 4])
-def test_timestamps_have_bounds(timestamps: list[int], config: dict[str, int], accepted: bool, codec: int) -> None:
+def test_timestamps_out_of_bounds_are_refused(
+    timestamps: list[int], config: dict[str, int], accepted: bool, codec: int
+) -> None:
     raw = batch(*[b"v"] * len(timestamps), timestamps=timestamps, attributes=codec)
     if accepted:
         assert validated(raw, **config)[1] == raw

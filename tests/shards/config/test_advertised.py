@@ -199,7 +199,7 @@ def test_records_are_read_back_and_others_left_out() -> None:
             check_advertised_record(key, address)
 
 
-def test_an_image_follows() -> None:
+def test_image_follows_advertised_addresses() -> None:
     state, image = cluster(), ClusterImage(1)
     image.apply(1, state.dump(), whole=True)
     assert spelled(image.static, image.advertised, 1) is None

@@ -70,7 +70,7 @@ def test_with_an_override_of_its_own_an_address_draws_on_its_own_bucket() -> Non
     assert limits.limits_core_rate
 
 
-def test_windows_and_recheck() -> None:
+def test_windows_and_recheck_are_read_from_settings() -> None:
     limits = with_changes(
         ("quota.window.num", "3"), ("quota.window.size.seconds", "2"), ("controller.quota.window.num", "100")
     )

@@ -185,7 +185,7 @@ def test_a_change_visits_the_kinds_and_pools_it_names(shard: Shard) -> None:
     assert sorted(asked) == ["broker", HERE]
 
 
-def test_deadlines_and_ticks(shard: Shard) -> None:
+def test_take_is_refused_at_its_deadline_and_not_before(shard: Shard) -> None:
     shard.tokens.peer_down(1)
     waiter = RecordingTokenWaiter()
     assert shard.tokens.take((AWAY,), waiter) is None

@@ -120,7 +120,7 @@ async def test_a_quota_is_set_listed_explained_and_unset(run):
     assert (await run(quota, "list", "user=bob")).stdout == "no quota is set for user=bob\n"
 
 
-async def test_quota_errors(run):
+async def test_quota_command_names_what_is_wrong(run):
     bad = await run(quota, "set", "ip=10.0.0.1", "connection_creation_rate=-1", exit_code=1)
     assert bad.stderr == "Quota connection_creation_rate must be greater than 0\n"
     mixed = await run(quota, "set", "ip=10.0.0.1", "user=u", "connection_creation_rate=1", exit_code=2)

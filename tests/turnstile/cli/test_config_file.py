@@ -44,7 +44,7 @@ def toml(folder: Path, text: str) -> Path:
     return path
 
 
-def test_toml(tmp_path: Path) -> None:
+def test_toml_file_has_options_settings_and_quotas(tmp_path: Path) -> None:
     found = read(toml(tmp_path, WHOLE))
     assert found.cluster == {"shards": 1} and found.users == {"alice": "secret"} and found.topics == ["orders:6"]
     assert found.listeners == ["EXTERNAL=127.0.0.1:0", "INTERNAL=127.0.0.1:0,sasl"]

@@ -75,7 +75,7 @@ def test_two_clusters_are_each_found_by_name(machine: Machine) -> None:
     assert [each.name for each in running()] == ["orders"]
 
 
-def test_status_lists_them(machine: Machine) -> None:
+def test_status_lists_other_named_clusters(machine: Machine) -> None:
     machine.up("orders")
     machine.up("payments")
     told = json.loads(machine.run("status", "--name", "orders", "--json"))
@@ -103,7 +103,7 @@ def test_a_name_is_one_clusters_and_free_when_that_has_died(machine: Machine) ->
     assert found is not None and found.pid != pid
 
 
-def test_hints_name_it(machine: Machine) -> None:
+def test_hints_after_the_start_name_the_cluster(machine: Machine) -> None:
     shown = machine.run("up", "--name", "orders", "--detach", "--shards", "1", "--journal", "spool")
     assert "turnstile config set kafka_connections_max_per_ip 50 --name orders" in shown
 

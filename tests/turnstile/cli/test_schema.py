@@ -93,7 +93,7 @@ def test_the_schema_and_up_agree_on_bounds(table: str, name: str, good: Any, bad
         assert done.exit_code == 2 and ("no.such" in done.output) is is_good, (value, done.output)
 
 
-def test_both_are_schemas() -> None:
+def test_both_schemas_are_valid_json_schemas() -> None:
     Draft7Validator.check_schema(config_schema())
     Draft7Validator.check_schema(scenario_schema())
 

@@ -110,7 +110,7 @@ def test_a_group_can_have_another_listener_than_the_run(broker):
     assert result.total.admitted == 4
 
 
-def test_nothing_listens():
+def test_storm_at_a_closed_port_is_refused_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(DriverError, match=f"Nothing answers at 127.0.0.1:{port}: Connection refused"):

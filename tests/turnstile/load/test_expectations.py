@@ -17,7 +17,7 @@ RESULT = {**NUMBERS, "groups": {"data centre": {**NUMBERS, "refused": 0}, "v1.2"
     ["refused<2%", "refused<=1.5%", "refused==3", "admitted>=197", "p99<50ms", "p99 < 0.05s", "refuse_max<=9",
      "data centre.refused==0", "v1.2.refused<1000%", "broken == 0"],
 )  # fmt: skip
-def test_holds(text: str) -> None:
+def test_expectation_holds_of_the_result(text: str) -> None:
     assert parse(text).judge(RESULT) is None
 
 
@@ -32,13 +32,13 @@ def test_holds(text: str) -> None:
         ("v1.2.p50<1ms", "no connection was admitted"),
     ],
 )
-def test_is_missed(text: str, why: str) -> None:
+def test_missed_expectation_says_what_it_was(text: str, why: str) -> None:
     assert why in str(parse(text).judge(RESULT))
 
 
 @pytest.mark.parametrize(
     "text", ["refused", "refused<", "refused<many", "refused!1", "lost<1", "refused<1ms", "p99<5%", ""]
 )
-def test_is_none(text: str) -> None:
+def test_text_of_another_shape_is_refused(text: str) -> None:
     with pytest.raises(ExpectationInvalid):
         parse(text)

@@ -111,7 +111,9 @@ def rates(cluster: Cluster, source: random.Random, shards: int) -> None:
 
 
 @pytest.mark.parametrize(("happens", "shards"), [(caps, 2), (caps, 4), (slots, 3), (rates, 2), (rates, 4)])
-def test_all_held(tmp_path: Path, happens: Callable[[Cluster, random.Random, int], None], shards: int) -> None:
+def test_every_check_holds_of_a_real_cluster(
+    tmp_path: Path, happens: Callable[[Cluster, random.Random, int], None], shards: int
+) -> None:
     with running(tmp_path / "data", *TWO_LISTENERS, shards=shards) as cluster:
         happens(cluster, random.Random(shards), shards)
     result = judged(cluster)

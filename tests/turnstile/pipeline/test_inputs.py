@@ -67,7 +67,7 @@ def test_zeek_files_with_other_fields_and_compressed(spark: Any, tmp_path: Path)
     assert rows(found)[1][2:4] == (at(2), at(5))
 
 
-def test_zeek_json(spark: Any, tmp_path: Path) -> None:
+def test_zeek_json_is_read_as_connections(spark: Any, tmp_path: Path) -> None:
     line = {
         "ts": 1591367999.305988,
         "id.orig_h": "10.0.0.1",
@@ -82,7 +82,7 @@ def test_zeek_json(spark: Any, tmp_path: Path) -> None:
     assert reasons(found) == {"not a JSON object": 1}
 
 
-def test_haproxy(spark: Any, tmp_path: Path) -> None:
+def test_haproxy_log_is_read_and_other_lines_counted(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "haproxy.log"
     path.write_text(
         "Feb  6 12:12:56 localhost haproxy[14387]: 10.0.1.2:33313 [06/Feb/2009:12:12:51.443] fnt bck/srv1 0/0/5007 212 "
@@ -129,7 +129,7 @@ def test_csv_and_parquet_with_a_mapping(spark: Any, tmp_path: Path) -> None:
         load(spark, [str(tmp_path / "c")], "csv", columns={"ip": "source_ip"})
 
 
-def test_a_journal(spark: Any, tmp_path: Path) -> None:
+def test_journal_is_read_as_its_admitted_connections(spark: Any, tmp_path: Path) -> None:
     storm = Storm(3).run(80)
     found = load(spark, [str(storm.write(tmp_path))], "journal")
     admitted = [event for event in storm.events if event["kind"] == "admitted"]
@@ -194,7 +194,7 @@ def test_an_address_in_any_spelling(text: str, spelled: str | None) -> None:
     assert (addresses.name(*found) if found else None) == spelled
 
 
-def test_networks_of_addresses() -> None:
+def test_networks_are_24s_of_ipv4_and_64s_of_ipv6() -> None:
     texts = pyarrow.array(
         ["10.0.0.1", "10.0.0.255", "::ffff:10.0.1.1", "2001:db8:0:1::1", "2001:db8:0:1:2::1", "2001:db8::", None, "x"]
     )

@@ -127,7 +127,7 @@ def test_parquet_of_several_kinds(spark: Any, tmp_path: Path) -> None:
         assert comparable(here(tmp_path / name, "parquet")) == comparable(on_spark(spark, tmp_path / name, "parquet"))
 
 
-def test_a_journal(spark: Any, tmp_path: Path) -> None:
+def test_journal_is_planned_here_as_on_spark(spark: Any, tmp_path: Path) -> None:
     Storm(3).run(80).write(tmp_path)
     found = here(tmp_path, "journal")
     assert found is not None and any(row[2] is None for row in found)

@@ -146,6 +146,6 @@ def test_one_verdict_at_a_time_of_a_running_cluster(cluster):
         (["--attach", "orders"], "'orders' is not client-id=NAME or ip=ADDRESS"),
     ],
 )
-def test_wrong_usage(words, sentence):
+def test_wrong_usage_ends_with_a_sentence(words, sentence):
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 2 and sentence in done.output

@@ -15,7 +15,7 @@ def test_the_checks_are_those_of_the_documents():
     assert steps_of(["kip219", "recovery"]) == {"throttle", "refuse", "rate", "kill"}
 
 
-def test_the_exit_code():
+def test_exit_code_follows_from_the_verdicts():
     def code(*verdicts):
         return exit_code({str(n): Finding(verdict, "", "") for n, verdict in enumerate(verdicts)})
 

@@ -13,7 +13,7 @@ MACHINE = Machine([Beat(ns(1), 0), Beat(ns(2), ns(0.5)), Beat(ns(3), ns(0.005)),
     ("began_s", "ended_s", "stalled_ms", "longest_ms"),
     [(0, 2, 0, 500), (0, 1.9, 0, 0), (1, 3, 500, 500), (2.25, 2.35, 100, 500), (2.6, 3.9, 0, 0), (0, 9, 1500, 1000)],
 )
-def test_stalls(began_s, ended_s, stalled_ms, longest_ms):
+def test_stalls_within_a_span_are_summed(began_s, ended_s, stalled_ms, longest_ms):
     assert MACHINE.stalled_ms(ns(began_s), ns(ended_s)) == pytest.approx(stalled_ms)
     assert MACHINE.longest_ms(ns(began_s), ns(ended_s)) == longest_ms
 

@@ -86,7 +86,7 @@ async def test_a_broker_tells_all_its_settings(desk: Desk, version: int) -> None
     assert found["log.retention.ms"].value is None
 
 
-async def test_types_and_documentation(desk: Desk) -> None:
+async def test_configs_have_types_and_documentation_when_asked(desk: Desk) -> None:
     found = await describe(desk, BROKER, "0", "max.connections", "log.cleanup.policy", documented=True)
     assert [(c.config_type, bool(c.documentation)) for c in found.values()] == [(3, True), (7, True)]
     assert (await describe(desk, BROKER, "0", "max.connections"))["max.connections"].documentation is None

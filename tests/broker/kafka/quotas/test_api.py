@@ -97,7 +97,9 @@ FILTERS: list[tuple[list[tuple[str, int, str | None]], bool, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("filters", "strict", "expected"), FILTERS)
-async def test_filters(desk: Desk, filters: list[Any], strict: bool, expected: list[Any]) -> None:
+async def test_quotas_are_described_by_filters(
+    desk: Desk, filters: list[Any], strict: bool, expected: list[Any]
+) -> None:
     assert await describe(desk) == [], "an empty list, never null"
     version = desk.images[0, 0].version
     assert await alter(desk, *ALL) == [(0, None)] * len(ALL)

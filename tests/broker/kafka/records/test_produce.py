@@ -108,7 +108,7 @@ def test_unknown_topics_by_name_and_by_id(broker: Broker) -> None:
     assert outcome(produce(broker, {0: batch(b"v")}, version=13, topic_id=0)) == [(codes.UNKNOWN_TOPIC_ID, -1)]
 
 
-def test_another_broker_leads(broker: Broker) -> None:
+def test_produce_to_another_brokers_partition_is_refused(broker: Broker) -> None:
     broker.put_topic("far", leaders=[1], topic_id=2)
     assert outcome(produce(broker, {0: batch(b"v")}, topic="far")) == [(codes.NOT_LEADER_OR_FOLLOWER, -1)]
 

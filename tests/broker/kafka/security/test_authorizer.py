@@ -53,7 +53,7 @@ def may(
         ("denied another operation", [acl("foobar"), acl("foobar", WRITE, DENY)], True),
     ],
 )
-def test_who_may_read(what: str, acls: list[Acl], expected: bool) -> None:
+def test_read_is_allowed_by_acls(what: str, acls: list[Acl], expected: bool) -> None:
     assert may(acls) is expected
 
 
@@ -114,7 +114,7 @@ def test_operations_are_told_as_bits() -> None:
     [("foobar", 1, {"foobar"}), ("foobar", PatternType.MATCH, {"foobar", "*", "foo"}), ("foo", 1, {"foo"}),
      ("foo", LITERAL, set()), (None, PREFIXED, {"foo"}), (None, 1, {"foobar", "*", "foo", "bar"})],
 )  # fmt: skip
-def test_filters(name: str | None, pattern: int, expected: set[str]) -> None:
+def test_filter_matches_acls_by_name_and_pattern(name: str | None, pattern: int, expected: set[str]) -> None:
     acls = [acl("foobar"), acl("*"), acl("foo", pattern=PREFIXED), acl("bar")]
     wanted = AclFilter(1, name, pattern, None, None, 1, 1)
     assert {each.name for each in acls if wanted.matches(each)} == expected

@@ -42,7 +42,7 @@ def test_patterns_are_of_the_whole_and_all_have_to_match(match: str, is_for: boo
     assert subscription_of({"match": match}).is_for(CLIENT) == is_for
 
 
-def test_ids_are_kafkas() -> None:
+def test_ids_are_spelled_and_sized_as_kafkas() -> None:
     instance = UUID("6f1f0cb2-5f0c-4c53-8f0c-0123456789ab")
     assert spelled(instance) == "bx8Msl8MTFOPDAEjRWeJqw"
     ids = {subscription_id(RequestedMetrics(metrics, ms), instance) for metrics in ((), ("a.",)) for ms in (100, 200)}

@@ -23,7 +23,7 @@ async def grow(desk: Desk, *topics: tuple[str, int, Any], validate_only: bool = 
     return {t.name: (t.error_code, t.error_message) for t in found.results}
 
 
-async def test_topics_grow(desk: Desk) -> None:
+async def test_topic_grows_to_the_count_and_assignments_asked_for(desk: Desk) -> None:
     await desk.make_topic("a", 2)
     assert await grow(desk, ("a", 4, None), validate_only=True) == {"a": (0, None)}
     assert len(desk.images[0, 0].topics.get("a").leaders) == 2

@@ -52,7 +52,7 @@ async def test_no_topics_are_none_of_them_from_version_1(tmp_path: Path) -> None
     assert (await desk.ask("metadata", 1, topics=())).topics == ()
 
 
-async def test_topics_by_id(tmp_path: Path) -> None:
+async def test_topic_is_found_by_id_and_unknown_id_is_refused(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     await desk.start()
     await desk.make_topic("a")

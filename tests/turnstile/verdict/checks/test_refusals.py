@@ -24,7 +24,7 @@ def exponential(until_s=6.0, first_s=0.05, most_s=1.0, jitter=0.0, seed=0):
     return found
 
 
-def test_pauses_that_grow():
+def test_growing_pauses_pass_and_hasty_ones_fail():
     assert verdict(backoff, refused(*exponential())) == "pass"
     assert verdict(backoff, refused(*(n / 2 for n in range(12)))) == "warn", "twice a second for ever"
     assert verdict(backoff, refused(*(n / 100 for n in range(600)))) == "fail"
@@ -164,7 +164,7 @@ def test_a_connection_that_was_given_up_while_it_was_held_is_none():
 
 
 @pytest.mark.parametrize(("recovered_s", "told"), [(0.3, "pass"), (7, "warn"), (None, "fail")])
-def test_recovery(recovered_s, told):
+def test_recovery_is_judged_by_its_time(recovered_s, told):
     assert verdict(recovery, refused(0, recovered_s=recovered_s)) == told
 
 
@@ -202,7 +202,7 @@ def test_a_failed_login_may_be_final():
 
 
 @pytest.mark.parametrize(("ended_s", "told"), [(10.5, "pass"), (17, "warn"), (21, "fail"), (None, "fail")])
-def test_the_end(ended_s, told):
+def test_shutdown_is_judged_by_when_it_ended(ended_s, told):
     seen = Seen()
     seen.step("shutdown", 9, 22, signalled_ns=10, ended_ns=ended_s)
     assert verdict(shutdown, seen) == told

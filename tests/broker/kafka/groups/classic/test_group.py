@@ -565,7 +565,7 @@ def test_a_tick_looks_at_each_group_once(table: Table, monkeypatch: pytest.Monke
 # --- commits ---------------------------------------------------------------------------------------------------
 
 
-def test_who_may_commit(table: Table) -> None:
+def test_commit_needs_a_member_of_the_generation(table: Table) -> None:
     def may(member_id: str, generation: int, group: str = "g") -> int:
         return table.groups.may_commit(group, member_id, None, generation, table.now_ms)
 
@@ -727,7 +727,7 @@ class Simulation:
 
 
 @pytest.mark.parametrize("block", range(10))
-def test_random_members(block: int) -> None:
+def test_random_members_keep_the_invariants(block: int) -> None:
     replies = generations = 0
     for seed in range(block * 40, block * 40 + 40):
         simulation = Simulation(seed)

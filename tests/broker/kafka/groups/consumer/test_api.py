@@ -115,7 +115,7 @@ async def test_a_silent_member_is_lost(desk: Desk, autojump_clock: trio.testing.
         ("group.consumer.max.size", "1", codes.GROUP_MAX_SIZE_REACHED),
     ],
 )
-async def test_settings_are_obeyed(tmp_path: Path, name: str, value: str, code: int) -> None:
+async def test_member_that_a_setting_forbids_is_refused(tmp_path: Path, name: str, value: str, code: int) -> None:
     desk = Desk(tmp_path, brokers=1, shards=1, **{name.replace(".", "_"): value})
     await desk.start()
     await beat(desk, "g", **JOIN, subscribed_topic_names=("t",))

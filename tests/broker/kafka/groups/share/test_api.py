@@ -117,7 +117,7 @@ async def test_a_group_obeys_configs_of_its_own(desk: Desk, autojump_clock: trio
 
 
 @pytest.mark.parametrize("name", ["group.share.max.size", "turnstile.share.members.max", "turnstile.share.groups.max"])
-async def test_settings_are_obeyed(tmp_path: Path, name: str) -> None:
+async def test_member_beyond_a_setting_is_refused(tmp_path: Path, name: str) -> None:
     desk = Desk(tmp_path, brokers=1, shards=1, **{name.replace(".", "_"): "1"})
     await desk.start()
     await desk.make_topic("t", 1)

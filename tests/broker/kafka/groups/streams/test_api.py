@@ -157,7 +157,9 @@ async def test_configs_of_the_group_are_obeyed(desk: Desk) -> None:
         ("turnstile.streams.members.max", "1", codes.GROUP_MAX_SIZE_REACHED),
     ],
 )
-async def test_settings_are_obeyed(tmp_path: Path, nursery: trio.Nursery, setting: str, value: str, code: int) -> None:
+async def test_member_that_a_setting_forbids_is_refused(
+    tmp_path: Path, nursery: trio.Nursery, setting: str, value: str, code: int
+) -> None:
     desk = Desk(tmp_path, **{setting: value})
     await desk.start(nursery)
     await desk.make_topic("t", 1)
