@@ -87,19 +87,19 @@ class AdminClient:
         weakref.finalize(self, _close, self._kept)
         _clients.add(self)
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, **query: object) -> Any:
         """The JSON of the answer. Arguments of the query that are None are left out. Raises AdminError."""
         return self._json(self._call("GET", path, None, query))
 
-    def put(self, path: str, body: Any, **query: Any) -> Any:
+    def put(self, path: str, body: object, **query: object) -> Any:
         """The JSON of the answer, when the change is in force. Raises AdminError."""
         return self._json(self._call("PUT", path, json.dumps(body).encode(), query))
 
-    def post(self, path: str, body: Any = None) -> Any:
+    def post(self, path: str, body: object = None) -> Any:
         """The JSON of the answer. Raises AdminError."""
         return self._json(self._call("POST", path, b"" if body is None else json.dumps(body).encode(), {}))
 
-    def delete(self, path: str, **query: Any) -> Any:
+    def delete(self, path: str, **query: object) -> Any:
         """As `put`, without a body."""
         return self._json(self._call("DELETE", path, None, query))
 
@@ -119,7 +119,7 @@ class AdminClient:
     ) -> None:
         self.close()
 
-    def _call(self, method: str, path: str, body: bytes | None, query: dict[str, Any]) -> bytes:
+    def _call(self, method: str, path: str, body: bytes | None, query: dict[str, object]) -> bytes:
         from http.client import HTTPException
         from urllib.parse import urlencode, urlsplit
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.cluster_changes import ClusterChanges
@@ -28,7 +28,7 @@ from turnstile.settings import as_setting, as_text
 
 if TYPE_CHECKING:
     from broker.admin.cluster_answers import Explanation, ShardRow
-    from turnstile.verdict.run import Verdict
+    from turnstile.verdict.run import Verdict, VerdictOptions
 
 _RESTART_WITHIN_S = 10.0
 
@@ -269,7 +269,7 @@ class Cluster(ClusterChanges):
 
     # Judge a client
 
-    def verdict(self, client: Sequence[str], **options: Any) -> Verdict:
+    def verdict(self, client: Sequence[str], **options: Unpack[VerdictOptions]) -> Verdict:
         """How a client, the command of a program, lives with being throttled and refused by this cluster.
 
         `options`: `checks`, names of them; `times`, a turnstile.verdict.times.Times; `seed`. Raises CannotJudge.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -71,10 +71,17 @@ def told_address(row: AdvertisedAddress) -> str:
     return f"{told} (a guess)" if row["guess"] else told
 
 
-def _split(words: tuple[str, ...]) -> tuple[str | None, list[str]]:
+class _Words(NamedTuple):
+    """What the command line names: a listener, if any, and addresses."""
+
+    listener: str | None
+    addresses: list[str]
+
+
+def _split(words: tuple[str, ...]) -> _Words:
     if words and ":" not in words[0] and words[0] != _AUTO:
-        return words[0], list(words[1:])
-    return None, list(words)
+        return _Words(words[0], list(words[1:]))
+    return _Words(None, list(words))
 
 
 def _lines(answer: ChangedAdvertised, listener: str | None, broker: int | None) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -230,10 +230,15 @@ def _list(out: Console, *, as_json: bool) -> None:
         out.print(output.list_of(shipped))
 
 
-def _checked(
-    name: str | None, options: dict[str, Any], expected: tuple[str, ...]
-) -> tuple[LoadScenario, list[Expectation]]:
-    """What the options ask for, and what has to hold of it. Raises UsageError, with a sentence."""
+class _CheckedOptions(NamedTuple):
+    """What the options ask for, and what has to hold of it."""
+
+    scenario: LoadScenario
+    expectations: list[Expectation]
+
+
+def _checked(name: str | None, options: dict[str, Any], expected: tuple[str, ...]) -> _CheckedOptions:
+    """Raises UsageError, with a sentence."""
     from turnstile.load.expectations import parse
     from turnstile.load.spec import SpecInvalid
 
@@ -246,7 +251,7 @@ def _checked(
                 raise ValueError(f"{each.text!r}: {each.group} is none of the groups {', '.join(groups)}")
     except (SpecInvalid, ValueError) as wrong:
         raise click.UsageError(str(wrong)) from None
-    return chosen, expectations
+    return _CheckedOptions(chosen, expectations)
 
 
 def _judge(expectations: list[Expectation], result: RunJson) -> None:

@@ -27,16 +27,23 @@ has.  [default: the scenario's own, which each host then needs: all have those o
 _HUB = "With --master: where workers reach this command.  [default: the host of Spark's driver, any port]"
 
 
-class _Address(ParamType[tuple[str, int]]):
+class HubAddress(NamedTuple):
+    """Where workers reach this command."""
+
+    host: str
+    port: int
+
+
+class _Address(ParamType[HubAddress]):
     name = "HOST:PORT"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        if isinstance(value, tuple):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> HubAddress:
+        if isinstance(value, HubAddress):
             return value
         host, _, port = str(value).rpartition(":")
         if not host or not port.isdigit() or int(port) > 65535:
             self.fail(f"{value!r} is not HOST:PORT", param, ctx)
-        return host.strip("[]"), int(port)
+        return HubAddress(host.strip("[]"), int(port))
 
 
 class _Addresses(ParamType[str]):
@@ -56,7 +63,7 @@ class OnSpark(NamedTuple):
 
     spark: SparkOptions
     worker_sources: str | None
-    hub: tuple[str, int] | None
+    hub: HubAddress | None
 
 
 def spark_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -72,7 +79,7 @@ def spark_options(command: Callable[..., None]) -> Callable[..., None]:
         master: str | None,
         conf: Sequence[tuple[str, str]],
         worker_sources: str | None,
-        hub: tuple[str, int] | None,
+        hub: HubAddress | None,
         processes: int | None,
         **options: object,
     ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -73,13 +73,18 @@ class _Percent(ParamType[Fraction]):
         return Fraction(int(number), 100)
 
 
-class _Window(ParamType[tuple[datetime, datetime]]):
+class Incident(NamedTuple):
+    """When an incident began and ended, in UTC."""
+
+    start: datetime
+    end: datetime
+
+
+class _Window(ParamType[Incident]):
     name = "START/END"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[datetime, datetime]:
-        if isinstance(value, tuple):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Incident:
+        if isinstance(value, Incident):
             return value
         try:
             start, end = (_utc(datetime.fromisoformat(part)) for part in str(value).split("/"))
@@ -87,7 +92,7 @@ class _Window(ParamType[tuple[datetime, datetime]]):
             self.fail(f"{value!r} is not of the form 2026-01-05T10:00/2026-01-05T10:30 (UTC)", param, ctx)
         if start >= end:
             self.fail(f"{value!r} ends before it starts", param, ctx)
-        return start, end
+        return Incident(start, end)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -149,7 +154,7 @@ def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction,
     quotas: bool, quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
-    compare: tuple[datetime, datetime] | None, html: str | None, as_json: bool, on: SparkOptions,
+    compare: Incident | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a log against candidate limits, and recommend the smallest that normal traffic bears, with headroom.
 

@@ -18,6 +18,7 @@ import click
 
 from turnstile.cli.output import CommandFailed, InputMissing, is_of_output
 from turnstile.cli.param_type import ParamType
+from turnstile.cli.up_params import NamedText
 from turnstile.pipeline import jvm
 from turnstile.pipeline.places import is_uri, local_path, under
 
@@ -48,18 +49,18 @@ class SparkOptions(NamedTuple):
         return self.master is None or self.master.startswith("local")
 
 
-class SparkSetting(ParamType[tuple[str, str]]):
+class SparkSetting(ParamType[NamedText]):
     """NAME=VALUE of Spark's own."""
 
     name = "NAME=VALUE"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if isinstance(value, tuple):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> NamedText:
+        if isinstance(value, NamedText):
             return value
         name, is_given, setting = str(value).partition("=")
         if not is_given or not name.startswith("spark."):
             self.fail(f"{value!r} is not of the form spark.sql.shuffle.partitions=64", param, ctx)
-        return name, setting
+        return NamedText(name, setting)
 
 
 def spark_options(command: Callable[..., None]) -> Callable[..., None]:

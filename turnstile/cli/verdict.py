@@ -8,7 +8,7 @@ import time
 from ipaddress import ip_address
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -142,7 +142,7 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     from turnstile.admin_client import AdminClient
     from turnstile.cluster import ClusterError
     from turnstile.verdict.judged import CannotJudge
-    from turnstile.verdict.run import run
+    from turnstile.verdict.run import VerdictOptions, run
     from turnstile.verdict.running import RunningCluster
     from turnstile.verdict.times import Times
 
@@ -150,7 +150,7 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
         raise click.UsageError("give a command behind --, or --attach")
     times = Times(copies=copies, request_timeout_s=request_timeout)
     say = (lambda told: None) if as_json else _say
-    options: dict[str, Any] = {"times": times.quick() if quick else times, "checks": checks, "seed": seed, "say": say}
+    options: VerdictOptions = {"times": times.quick() if quick else times, "checks": checks, "seed": seed, "say": say}
     try:
         with undone():
             if attach is not None:
@@ -203,7 +203,7 @@ def _say(sentence: str) -> None:
         discard(STDERR)
 
 
-def _show(found: Any) -> None:
+def _show(found: Verdict) -> None:
     from turnstile.verdict.card import COLOURS, lines, summary
 
     for told, first, below in lines(found):

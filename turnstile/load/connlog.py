@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from turnstile.load.sources import Sources
 from turnstile.load.spec import ClientGroup, LoadScenario, RecordedConnection, SpecInvalid
@@ -60,8 +60,15 @@ def replay(path: Path, sources: Sources, *, speed: float = 1.0) -> LoadScenario:
     return LoadScenario(name=path.name, title=title, groups=(group,))
 
 
-def _read(path: Path) -> tuple[list[tuple[float, float, str]], int]:
+class _LogRows(NamedTuple):
     """(opened, held, ip) per line, in seconds, and how many lines could not be read."""
+
+    rows: list[tuple[float, float, str]]
+    bad: int
+
+
+def _read(path: Path) -> _LogRows:
+    """Raises SpecInvalid for what is no such log."""
     rows, bad, good_at = [], 0, 0
     try:
         with _opened(path) as file:
@@ -86,7 +93,7 @@ def _read(path: Path) -> tuple[list[tuple[float, float, str]], int]:
         raise SpecInvalid(f"{path} is cut off or damaged; decompress what there is of it and replay that.") from None
     except OSError as error:
         raise SpecInvalid(f"{path} can't be read: {error.strerror}.") from None
-    return rows, bad
+    return _LogRows(rows, bad)
 
 
 def _opened(path: Path) -> TextIO:

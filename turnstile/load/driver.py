@@ -132,9 +132,14 @@ def unbound(scenario: LoadScenario, targets: Sequence[Sequence[Address]]) -> lis
     return [target for group, of_group in pairs if group.sources is None for target in of_group]
 
 
-def _storm(
-    scenario: LoadScenario, targets: list[list[Address]], processes: int, lookout: Lookout
-) -> tuple[list[Tally], bool]:
+class _StormResult(NamedTuple):
+    """The tally of each group, and whether Ctrl-C ended the storm."""
+
+    groups: list[Tally]
+    interrupted: bool
+
+
+def _storm(scenario: LoadScenario, targets: list[list[Address]], processes: int, lookout: Lookout) -> _StormResult:
     # A Ctrl-C while the workers start could not end them in good order yet, so it waits.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     crew = Crew(scenario, targets, processes=processes, began=lookout.began_s)
@@ -150,7 +155,7 @@ def _storm(
     while True:
         try:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            return crew.collect(look), interrupted
+            return _StormResult(crew.collect(look), interrupted)
         except KeyboardInterrupt:
             if interrupted:
                 crew.kill()

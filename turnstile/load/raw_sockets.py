@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import socket
 import struct
+from typing import NamedTuple
 
 Address = tuple[socket.AddressFamily, tuple[str, int]]
 
@@ -37,8 +38,15 @@ def api_versions_request(client_id: str = "turnstile-load") -> bytes:
     return struct.pack(">i", len(header) + len(body)) + header + body
 
 
-def connect(target: Address, source: str | None, *, rst: bool) -> tuple[socket.SocketType, int]:
-    """A socket on its way to `target`, and the errno of what already went wrong, 0 for nothing.
+class ConnectingSocket(NamedTuple):
+    """A socket on its way to its target, and the errno of what already went wrong, 0 for nothing."""
+
+    sock: socket.SocketType
+    error: int
+
+
+def connect(target: Address, source: str | None, *, rst: bool) -> ConnectingSocket:
+    """A socket on its way to `target`.
 
     With `rst` its close will send a RST. Raises PutOff, and DriverError when `source` is none of this machine's.
     """
@@ -61,4 +69,4 @@ def connect(target: Address, source: str | None, *, rst: bool) -> tuple[socket.S
     if failed == errno.EADDRNOTAVAIL:
         sock.close()
         raise PutOff(files=False)
-    return sock, 0 if failed == errno.EINPROGRESS else failed
+    return ConnectingSocket(sock, 0 if failed == errno.EINPROGRESS else failed)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from turnstile.admin_client import AdminClient
 from turnstile.load.counters import Counters, read
@@ -64,21 +65,26 @@ def _of(counters: Counters, own: Container[str]) -> dict[str, dict[str, int]]:
     return {ip: outcomes for ip, outcomes in counts.items() if ip in own}
 
 
-def settle(
-    admin: AdminClient, before: Counters | None, agree: Callable[[Counters], Reconciliation]
-) -> tuple[Counters | None, Reconciliation]:
-    """What the cluster counted since `before`, read until it agrees or SETTLE_S are over, and the verdict."""
+class SettledCounters(NamedTuple):
+    """What the cluster counted meanwhile, None where it has no counters, and the verdict."""
+
+    cluster: Counters | None
+    verdict: Reconciliation
+
+
+def settle(admin: AdminClient, before: Counters | None, agree: Callable[[Counters], Reconciliation]) -> SettledCounters:
+    """Reads the counters until they agree, or SETTLE_S are over."""
     if before is None:
-        return None, Reconciliation(None, f"no counters to compare with at {admin.url}")
+        return SettledCounters(None, Reconciliation(None, f"no counters to compare with at {admin.url}"))
     deadline = time.monotonic() + SETTLE_S
     while True:
         after = read(admin)
         if after is None:
-            return None, Reconciliation(False, f"the counters at {admin.url} are gone")
+            return SettledCounters(None, Reconciliation(False, f"the counters at {admin.url} are gone"))
         since = after.since(before)
         verdict = agree(since)
         if verdict.agree or time.monotonic() >= deadline:
-            return since, verdict
+            return SettledCounters(since, verdict)
         time.sleep(0.05)
 
 

@@ -3,9 +3,25 @@
 What goes wrong raises as any call to Spark does; `errors.sentence` makes it a sentence.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
+
+
+class ParquetFooter(NamedTuple):
+    """How many rows a Parquet file has, its schema as Parquet spells it, and of each row group its rows, and the least and
+    greatest of a column of numbers."""
+
+    rows: int
+    schema: str
+    groups: list[tuple[int, int, int]]
+
+
+class _HadoopPlace(NamedTuple):
+    """A file system of Hadoop's, and a path in it; both are Java's."""
+
+    files: Any
+    path: Any
 
 
 class HadoopFiles:
@@ -49,9 +65,8 @@ class HadoopFiles:
         files, path = self._at(place)
         files.delete(path, True)
 
-    def footer(self, place: str, column: str) -> tuple[int, str, list[tuple[int, int, int]]]:
-        """How many rows a Parquet file has, its schema as Parquet spells it, and of its row groups how many rows each has, and the
-        least and greatest of a column of numbers."""
+    def footer(self, place: str, column: str) -> ParquetFooter:
+        """Of a Parquet file; `column` is one of numbers."""
         reader = self._reader.open(self._input.fromPath(self._path(place), self._conf))
         try:
             schema = reader.getFileMetaData().getSchema()
@@ -60,10 +75,10 @@ class HadoopFiles:
                 said = group.getColumns().get(schema.getFieldIndex(column)).getStatistics()
                 if said is not None and said.hasNonNullValue():
                     spans.append((int(group.getRowCount()), int(said.genericGetMin()), int(said.genericGetMax())))
-            return int(reader.getRecordCount()), str(schema.toString()), spans
+            return ParquetFooter(int(reader.getRecordCount()), str(schema.toString()), spans)
         finally:
             reader.close()
 
-    def _at(self, place: str) -> tuple[Any, Any]:
+    def _at(self, place: str) -> _HadoopPlace:
         path = self._path(place)
-        return path.getFileSystem(self._conf), path
+        return _HadoopPlace(path.getFileSystem(self._conf), path)

@@ -93,8 +93,15 @@ def class_archive() -> Path:
     return Path(sys.prefix) / "share" / "turnstile" / "spark.jsa"
 
 
-def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, str]]:
-    """A JVM with `conf`, and the variables by which pyspark finds it. Raises PipelineError when it does not start.
+class LaunchedJvm(NamedTuple):
+    """A JVM, and the variables by which pyspark finds it."""
+
+    jvm: Jvm
+    variables: dict[str, str]
+
+
+def launch(conf: Mapping[str, str], java_options: str) -> LaunchedJvm:
+    """A JVM with `conf`. Raises PipelineError when it does not start.
 
     Called with ENDING blocked (`interrupts.in_thread` blocks them): between fork and `_ignore_interrupt` a Ctrl-C would end the
     child with a traceback.
@@ -130,7 +137,7 @@ def launch(conf: Mapping[str, str], java_options: str) -> tuple[Jvm, dict[str, s
                 raise PipelineError(f"Spark's JVM did not start: {_last_words(jvm.said)}")
             time.sleep(POLL_S)
         port, size = struct.unpack(">ii", (raw := address.read_bytes())[:8])
-        return jvm, {PORT: str(port), SECRET: raw[8 : 8 + size].decode()}
+        return LaunchedJvm(jvm, {PORT: str(port), SECRET: raw[8 : 8 + size].decode()})
     except BaseException:
         jvm.end()
         raise

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
+from typing import NamedTuple
 
 from turnstile.pipeline.html_page import NOTHING
 
@@ -44,6 +45,13 @@ Points = Sequence[tuple[float, float | None]]
 """(x, value) in order of x; None: nothing from there to the next."""
 
 
+class _Point(NamedTuple):
+    """A place on a picture."""
+
+    x: float
+    y: float
+
+
 def lines(
     series: Mapping[str, Points], *, y: str, marks: Sequence[tuple[float, str]] = (), stepped: bool = False
 ) -> str:
@@ -57,8 +65,8 @@ def lines(
         low, high = low - 30, high + 30
     top = _nice(max(value for points in drawn.values() for _, value in points if value is not None))
 
-    def at(x: float, value: float) -> tuple[float, float]:
-        return LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT), _height(value, top)
+    def at(x: float, value: float) -> _Point:
+        return _Point(LEFT + (x - low) / (high - low) * (WIDTH - LEFT - RIGHT), _height(value, top))
 
     parts = [_y_axis(top, y), _time_axis(low, high)]
     for x, name in _spaced([mark for mark in marks if low <= mark[0] <= high], low, high):
@@ -68,7 +76,7 @@ def lines(
     for number, (name, points) in enumerate(drawn.items()):
         for run, until in _runs(points):
             places = [at(x, value) for x, value in run]
-            places += [(at(until, 0)[0], places[-1][1])] if stepped and until is not None else []
+            places += [_Point(at(until, 0).x, places[-1].y)] if stepped and until is not None else []
             parts.append(_curve(places, _colour(name, number), stepped))
     return _legend(list(drawn)) + svg(parts, HEIGHT, f"{y} over time: {', '.join(drawn)}")
 

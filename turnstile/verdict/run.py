@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from turnstile.verdict.course import run_course
 from turnstile.verdict.finding import Finding
@@ -61,6 +61,15 @@ class Reached(Judged, Protocol):
 
     @property
     def bootstrap(self) -> str: ...
+
+
+class VerdictOptions(TypedDict, total=False):
+    """Options of `run` that callers pass on."""
+
+    times: Times
+    checks: Iterable[str]
+    seed: int
+    say: Callable[[str], None]
 
 
 def run(

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from random import Random
-from typing import Any, Unpack, cast
+from typing import Unpack, cast
 
 from turnstile.admin_client import AdminError
 from turnstile.options import FaultKind, FaultOptions
 from turnstile.settings import as_entity, as_setting
 from turnstile.verdict.judged import Client, Judged
 from turnstile.verdict.machine import MS, Machine
-from turnstile.verdict.timeline import Busy, Event, Step, Timeline
+from turnstile.verdict.timeline import Busy, Event, Step, StepDetail, Timeline
 from turnstile.verdict.times import Times
 from turnstile.verdict.watch import Watch
 
@@ -109,10 +109,10 @@ class Stage:
     # What was seen
 
     @contextmanager
-    def step(self, kind: str, name: str) -> Iterator[dict[str, Any]]:
+    def step(self, kind: str, name: str) -> Iterator[StepDetail]:
         """A step, with a detail to be filled in."""
         self._say(name)
-        began_ns, detail = time.monotonic_ns(), dict[str, Any]()
+        began_ns, detail = time.monotonic_ns(), StepDetail()
         yield detail
         self.steps.append(Step(kind, name, began_ns, time.monotonic_ns(), detail))
 
@@ -127,7 +127,7 @@ class Stage:
     def requests_since(self, at_ns: int) -> list[Event]:
         return [event for event in self.watch.since(at_ns) if event.kind == "request"]
 
-    def await_recovery(self, detail: dict[str, Any], *, whole: bool = False) -> None:
+    def await_recovery(self, detail: StepDetail, *, whole: bool = False) -> None:
         """Until the client works again, and a little longer; `whole`: all that it does, as it had lost all its connections."""
         detail["lifted_ns"] = lifted_ns = time.monotonic_ns()
         self.wait_for(lambda: self.watch.first_work_after(lifted_ns) is not None, self.times.recover_s)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from turnstile.verdict.machine import Machine
 
@@ -49,20 +49,35 @@ class CpuShare(NamedTuple):
     waited: float
 
 
+class StepDetail(TypedDict, total=False):
+    """What a step has beside its times. Instants are in nanoseconds of the monotonic clock.
+
+    Of a refusal, rate or kill: `lifted_ns`, `recovered_ns` or None, `has_ended`; of a kill also `place`, the incarnation; of
+    throttling and overlap: `exit_code`, or None while the program runs; of a herd: `copies`, `cut_ns`, `lifted_ns`; of a shutdown:
+    `signalled_ns`, `ended_ns` or None; of telemetry, and of a baseline with a subscription: `interval_ms`.
+    """
+
+    lifted_ns: int
+    recovered_ns: int | None
+    has_ended: bool
+    place: tuple[int, int, int]
+    exit_code: int | None
+    copies: int
+    cut_ns: int
+    signalled_ns: int
+    ended_ns: int | None
+    interval_ms: int
+
+
 class Step(NamedTuple):
     """A part of the course. `kind`: baseline, telemetry, throttle, overlap, mutation, refuse, rate, kill, herd, settle or
-    shutdown.
-
-    `detail` of a refusal, rate or kill: `lifted_ns`, and `recovered_ns` or None; of throttling and overlap:
-    `exit_code`, or None while the program runs; of a herd: `copies`, `cut_ns`, `lifted_ns`; of a
-    shutdown: `signalled_ns`, `ended_ns` or None; of telemetry, and of a baseline with a subscription: `interval_ms`.
-    """
+    shutdown."""
 
     kind: str
     name: str
     began_ns: int
     ended_ns: int
-    detail: Mapping[str, Any] = {}
+    detail: StepDetail = StepDetail()
 
     @property
     def seconds(self) -> float:

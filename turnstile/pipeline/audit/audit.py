@@ -7,6 +7,7 @@ that is gone, or before a gap).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit import (
@@ -88,15 +89,20 @@ def _doubted(check: Check, seen: Survey) -> Check:
     return check._replace(verdict=UNKNOWN, detail=f"{check.detail}; but its processes' mono_ns goes back")
 
 
-def _sound(events: Rows) -> tuple[Rows, Survey]:
-    """The events that are judged, and what is known of them.
+class _SoundEvents(NamedTuple):
+    """The events that are judged, and what is known of them."""
 
-    Events without what places them are left out, and so are all of one number that differ: each counts as missing.
-    """
+    events: Rows
+    seen: Survey
+
+
+def _sound(events: Rows) -> _SoundEvents:
+    """Events without what places them are left out, and so are all of one number that differ: each counts as missing."""
     seen = survey(events.each(digest, DIGEST).table())
     if seen.bad:
         events = events.each(sound, EVENTS)
     if not seen.twice:
-        return events, seen
+        return _SoundEvents(events, seen)
     events = events.by(("broker", "shard", "epoch", "seq"), once, EVENTS).kept()
-    return events, survey(events.each(digest, DIGEST).table())._replace(bad=seen.bad, twice=seen.twice)
+    again = survey(events.each(digest, DIGEST).table())
+    return _SoundEvents(events, again._replace(bad=seen.bad, twice=seen.twice))

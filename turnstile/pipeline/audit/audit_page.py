@@ -13,6 +13,7 @@ from turnstile.pipeline.audit.audit_result import (
     AuditResult,
     Check,
 )
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.html_page import Badge, badge_line, document, paragraph, section, table
 
 COLOURS = {HELD: "#1a7f4b", EXCEEDED: "#d1495b", NOT_JUSTIFIED: "#d1495b", UNKNOWN: "#b0690b", NOT_JUDGED: "#6b7280"}
@@ -59,7 +60,7 @@ def _found(check: Check) -> str:
     return section(f"{check.name}: {check.verdict}", words, evidence, counted)
 
 
-def _evidence(rows: Sequence[dict[str, Any]]) -> list[list[object]]:
+def _evidence(rows: Sequence[TableRow]) -> list[list[object]]:
     names: list[object] = list(dict.fromkeys(name for row in rows for name in row))
     return [names, *([_plain(row.get(str(name))) for name in names] for row in rows)]
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.set_clock import clock_set_s, clock_was_set
 from turnstile.pipeline.events.survey import WallSpan
 from turnstile.quantities import duration
@@ -23,7 +24,7 @@ class Check(NamedTuple):
     name: str
     verdict: str
     detail: str
-    evidence: list[dict[str, Any]]
+    evidence: list[TableRow]
     brokers: Mapping[int, int] = MappingProxyType({})
 
     def as_json(self) -> dict[str, object]:

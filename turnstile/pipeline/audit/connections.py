@@ -10,13 +10,14 @@ counted_while_certain  A connection counts for no longer than is certain: to its
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 import pyarrow
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
 from turnstile.pipeline.events.survey import Survey
@@ -130,6 +131,13 @@ def _end_ns(
     return end_ns
 
 
+class _FirstFound(NamedTuple):
+    """Rows that are shown, and how many were found in all, by broker."""
+
+    rows: list[TableRow]
+    counts: Counter[int]
+
+
 class Admissions:
     """What the connections of a journal show by themselves. `connections`: how many there are."""
 
@@ -172,14 +180,14 @@ class Admissions:
                 return Check(name, verdict, detail, shown, counts)
         return Check(name, HELD, "every connection was admitted once and closed at most once", [])
 
-    def _first(self, what: str, columns: Sequence[str]) -> tuple[list[dict[str, Any]], Counter[int]]:
+    def _first(self, what: str, columns: Sequence[str]) -> _FirstFound:
         counts: Counter[int] = Counter()
         for row in self._found[what]:
             counts[row["broker"]] += row["count"]
         rows = sorted(
             self._found[what], key=lambda row: (row["at_ns"], *(row[name] for name in (*INCARNATION, "conn")))
         )
-        return [{name: row[name] for name in columns} for row in rows[:SHOWN]], counts
+        return _FirstFound([{name: row[name] for name in columns} for row in rows[:SHOWN]], counts)
 
 
 def _judge(

@@ -32,6 +32,7 @@ from turnstile.pipeline.audit.moves import BAD, GRANT, RETURN
 from turnstile.pipeline.audit.token_books import CARRY, Books, books
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT, moved, opened
 from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
@@ -68,7 +69,7 @@ def checks(moves: Rows, held: Rows, timeline: Timeline, seen: Survey, incomplete
     return [_check(name, [row for row in found if row["check"] == name], unread, left_out) for name in (GRANTED, USED)]
 
 
-def _check(name: str, rows: list[dict[str, Any]], unread: Counter[int], left_out: Mapping[int, int]) -> Check:
+def _check(name: str, rows: list[TableRow], unread: Counter[int], left_out: Mapping[int, int]) -> Check:
     if not rows and unread:
         return Check(
             name, UNKNOWN, "moves of tokens can't be read, or are of a shard that is not their home", [], unread
@@ -156,7 +157,7 @@ def _is_settled(timeline: Timeline, of: Mapping[str, Any], version: int, at_ns: 
     return bool(versions) and all(cap < UNLIMITED for cap in caps)
 
 
-def _first(rows: Sequence[dict[str, Any]], bad: Collection[int]) -> pyarrow.Table:
+def _first(rows: Sequence[TableRow], bad: Collection[int]) -> pyarrow.Table:
     found = pyarrow.Table.from_pylist([{**row, "count": 0} for row in rows], BEYOND)
     is_use = numpy.array([row["check"] == USED for row in rows], dtype="i8")
     key = 2 * arrays.numbers(found, "broker").astype("i8") + is_use

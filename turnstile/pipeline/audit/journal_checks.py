@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit.audit_result import HELD, UNKNOWN, Check
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.parts import Unreadable
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.survey import Process, Survey, Told, named
@@ -35,13 +36,15 @@ class Fault(NamedTuple):
     events: int = 1
 
 
-def checks(
-    seen: Survey, timeline: Timeline, unreadable: Sequence[Unreadable], *, live: bool
-) -> tuple[list[Check], set[int]]:
-    """The checks, and the brokers of which events are missing or not to be trusted.
+class JournalChecks(NamedTuple):
+    """The checks, and the brokers of which events are missing or not to be trusted."""
 
-    `live`: processes may be running, so that those that have not ended are no fault.
-    """
+    checks: list[Check]
+    incomplete: set[int]
+
+
+def checks(seen: Survey, timeline: Timeline, unreadable: Sequence[Unreadable], *, live: bool) -> JournalChecks:
+    """`live`: processes may be running, so that those that have not ended are no fault."""
     sequence, processes = _sequence(seen, unreadable), _processes(seen, live=live)
     events = [
         Fault(broker, f"{count} of {reason}", count) for (broker, reason), count in sorted(seen.bad.items(), key=str)
@@ -61,7 +64,8 @@ def checks(
     ]
     brokers = {each.broker for each in seen.processes}
     unsure = {fault.broker for fault in (*sequence, *events, *processes)}
-    return made, brokers if unsure & {None, COORDINATOR} else {each for each in unsure if each is not None}
+    of_all = unsure & {None, COORDINATOR}
+    return JournalChecks(made, brokers if of_all else {each for each in unsure if each is not None})
 
 
 def _check(name: str, faults: Sequence[Fault], held: str) -> Check:
@@ -238,8 +242,8 @@ def _told_differently(configs: Sequence[Told]) -> list[int]:
 
     What belongs to the start of a broker (`static`) is left out: it is of that broker alone.
     """
-    changes: dict[int, list[dict[str, Any]]] = {}
-    wholes: dict[int, list[dict[str, Any]]] = {}
+    changes: dict[int, list[TableRow]] = {}
+    wholes: dict[int, list[TableRow]] = {}
     for told in configs:
         of = {f"{kind} {key}": value for kind, key, value in told.detail["changes"] if kind != "static"}
         (wholes if told.detail.get("full") else changes).setdefault(told.version, []).append(of)

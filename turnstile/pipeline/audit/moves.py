@@ -5,7 +5,6 @@ One row per event and pool. What can't be read is a row, too (BAD), so that a ch
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy
 import pyarrow
@@ -13,6 +12,7 @@ import pyarrow.compute
 import pyarrow.json
 
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import EventDetail, TableRow
 from turnstile.pipeline.events.rows import Rows
 
 GRANT, REPORT, RETURN, LOST, RATE, START, BAD = "grant", "report", "return", "lost", "rate", "start", "bad"
@@ -106,7 +106,7 @@ def _plain(table: pyarrow.Table, read: pyarrow.Table) -> pyarrow.Table:
     )
 
 
-def _slowly(table: pyarrow.Table) -> list[dict[str, Any]]:
+def _slowly(table: pyarrow.Table) -> list[TableRow]:
     """MOVES of any events, one by one."""
     rows = []
     for event in table.to_pylist():
@@ -124,7 +124,7 @@ def _slowly(table: pyarrow.Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(detail: dict[str, Any], *, is_grant: bool) -> list[dict[str, Any]]:
+def _told(detail: EventDetail, *, is_grant: bool) -> list[TableRow]:
     """The pools that one event is about. Raises ValueError, KeyError, TypeError or AttributeError for another shape."""
     if "lost" in detail:
         peer = int(detail["from"])

@@ -26,6 +26,7 @@ from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_checks import unjustified, unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_names import FOUND, INCARNATION
 from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits
 from turnstile.pipeline.events.rows import Rows
@@ -79,7 +80,7 @@ def _caps(members: Rows, timeline: ObservedTimeline) -> Check:
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
     steps = members.each(sweep.steps, sweep.STEPS)
     judge = partial(sweep.beyond, timeline)
-    rows: list[dict[str, Any]] = steps.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
+    rows: list[TableRow] = steps.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
     if not rows:
         return Check(CAPS, HELD, "never more in the observed world than its caps", [])
     counts: Counter[int] = Counter()
@@ -147,7 +148,7 @@ def _as_refusals(reason: str, table: pyarrow.Table) -> pyarrow.Table:
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
     """FOUND: decisions that name a cap, or a value, that their version does not observe; the first of each that are alike."""
-    alike: dict[tuple[Any, ...], dict[str, Any]] = {}
+    alike: dict[tuple[Any, ...], TableRow] = {}
     columns = (
         "broker",
         "shard",
@@ -198,7 +199,7 @@ def _why_misnamed(timeline: ObservedTimeline, row: Mapping[str, Any]) -> str:
     return f"that version observes {told or 'no such cap'}"
 
 
-def _caused(rows: list[dict[str, Any]], total: int, incomplete: Collection[int]) -> Check:
+def _caused(rows: list[TableRow], total: int, incomplete: Collection[int]) -> Check:
     if not rows:
         return Check(CAUSED, HELD, f"{total} observed decisions, each by a cap that was reached", [])
     counts, shown, is_sure = unjustified(rows, incomplete)

@@ -15,8 +15,9 @@ from shards.limits.caps import RateRule
 from shards.limits.observed_windows import ObservedWindows
 from shards.limits.rate_replay import RateQuotas
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN, Check
-from turnstile.pipeline.audit.quota_findings import FOUND, Findings, Row, check_of
+from turnstile.pipeline.audit.quota_findings import FOUND, Findings, check_of
 from turnstile.pipeline.audit.refusal_names import INCARNATION
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Incarnation, first_gaps
@@ -61,7 +62,7 @@ class _Home:
         self._found = found
         self._windows: ObservedWindows | None = None
 
-    def note(self, row: Row) -> None:
+    def note(self, row: TableRow) -> None:
         try:
             detail = json.loads(row["detail"])
             is_begun, is_back = bool(detail.get("began")), bool(detail.get("back"))
@@ -78,7 +79,7 @@ class _Home:
         elif self._windows is not None:
             self._judge(self._windows, row, is_back=is_back)
 
-    def _judge(self, windows: ObservedWindows, row: Row, *, is_back: bool) -> None:
+    def _judge(self, windows: ObservedWindows, row: TableRow, *, is_back: bool) -> None:
         now_ms, at, arrivals = row["mono_ns"] // 1_000_000, (row["version"], row["broker"]), row["bytes"] or 1
         if is_back:
             listener = row["listener"] or ""
@@ -87,7 +88,7 @@ class _Home:
         for _ in range(arrivals):
             self._judge_one(windows, row, now_ms)
 
-    def _judge_one(self, windows: ObservedWindows, row: Row, now_ms: int) -> None:
+    def _judge_one(self, windows: ObservedWindows, row: TableRow, now_ms: int) -> None:
         at = row["version"], row["broker"]
         if row["ip"] is not None:
             should = windows.arrive_from(

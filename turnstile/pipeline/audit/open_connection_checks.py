@@ -9,7 +9,7 @@ connections of other listeners, only ROOM_NS after it got in. `kafka_connections
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -17,6 +17,7 @@ import pyarrow.compute
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
 from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.timeline import Timeline
 
@@ -29,7 +30,7 @@ NAMES = {"broker": "broker_cap", "listener": "listener_cap", "ip": "ip_cap"}
 class _Found(NamedTuple):
     """Excesses of one kind of pool: the first of each broker in order of time, and how many each broker has in all."""
 
-    first: list[dict[str, Any]]
+    first: list[TableRow]
     counts: Counter[int]
 
 
@@ -75,14 +76,14 @@ def _over(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Fo
     return found
 
 
-def _sweep(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[dict[str, Any]]:
+def _sweep(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
     return _found(held.each(sweep.steps, sweep.STEPS), timeline, kinds)
 
 
-def _found(steps: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[dict[str, Any]]:
+def _found(steps: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
     """Rows of sweep.EXCESS."""
     found = steps.swept(kinds, partial(sweep.beyond, timeline), sweep.EXCESS, closes_first=True)
-    rows: list[dict[str, Any]] = found.to_pylist()
+    rows: list[TableRow] = found.to_pylist()
     return rows
 
 
@@ -93,7 +94,7 @@ def _with_room(protected: Sequence[str], connections: pyarrow.Table) -> pyarrow.
     return sweep.steps(connections.set_column(connections.schema.get_field_index("admitted_ns"), "admitted_ns", later))
 
 
-def _name_involved(held: Rows, excesses: list[dict[str, Any]]) -> None:
+def _name_involved(held: Rows, excesses: list[TableRow]) -> None:
     """Puts into each excess the `connections` open in its pool then, the latest INVOLVED, as broker/shard/epoch/number."""
     if not excesses:
         return
@@ -106,7 +107,7 @@ def _name_involved(held: Rows, excesses: list[dict[str, Any]]) -> None:
             mine.append(row["name"])
 
 
-def _involved(excesses: Sequence[dict[str, Any]], table: pyarrow.Table) -> pyarrow.Table:
+def _involved(excesses: Sequence[TableRow], table: pyarrow.Table) -> pyarrow.Table:
     """The latest INVOLVED among some connections for each excess."""
     start_ns, end_ns = arrays.numbers(table, "admitted_ns"), arrays.numbers(table, "end_ns", null=sweep.NEVER)
     is_counted, broker = arrays.present(table, "admitted_ns"), arrays.numbers(table, "broker")

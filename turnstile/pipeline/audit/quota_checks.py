@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
 
 from turnstile.pipeline.audit import quota_meters, quota_throttles
 from turnstile.pipeline.audit.audit_result import NOT_JUDGED, Check
 from turnstile.pipeline.audit.quota_findings import FOUND, check_of
 from turnstile.pipeline.audit.quota_rows import ENFORCED, OBSERVED, Noted, noted, resets
 from turnstile.pipeline.audit.quota_tables import QuotaTables, resets_of
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import first_gaps
@@ -60,7 +60,7 @@ def observed_checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Coll
 
 def _meters(
     events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int], kinds: Noted
-) -> list[dict[str, Any]] | None:
+) -> list[TableRow] | None:
     """FOUND of what some meters noted; None where there is nothing to judge."""
     tables = QuotaTables(seen, timeline, resets_of(resets(events, kinds)) if seen.kinds[kinds.meter] else {})
     if not tables.any and not any(seen.kinds[kind] for kind in kinds):
@@ -74,7 +74,7 @@ def _meters(
     return list(judged.table().to_pylist())
 
 
-def _made(found: list[dict[str, Any]], held_texts: Mapping[str, str]) -> list[Check]:
+def _made(found: list[TableRow], held_texts: Mapping[str, str]) -> list[Check]:
     made = [check_of(name, found, held) for name, held in held_texts.items()]
     shared = sum(row["count"] for row in found if row["why"] == "shared")
     if shared and not made[0].brokers:

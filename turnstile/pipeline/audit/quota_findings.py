@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow
 
 from turnstile.pipeline.audit.audit_result import HELD, WORST_FIRST, Check
+from turnstile.pipeline.events.arrays import TableRow
 
 SHOWN = 10
-Row = dict[str, Any]
-"""A row of a table as Python has it."""
 FOUND = pyarrow.schema(
     [
         *((name, pyarrow.string()) for name in ("check", "verdict", "why")),
@@ -31,11 +30,11 @@ class Findings:
     """Gathers rows of FOUND."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+        self._rows: dict[tuple[str, str, int], list[TableRow]] = {}
         self._counts: Counter[tuple[str, str, int]] = Counter()
         self._looked: Counter[tuple[str, str, int]] = Counter()
 
-    def add(self, check: str, verdict: str, why: str, row: dict[str, Any], count: int = 1) -> None:
+    def add(self, check: str, verdict: str, why: str, row: TableRow, count: int = 1) -> None:
         """One thing that was found; `row` has the columns of FOUND that say where."""
         key = check, verdict, row["broker"]
         self._counts[key] += count
@@ -61,7 +60,7 @@ class Findings:
         return pyarrow.Table.from_pylist(made, FOUND)
 
 
-def check_of(name: str, rows: Sequence[dict[str, Any]], held: str) -> Check:
+def check_of(name: str, rows: Sequence[TableRow], held: str) -> Check:
     """The check of that name. `held`: what it says when nothing was found, with {what} for how many were looked at."""
     mine = [row for row in rows if row["check"] == name and row["verdict"] != HELD]
     if not mine:
@@ -87,11 +86,11 @@ class _Counted(dict[str, str]):
         return "0"
 
 
-def _instant(row: dict[str, Any]) -> tuple[Any, ...]:
+def _instant(row: TableRow) -> tuple[Any, ...]:
     return row["at_ns"] or 0, row["broker"], row["shard"] or 0, row["epoch"] or 0, row["seq"] or 0
 
 
-def client(row: dict[str, Any], user: str = "user", client_id: str = "client_id") -> str:
+def client(row: TableRow, user: str = "user", client_id: str = "client_id") -> str:
     """A client or a meter as a sentence names it."""
     of = [f"user={row[user]}"] if row[user] else []
     of += [f"client-id={row[client_id]}"] if row[client_id] else []

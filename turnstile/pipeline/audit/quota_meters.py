@@ -21,11 +21,12 @@ import pyarrow
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_replay import LEAST_SHARE, UNTOLD_SHARE, MeterReplay
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
-from turnstile.pipeline.audit.quota_findings import Findings, Row, client
+from turnstile.pipeline.audit.quota_findings import Findings, client
 from turnstile.pipeline.audit.quota_recorded import Recorded, recorded
 from turnstile.pipeline.audit.quota_rows import BAD, CHARGE, INCARNATION, RESET, STATE, TOLD
 from turnstile.pipeline.audit.quota_tables import QuotaTables
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.sequence import Incarnation
 
 CHARGES, IN_FORCE, ONE_METER, CARRIED_ON = "quota_charges", "quota_in_force", "quota_one_meter", "quota_carried_on"
@@ -73,7 +74,7 @@ def beyond(known: Known, table: pyarrow.Table) -> pyarrow.Table:
     return found.table()
 
 
-def _each(rows: pyarrow.Table) -> Iterator[Row]:
+def _each(rows: pyarrow.Table) -> Iterator[TableRow]:
     """Rows one by one; SLICE at a time as Python objects, of which millions would take gigabytes."""
     for start in range(0, rows.num_rows, SLICE):
         yield from rows.slice(start, SLICE).to_pylist()
@@ -89,7 +90,7 @@ class _Meter:
         self._place: Incarnation | None = None
         self._part: _Part | None = None
 
-    def note(self, row: Row) -> None:
+    def note(self, row: TableRow) -> None:
         """The next note, in order of incarnation and number."""
         place = row["broker"], row["shard"], row["epoch"]
         if row["seq"] >= self._known.until.get(place, row["seq"] + 1):
@@ -104,7 +105,7 @@ class _Meter:
 class _Part:
     """A meter at one incarnation of a shard, between two resets. `replay`: None while its sensor is not known."""
 
-    def __init__(self, known: Known, found: Findings, recorded: Recorded, row: Row) -> None:
+    def __init__(self, known: Known, found: Findings, recorded: Recorded, row: TableRow) -> None:
         self.era = row["era"]
         self._recorded = recorded
         self._known = known
@@ -116,7 +117,7 @@ class _Part:
         self._version = row["version"]
         self._begun = False
 
-    def note(self, row: Row, place: Incarnation) -> None:
+    def note(self, row: TableRow, place: Incarnation) -> None:
         at_ms = row["at_ns"] // MS
         if row["what"] == BAD or at_ms < self._at_ms:
             why = (
@@ -142,7 +143,7 @@ class _Part:
 
     # What a meter goes on from
 
-    def _begin(self, row: Row, place: Incarnation, at_ms: int) -> None:
+    def _begin(self, row: TableRow, place: Incarnation, at_ms: int) -> None:
         before, quota = self._replay, row["in_force"]
         window = self._known.tables.window(place, row["version"], mutations=row["quota"] == MUTATION)
         replay = MeterReplay(row["quota"], window)
@@ -171,7 +172,7 @@ class _Part:
                 CARRIED_ON, EXCEEDED, f"{_meter(row)} goes on from {used:g} of {had:g} that it had recorded", row
             )
 
-    def _judge_cause(self, row: Row, place: Incarnation, at_ms: int, used: float) -> None:
+    def _judge_cause(self, row: TableRow, place: Incarnation, at_ms: int, used: float) -> None:
         """What a meter goes on from was recorded by some shard."""
         key = row["meter_user"], row["meter_client"]
         is_all_noted = self._known.tables.always_limits(place, self.era, row["version"], row["quota"], key)
@@ -195,7 +196,7 @@ class _Part:
             why = f"{_meter(row)} goes on from {used:g}, and only {most:g} were recorded"
             self._found.add(CARRIED_ON, NOT_JUSTIFIED, why, row)
 
-    def _judge_start(self, row: Row, place: Incarnation, at_ms: int, used: float) -> None:
+    def _judge_start(self, row: TableRow, place: Incarnation, at_ms: int, used: float) -> None:
         """A meter that was not used on a shard before has what the others told that shard, all but what each may keep untold. It
         may lack that for a moment where its shard was stopped itself, or its links broke; so that is counted, and no more."""
         if row["quota"] == MUTATION:
@@ -208,7 +209,7 @@ class _Part:
             self._found.looked_at(CARRIED_ON, "begun", row["broker"])
             self._found.looked_at(CARRIED_ON, "lacking", row["broker"], used < least - untold)
 
-    def _was_unlimited(self, row: Row, place: Incarnation) -> bool:
+    def _was_unlimited(self, row: TableRow, place: Incarnation) -> bool:
         """Whether a version since the last note gave the meter no quota: its bucket may have been filled without limit."""
         key = row["meter_user"], row["meter_client"]
         versions = range(self._version, row["version"] + 1)
@@ -217,7 +218,7 @@ class _Part:
 
     # Charges
 
-    def _charge(self, row: Row, place: Incarnation, at_ms: int) -> None:
+    def _charge(self, row: TableRow, place: Incarnation, at_ms: int) -> None:
         self._judge_limit(row, at_ms)
         self._judge_home(row, place)
         self._found.looked_at(CHARGES, "charges", row["broker"])
@@ -240,7 +241,7 @@ class _Part:
             f"{client(row)}: {amount:,} under {row['quota']}={row['limit_value']:g} {was}; by Kafka's arithmetic {should}", row,
         )  # fmt: skip
 
-    def _judge_limit(self, row: Row, at_ms: int) -> None:
+    def _judge_limit(self, row: TableRow, at_ms: int) -> None:
         version, at_ns = row["version"], row["at_ns"]
         passed = bisect_left(self._known.acknowledged, (at_ns, 0)) - 1
         if passed >= 0 and self._known.acknowledged[passed][1] > version:
@@ -259,7 +260,7 @@ class _Part:
         why = f"{client(row)} was charged under {row['quota']}={noted:g}, and {set_to} by version {version}"
         self._found.add(IN_FORCE, EXCEEDED if in_force is not None and noted > in_force else NOT_JUSTIFIED, why, row)
 
-    def _judge_home(self, row: Row, place: Incarnation) -> None:
+    def _judge_home(self, row: TableRow, place: Incarnation) -> None:
         home, shard = row["home"], row["shard"]
         if row["is_shared"] and row["is_named"]:
             why = f"{_meter(row)} has a quota that names it, and is said to be shared with other clients"
@@ -281,5 +282,5 @@ class _Part:
             )
 
 
-def _meter(row: Row) -> str:
+def _meter(row: TableRow) -> str:
     return f"the meter of {client(row, 'meter_user', 'meter_client')} ({row['quota']})"

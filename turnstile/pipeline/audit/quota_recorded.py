@@ -13,6 +13,13 @@ from turnstile.pipeline.events.sequence import Incarnation
 MS = 1_000_000
 
 
+class RecordedByOthers(NamedTuple):
+    """What other processes recorded, and the highest quota that they did by."""
+
+    amount: float
+    highest_quota: float
+
+
 class Recorded(NamedTuple):
     """Charges in order of time. Amounts are in the sensor's own unit; `kept`: without what was taken back, and of a Fetch that was
     throttled nothing. `is_shared`: a part of them was recorded in sensors that clients share."""
@@ -36,14 +43,14 @@ class Recorded(NamedTuple):
         """Whether all was charged under that quota."""
         return bool((self.limits == quota).all())
 
-    def by_others(self, place: Incarnation, since_ms: int, until_ms: int) -> tuple[float, float]:
-        """What other processes recorded from an instant to another, and the highest quota that they did by."""
+    def by_others(self, place: Incarnation, since_ms: int, until_ms: int) -> RecordedByOthers:
+        """What other processes recorded from an instant to another."""
         first, end = (int(numpy.searchsorted(self.at_ms, each)) for each in (since_ms, until_ms))
         span = slice(first, max(first, end))
         others = (self.shards[span] != place[1]) | (self.epochs[span] != place[2])
         if not others.any():
-            return 0.0, 0.0
-        return float(self.kept[span][others].sum()), float(self.limits[span][others].max())
+            return RecordedByOthers(0.0, 0.0)
+        return RecordedByOthers(float(self.kept[span][others].sum()), float(self.limits[span][others].max()))
 
 
 def recorded(rows: pyarrow.Table) -> Recorded:

@@ -17,6 +17,7 @@ from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
 from turnstile.pipeline.audit.quota_tables import QuotaTables
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import EventDetail, TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Incarnation
 
@@ -64,7 +65,7 @@ class Noted(NamedTuple):
 ENFORCED, OBSERVED = Noted("charge", "meter"), Noted("observed_charge", "observed_meter")
 
 
-def resets(events: Rows, kinds: Noted = ENFORCED) -> list[dict[str, Any]]:
+def resets(events: Rows, kinds: Noted = ENFORCED) -> list[TableRow]:
     """The events that say that all meters of a process begin anew."""
     columns = ("kind", *INCARNATION, "seq", "version", "limit")
     schema = pyarrow.schema([(name, NOTED.field(name).type) for name in (*INCARNATION, "seq", "version")])
@@ -103,8 +104,8 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     first = order[starts]
     metered = [
         _metered(
-            tables, (int(places[0][row]), int(places[1][row]), int(places[2][row])), int(era[row]), int(version[row]),
-            quotas[quota[row]] or "", users[user[row]] or "", clients[client[row]] or "",
+            tables, (int(places[0][row]), int(places[1][row]), int(places[2][row])), era=int(era[row]), version=int(version[row]),
+            quota=quotas[quota[row]] or "", user=users[user[row]] or "", client=clients[client[row]] or "",
         )
         for row in first
     ]  # fmt: skip
@@ -117,11 +118,11 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     def said(name: str, absent: Any) -> Any:
         return numpy.array([each.get(name, absent) for each in of])[detail]
 
-    columns = zip(*metered, strict=True) if metered else ([] for _ in range(8))
-    names = ("meter_user", "meter_client", "user", "client_id", "in_force", "is_known", "is_named", "home")
-    kinds = dict(zip(names, columns, strict=True))
     taken = {
-        name: pyarrow.array(list(kinds[name]), NOTED.field(name).type).take(pyarrow.array(group)) for name in names
+        name: pyarrow.array([getattr(each, name) for each in metered], NOTED.field(name).type).take(
+            pyarrow.array(group)
+        )
+        for name in _Metered._fields
     }
     return arrays.table_of(
         NOTED,
@@ -141,18 +142,30 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     )
 
 
-def _metered(
-    tables: QuotaTables, place: Incarnation, era: int, version: int, quota: str, user: str, client: str
-) -> tuple[str, str, str, str, float | None, bool, bool, int]:
+class _Metered(NamedTuple):
     """The meter of a client, its short names, its quota, whether that is known and names its clients, and the home."""
+
+    meter_user: str
+    meter_client: str
+    user: str
+    client_id: str
+    in_force: float | None
+    is_known: bool
+    is_named: bool
+    home: int
+
+
+def _metered(
+    tables: QuotaTables, place: Incarnation, *, era: int, version: int, quota: str, user: str, client: str
+) -> _Metered:
     user, client = short_name(user), short_name(client)
     table = tables.table(place, era, version, quota)
     if table is None:
-        return user, client, user, client, None, False, False, -1
+        return _Metered(user, client, user, client, None, False, False, -1)
     key = table.key(user, client)
     home, found = tables.home(place, quota, key), table.quota(key)
     limit, is_named = (None, False) if found is None else (found.limit, found.is_named)
-    return *key, user, client, limit, True, is_named, -1 if home is None else home
+    return _Metered(*key, user, client, limit, True, is_named, -1 if home is None else home)
 
 
 def _meters(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
@@ -192,12 +205,12 @@ def _eras(tables: QuotaTables, places: Sequence[arrays.Array], seq: arrays.Array
     return arrays.looked_up([*places, seq], lambda key: tables.era(key[:3], key[3])) if tables.was_reset else seq * 0  # type: ignore[arg-type]
 
 
-def placed_detail(text: str | None) -> dict[str, Any]:
+def placed_detail(text: str | None) -> EventDetail:
     """The detail of a charge; empty for what is none."""
     return _detail(text) or {}
 
 
-def _detail(text: str | None) -> dict[str, Any] | None:
+def _detail(text: str | None) -> EventDetail | None:
     """The detail of a charge, read; None for what is none."""
     try:
         of = json.loads(text or "")

@@ -27,9 +27,10 @@ from shards.limits.node_throughput import NODE_LIMITS
 from shards.limits.quota_entities import CLIENT_KEYS
 from shards.limits.short_names import short_name
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN
-from turnstile.pipeline.audit.quota_findings import Findings, Row, client
+from turnstile.pipeline.audit.quota_findings import Findings, client
 from turnstile.pipeline.audit.quota_rows import READ, placed_detail
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 
 THROTTLES = "quota_throttles"
@@ -104,7 +105,7 @@ class _Client:
         self._found = found
         self._is_blurred = False  # a charge can't be read
 
-    def judge(self, rows: list[Row]) -> None:
+    def judge(self, rows: list[TableRow]) -> None:
         told = [
             row
             for row in rows
@@ -114,7 +115,7 @@ class _Client:
         throttles = [row for row in charges if row["throttle_ms"] > 0]
         self._is_blurred = any(not placed_detail(row["detail"]) or row["limit"] not in CLIENT_KEYS for row in charges)
         self._found.looked_at(THROTTLES, "throttles", rows[0]["broker"], len(told))
-        exact: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        exact: dict[tuple[Any, ...], list[TableRow]] = defaultdict(list)
         for row in throttles:
             if row["limit"] != MUTATION:
                 exact[_key(row, placed_detail(row["detail"]).get("asker", -1))].append(row)
@@ -139,24 +140,24 @@ class _Client:
         for row in (each for left in exact.values() for each in left):
             self._untold(row, closes, alone)
 
-    def _judge_limit(self, row: Row, charge: Row) -> None:
+    def _judge_limit(self, row: TableRow, charge: TableRow) -> None:
         """An answer tells the quota of its shard's version; while a change is under way that may be another than the meter's."""
         if row["version"] == charge["version"] and row["limit_value"] != charge["limit_value"]:
             why = f"{client(row)} was throttled by {row['limit']}={row['limit_value']}, and charged under {charge['limit_value']:g}"
             self._add(NOT_JUSTIFIED, why, row)
 
-    def _unjustified(self, row: Row) -> None:
+    def _unjustified(self, row: TableRow) -> None:
         why = f"{client(row)} was throttled for {row['throttle_ms']:,} ms by {row['limit']}, and no meter decided that"
         self._add(NOT_JUSTIFIED, why, row)
 
-    def _untold(self, row: Row, closes: Sequence[int], alone: Mapping[Any, Sequence[int]]) -> None:
+    def _untold(self, row: TableRow, closes: Sequence[int], alone: Mapping[Any, Sequence[int]]) -> None:
         asker = placed_detail(row["detail"]).get("asker", -1)
         at_ns = row["mono_ns"]
         own = alone.get((row["limit"], asker), ()) if row["reason"] != STAND_IN else ()
         if not self._may_be_untold(row, asker, closes) and not any(abs(each - at_ns) <= SPAN_NS for each in own):
             self._missing(row)
 
-    def _untold_mutation(self, row: Row, told: Sequence[Row], closes: Sequence[int]) -> None:
+    def _untold_mutation(self, row: TableRow, told: Sequence[TableRow], closes: Sequence[int]) -> None:
         detail = placed_detail(row["detail"])
         if detail.get("strict") or row["bytes"] <= 0 or row["throttle_ms"] < LONG_MS:
             return
@@ -166,11 +167,11 @@ class _Client:
         if not is_told and not late and not self._may_be_untold(row, detail.get("asker", -1), closes):
             self._missing(row)
 
-    def _missing(self, row: Row) -> None:
+    def _missing(self, row: TableRow) -> None:
         why = f"{client(row)} was to be throttled for {row['throttle_ms']:,} ms by {row['limit']}, and was not told"
         self._add(EXCEEDED, why, row)
 
-    def _may_be_untold(self, row: Row, asker: int, closes: Sequence[int]) -> bool:
+    def _may_be_untold(self, row: TableRow, asker: int, closes: Sequence[int]) -> bool:
         """Whether its client, connection, shard or quota may have gone before it was told (decided_throttle_is_told)."""
         at_ns = row["mono_ns"]
         lives = self._context.lives.get((row["broker"], asker), ())
@@ -181,7 +182,7 @@ class _Client:
             or any(abs(each - at_ns) <= SPAN_NS for each in self._context.changes)
         )
 
-    def _add(self, verdict: str, why: str, row: Row) -> None:
+    def _add(self, verdict: str, why: str, row: TableRow) -> None:
         if self._is_blurred or row["broker"] in self._context.unsure:
             verdict, why = UNKNOWN, f"{why}; but events are missing, or can't be read"
         self._found.add(THROTTLES, verdict, why, {**row, "at_ns": row["mono_ns"], "quota": row["limit"]})
@@ -191,13 +192,13 @@ def _is_redpandas(limit: str | None) -> bool:
     return limit in NODE_LIMITS or (limit or "").startswith(REDPANDAS_QUOTA)
 
 
-def _key(row: Row, asker: int) -> tuple[Any, ...]:
+def _key(row: TableRow, asker: int) -> tuple[Any, ...]:
     """What the two events of one throttle have in common. Handler time is told in whole milliseconds, and is left out."""
     amount = None if row["limit"] == REQUEST else row["bytes"]
     return asker, row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
 
 
-def _covers(charge: Row, told: Row) -> bool:
+def _covers(charge: TableRow, told: TableRow) -> bool:
     """Whether what an answer told of mutations is what was left of that charge's throttle (told_throttle_was_decided)."""
     if charge["limit"] != MUTATION or told["throttle_ms"] > charge["throttle_ms"]:
         return False

@@ -16,7 +16,7 @@ That is a bound, and no more; rate_unit_checks.py judges units one by one.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -24,6 +24,7 @@ import pyarrow.compute
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
@@ -89,7 +90,7 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, started: Mapping[int,
     return [_check(kind, [row for row in found if row["kind"] == kind.kind]) for kind in limited]
 
 
-def _check(kind: RateKind, rows: list[dict[str, Any]]) -> Check:
+def _check(kind: RateKind, rows: list[TableRow]) -> Check:
     if not rows:
         return Check(kind.name, HELD, "never more admitted in a window than its rate allows", [])
     counts: Counter[int] = Counter()
@@ -181,7 +182,7 @@ def beyond(
     return over.take(pyarrow.array(places)).set_column(OVER.get_field_index("count"), "count", pyarrow.array(counts))
 
 
-def _trailing(table: pyarrow.Table, seconds: int, least: float) -> list[dict[str, Any]]:
+def _trailing(table: pyarrow.Table, seconds: int, least: float) -> list[TableRow]:
     """broker, pool, second, admitted in the `seconds` that end with it: where that is more than `least`."""
     pool, _ = arrays.codes(table, "pool")
     second = arrays.numbers(table, "second")
@@ -204,8 +205,8 @@ def _trailing(table: pyarrow.Table, seconds: int, least: float) -> list[dict[str
 
 
 def _over(
-    row: dict[str, Any], timeline: Timeline, kind: RateKind, seconds: int, again: Mapping[int, Sequence[int]]
-) -> dict[str, Any] | None:
+    row: TableRow, timeline: Timeline, kind: RateKind, seconds: int, again: Mapping[int, Sequence[int]]
+) -> TableRow | None:
     """A window (broker, pool, second, admitted, acceptors) that is beyond, as OVER has it."""
     samples, size_ms = timeline.windows[0]
     start_ns, end_ns = (row["second"] - seconds + 1) * SECOND_NS, (row["second"] + 1) * SECOND_NS

@@ -21,7 +21,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -33,6 +33,7 @@ from shards.settings.ranges import INT_MAX
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import BAD, RATE, START
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import EventDetail, TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
 from turnstile.pipeline.events.sweep import NEVER
@@ -70,12 +71,12 @@ UNITS = pyarrow.schema(
         *((name, pyarrow.int64()) for name in ("units", "beyond", "version")),
     ]
 )
-Start = tuple[int, int, dict[str, Any]]
+Start = tuple[int, int, EventDetail]
 """(seq, version, detail) of an event with which windows begin."""
 
 
 def checks(
-    moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[dict[str, Any]], *, back: bool
+    moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[TableRow], *, back: bool
 ) -> list[Check]:
     """A check for addresses and one for listeners, if any version limits them. `starts`: rows of `started`; `back`: whether the
     clock of any process goes back."""
@@ -100,13 +101,13 @@ def checks(
     return [_check(kind, [row for row in found if row["kind"] == kind], unread) for kind in kinds]
 
 
-def started(moves: Rows) -> list[dict[str, Any]]:
+def started(moves: Rows) -> list[TableRow]:
     """The events with which windows begin, in order."""
     rows = moves.each(_starts, CHANGES).table().to_pylist()
     return sorted(rows, key=lambda row: (*(row[name] for name in INCARNATION), row["seq"]))
 
 
-def resets(starts: Sequence[dict[str, Any]]) -> dict[int, list[int]]:
+def resets(starts: Sequence[TableRow]) -> dict[int, list[int]]:
     """Broker -> when a home of it began all windows anew, but for its first time. `starts`: as `started` has them."""
     found: dict[int, list[int]] = {}
     known = set()
@@ -148,7 +149,7 @@ def beyond(
     `until`: incarnation -> the first of its numbers that is missing; `begun`: with what its windows begin. `turns`: CHANGES in
     slices of time; what is of one incarnation and window rises in `seq` from one to the next.
     """
-    found: list[dict[str, Any]] = []
+    found: list[TableRow] = []
     replays: dict[tuple[Incarnation, str], _Replay] = {}
     rest = [CHANGES.empty_table()]
 
@@ -174,12 +175,19 @@ def beyond(
     return pyarrow.Table.from_pylist(found, UNITS)
 
 
-def _grouped(table: pyarrow.Table) -> tuple[pyarrow.Table, arrays.Array]:
+class _GroupedChanges(NamedTuple):
     """CHANGES by incarnation and window, each in order of `seq`; and where each of these begins."""
+
+    rows: pyarrow.Table
+    starts: arrays.Array
+
+
+def _grouped(table: pyarrow.Table) -> _GroupedChanges:
     places = [arrays.numbers(table, name) for name in INCARNATION]
     window, _ = arrays.codes(table, "window")
     order, _ = arrays.grouped(*places, window, arrays.numbers(table, "seq"))
-    return table.take(pyarrow.array(order)), arrays.begins(*(each[order] for each in places), window[order])
+    starts = arrays.begins(*(each[order] for each in places), window[order])
+    return _GroupedChanges(table.take(pyarrow.array(order)), starts)
 
 
 def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarnation, str, int, int]]:
@@ -227,7 +235,7 @@ class _Replay:
         )
         self._quotas: dict[int, _Quotas] = {}
 
-    def beyond(self, rows: pyarrow.Table) -> list[dict[str, Any]]:
+    def beyond(self, rows: pyarrow.Table) -> list[TableRow]:
         """Rows of UNITS among the next events. `rows`: CHANGES in order of seq."""
         found = []
         for seq, version, detail, place in _events(rows):
@@ -247,7 +255,7 @@ class _Replay:
                 found.append({**same, **of})
         return found
 
-    def _event(self, seq: int, version: int, detail: dict[str, Any]) -> int:
+    def _event(self, seq: int, version: int, detail: EventDetail) -> int:
         """How many units of an event are beyond; none of one that follows a gap."""
         if seq >= self._until:
             return 0
@@ -280,7 +288,7 @@ class _Quotas:
         return found
 
 
-def _of(detail: dict[str, Any], window: str) -> dict[str, Any]:
+def _of(detail: EventDetail, window: str) -> EventDetail:
     """An event with which windows begin, as far as it is about one."""
     return {**detail, "remembered": [each for each in detail["remembered"] if _window_of(each[1]) == window]}
 
@@ -289,7 +297,7 @@ def _window_of(pool: str) -> str:
     return "listener:" if pool.startswith("listener:") else pool
 
 
-def _events(rows: pyarrow.Table) -> Iterator[tuple[int, int, dict[str, Any], int]]:
+def _events(rows: pyarrow.Table) -> Iterator[tuple[int, int, EventDetail, int]]:
     """(seq, version, detail as their home journaled it, place) of CHANGES in order of seq; SLICE at a time as Python objects, of
     which millions would take gigabytes."""
     names = ("seq", "version", "pool", "tokens", "at_ms", "peer", "is_grant", "is_violated", "is_charged")
@@ -309,7 +317,7 @@ def _quota(rate: float) -> float | None:
     return rate if rate < INT_MAX else None
 
 
-def _check(kind: str, rows: list[dict[str, Any]], unread: Counter[int]) -> Check:
+def _check(kind: str, rows: list[TableRow], unread: Counter[int]) -> Check:
     if not rows and unread:
         return Check(NAMES[kind], UNKNOWN, "an event of a window can't be read", [], unread)
     if not rows:

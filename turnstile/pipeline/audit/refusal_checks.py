@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -130,11 +130,11 @@ class Unjustified(NamedTuple):
     there is one (`is_sure`)."""
 
     counts: Counter[int]
-    shown: list[dict[str, Any]]
+    shown: list[arrays.TableRow]
     is_sure: bool
 
 
-def unjustified(rows: list[dict[str, Any]], incomplete: Collection[int]) -> Unjustified:
+def unjustified(rows: list[arrays.TableRow], incomplete: Collection[int]) -> Unjustified:
     """At least one row is there; takes its `refusals` out of each. `incomplete`: brokers of which events are missing."""
     counts: Counter[int] = Counter()
     for row in rows:
@@ -144,7 +144,7 @@ def unjustified(rows: list[dict[str, Any]], incomplete: Collection[int]) -> Unju
     return Unjustified(counts, shown, bool(sure))
 
 
-def _check(name: str, rows: list[dict[str, Any]], total: int, held: str, incomplete: Collection[int]) -> Check:
+def _check(name: str, rows: list[arrays.TableRow], total: int, held: str, incomplete: Collection[int]) -> Check:
     if not rows:
         return Check(name, HELD, f"{total} connections refused, {held}", [])
     counts, shown, is_sure = unjustified(rows, incomplete)

@@ -1,7 +1,7 @@
 """What a refusal names, a setting or quota, its value and a version, was in force: that version sets that limit to that value for
 the address, it was stored before, and no newer one had been acknowledged when the connection arrived."""
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -9,6 +9,7 @@ import pyarrow
 from shards.limits.caps import UNLIMITED
 from shards.limits.quota_entities import CONNECTION_RATE
 from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import VersionLimits
 
@@ -68,7 +69,7 @@ def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
     return pyarrow.Table.from_pylist(found, FOUND)
 
 
-def _misnamed(row: dict[str, Any], timeline: Timeline, *, early: bool, late: bool) -> str:
+def _misnamed(row: TableRow, timeline: Timeline, *, early: bool, late: bool) -> str:
     """What is wrong with what a refusal names; "" for nothing, or when what its version says is not known."""
     version = row["version"]
     if not version:
@@ -90,28 +91,35 @@ def _misnamed(row: dict[str, Any], timeline: Timeline, *, early: bool, late: boo
         return ""  # the rate of a connection that was held, or waited, may have been removed meanwhile
     if expected is None:
         return "that version sets no such limit"
-    return f"that version says {expected[0]}={expected[1]:g}"
+    return f"that version says {expected.name}={expected.value:g}"
 
 
-def refusing(limits: VersionLimits, reason: str, ip: str) -> tuple[str, float] | None:
-    """(setting or quota, its value) that refuses an address for a reason under a version; None: none does."""
+class LimitValue(NamedTuple):
+    """A setting or quota, and its value."""
+
+    name: str
+    value: float
+
+
+def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
+    """What refuses an address for a reason under a version; None: none does."""
     if reason in CAPS:
         rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(f"ip:{ip}")
-        return None if rule.cap is None else (rule.name, float(rule.cap))
+        return None if rule.cap is None else LimitValue(rule.name, float(rule.cap))
     if reason == "ip_rate":
         rate = limits.rate("ip", ip)
-        return None if rate == float("inf") else (CONNECTION_RATE, rate)
+        return None if rate == float("inf") else LimitValue(CONNECTION_RATE, rate)
     if reason == "core_rate":
         core = limits.limits.core_rate_of(ip)
-        return None if core.rate is None else (core.name, core.rate)
+        return None if core.rate is None else LimitValue(core.name, core.rate)
     return None
 
 
-def late_refusing(limits: VersionLimits, reason: str, listener: str | None) -> tuple[str, float] | None:
+def late_refusing(limits: VersionLimits, reason: str, listener: str | None) -> LimitValue | None:
     """The same of connections that do not wait where others do (KIP-402): those that were held and checked again."""
     pool = {"broker_cap": "broker", "listener_cap": f"listener:{listener}"}.get(reason)
     rule = UNLIMITED if pool is None else limits.limits.rule_of(pool)
-    return (rule.name, float(rule.cap)) if rule.wait and rule.cap is not None else None
+    return LimitValue(rule.name, float(rule.cap)) if rule.wait and rule.cap is not None else None
 
 
 def _rechecked(timeline: Timeline, version: int, broker: int) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -107,11 +108,17 @@ def opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarro
     return pyarrow.concat_tables(tables)
 
 
-def _spans_of(spans: Spans, table: pyarrow.Table) -> tuple[arrays.Array, arrays.Array]:
+class _SpansOfRows(NamedTuple):
     """Of each row its span's number, and how many shards the broker had then; 0 where that is not judged."""
+
+    numbers: arrays.Array
+    shards: arrays.Array
+
+
+def _spans_of(spans: Spans, table: pyarrow.Table) -> _SpansOfRows:
     places = [arrays.numbers(table, name) for name in ("broker", "shard", "epoch")]
     numbers, shards = (arrays.looked_up(places, partial(_of_span, spans, index)) for index in (0, 1))
-    return numbers, shards
+    return _SpansOfRows(numbers, shards)
 
 
 def _of_span(spans: Spans, index: int, key: tuple[int, ...]) -> int:

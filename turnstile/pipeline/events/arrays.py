@@ -4,13 +4,17 @@ A null is `null` of `numbers`, and a name of its own (None) among `codes`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
 import pyarrow.compute
 
 Array = numpy.ndarray[Any, Any]
+TableRow = dict[str, Any]
+"""A row of an Arrow table as `to_pylist` has it and `from_pylist` takes it: the table's schema says what is in each column."""
+EventDetail = dict[str, Any]
+"""The `detail` of an event, parsed: docs/internals/journal.md says what is in that of each kind."""
 
 
 def numbers(table: pyarrow.Table, name: str, *, null: int = 0) -> Array:
@@ -28,8 +32,15 @@ def present(table: pyarrow.Table, name: str) -> Array:
     return column.is_valid().to_numpy() if column.null_count else numpy.ones(len(column), dtype=bool)
 
 
-def codes(table: pyarrow.Table, name: str) -> tuple[Array, list[str | None]]:
+class Codes(NamedTuple):
     """A number per row for its string, and the string of each number."""
+
+    of_rows: Array
+    names: list[str | None]
+
+
+def codes(table: pyarrow.Table, name: str) -> Codes:
+    """The strings of a column as numbers."""
     column = table[name]
     if not pyarrow.types.is_dictionary(column.type):
         column = pyarrow.compute.dictionary_encode(column)
@@ -37,7 +48,7 @@ def codes(table: pyarrow.Table, name: str) -> tuple[Array, list[str | None]]:
     if isinstance(column, pyarrow.ChunkedArray):  # no chunk at all, or several
         column = column.chunk(0) if column.num_chunks else pyarrow.array([], column.type)
     names: list[str | None] = column.dictionary.to_pylist()
-    return pyarrow.compute.fill_null(column.indices, len(names)).to_numpy().astype("i8"), [*names, None]
+    return Codes(pyarrow.compute.fill_null(column.indices, len(names)).to_numpy().astype("i8"), [*names, None])
 
 
 def is_one_of(table: pyarrow.Table, name: str, wanted: Sequence[str]) -> Array:
@@ -46,10 +57,17 @@ def is_one_of(table: pyarrow.Table, name: str, wanted: Sequence[str]) -> Array:
     return numpy.array([each in wanted for each in names])[numbered]
 
 
-def grouped(*keys: Array) -> tuple[Array, Array]:
-    """(order, starts): the rows sorted by their keys, the first key first, and where each group of equal keys begins."""
+class Groups(NamedTuple):
+    """Rows sorted by their keys (`order`: their places before), and where each group of equal keys begins."""
+
+    order: Array
+    starts: Array
+
+
+def grouped(*keys: Array) -> Groups:
+    """The rows sorted by their keys, the first key first."""
     order = numpy.lexsort(keys[::-1])
-    return order, begins(*(key[order] for key in keys))
+    return Groups(order, begins(*(key[order] for key in keys)))
 
 
 def begins(*keys: Array) -> Array:
@@ -113,16 +131,22 @@ def looked_up(keys: Sequence[Array], find: Callable[[tuple[int, ...]], int]) -> 
     return values
 
 
-def first_of_each(places: Array, key: Array, at_ns: Array, shown: int) -> tuple[Array, Array]:
-    """Of some rows, the first `shown` of each key in order of time; and how many of that key there are in all, beside the first
-    of them, 0 beside the others."""
+class FirstRows(NamedTuple):
+    """The places of rows; and how many of the same key there are in all, beside the first of them, 0 beside the others."""
+
+    places: Array
+    counts: Array
+
+
+def first_of_each(places: Array, key: Array, at_ns: Array, shown: int) -> FirstRows:
+    """Of some rows, the first `shown` of each key in order of time."""
     places = places[numpy.lexsort((at_ns[places], key[places]))]
     starts = begins(key[places])
     sizes = numpy.diff(numpy.append(starts, len(places)))
     counts = numpy.zeros(len(places), dtype="i8")
     counts[starts] = sizes
     kept = numpy.arange(len(places)) - numpy.repeat(starts, sizes) < shown
-    return places[kept], counts[kept]
+    return FirstRows(places[kept], counts[kept])
 
 
 def table_of(schema: pyarrow.Schema, **columns: Any) -> pyarrow.Table:

@@ -14,7 +14,11 @@ from turnstile.entities import DEFAULT
 
 STATIC, SETTING, QUOTA, OBSERVED, OBSERVED_QUOTA = "static", "setting", "quota", "observed", "observed_quota"
 Place = tuple[str, str]
-State = Mapping[Place, Any]
+RecordValue = Any
+"""A setting's text, or a quota's values by kind, as the JSON of an event has them."""
+ConfigRecord = tuple[str, str, RecordValue]
+"""Kind, key and value."""
+State = Mapping[Place, RecordValue]
 
 
 class ConfigEvent(NamedTuple):
@@ -36,10 +40,10 @@ class ConfigEvent(NamedTuple):
         return bool(json.loads(self.detail).get("full"))
 
 
-def states_of(ordered: Sequence[ConfigEvent], unknown: list[str]) -> dict[int, dict[Place, Any]]:
+def states_of(ordered: Sequence[ConfigEvent], unknown: list[str]) -> dict[int, dict[Place, RecordValue]]:
     """Version -> every limit record at it, from whole states and deltas."""
-    whole: dict[int, dict[Place, Any]] = {}
-    deltas: dict[int, list[Any]] = {}
+    whole: dict[int, dict[Place, RecordValue]] = {}
+    deltas: dict[int, list[ConfigRecord]] = {}
     for event in ordered:
         detail = json.loads(event.detail or "{}")
         if "changes" not in detail:
@@ -48,8 +52,8 @@ def states_of(ordered: Sequence[ConfigEvent], unknown: list[str]) -> dict[int, d
             whole[event.version] = {(kind, key): value for kind, key, value in detail["changes"]}
         else:
             deltas.setdefault(event.version, detail["changes"])
-    states: dict[int, dict[Place, Any]] = {}
-    before: dict[Place, Any] = {}
+    states: dict[int, dict[Place, RecordValue]] = {}
+    before: dict[Place, RecordValue] = {}
     for version in sorted({*whole, *deltas}):
         if version in whole:
             before = whole[version]
@@ -67,7 +71,7 @@ def states_of(ordered: Sequence[ConfigEvent], unknown: list[str]) -> dict[int, d
     return states
 
 
-def in_force(state: State, place: Place) -> Any:
+def in_force(state: State, place: Place) -> RecordValue:
     """A value of a state, or what the command line says where nothing was set."""
     kind, key = place
     return state.get(place, state.get((STATIC, key)) if kind == SETTING else None)
@@ -104,7 +108,7 @@ def named_place(kind: str, key: str) -> str:
     )
 
 
-def shown_value(value: Any) -> str:
+def shown_value(value: RecordValue) -> str:
     """A setting's text, or a quota's numbers; `none` where nothing is set."""
     if isinstance(value, Mapping):
         return " ".join(f"{name}={number:g}" for name, number in sorted(value.items()))

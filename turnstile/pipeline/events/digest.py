@@ -8,7 +8,7 @@ only_whole_events_are_judged  an event without what places it (KEYS), of an unkn
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -17,6 +17,7 @@ import pyarrow.compute
 from broker.journal.schema import KINDS, TOLD_LATE
 from shards.limits.quota_entities import CLIENT_KEYS
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import TableRow
 
 KEYS = ("broker", "shard", "epoch", "seq", "mono_ns", "kind")
 _CHARGE = ("limit", "limit_value", "bytes", "throttle_ms", "version", "detail")
@@ -93,8 +94,14 @@ def digest(table: pyarrow.Table) -> pyarrow.Table:
     return pyarrow.Table.from_pylist(rows, DIGEST)
 
 
-def _faults(table: pyarrow.Table) -> tuple[arrays.Array, list[str]]:
+class _Faults(NamedTuple):
     """The number of the reason why each event is set aside, -1 for those that are not; and the reasons."""
+
+    of_rows: arrays.Array
+    reasons: list[str]
+
+
+def _faults(table: pyarrow.Table) -> _Faults:
     reasons = [f"no {name}" for name in KEYS] + ["an unknown kind"]
     faults = numpy.full(table.num_rows, -1)
     kind, kinds = arrays.codes(table, "kind")
@@ -114,10 +121,10 @@ def _faults(table: pyarrow.Table) -> tuple[arrays.Array, list[str]]:
             is_known = arrays.is_one_of(table, "limit", CLIENT_KEYS)
             faults[(kind == kinds.index(each)) & ~is_known & (faults < 0)] = len(reasons)
             reasons.append(f"{each} of an unknown quota")
-    return faults, reasons
+    return _Faults(faults, reasons)
 
 
-def _bad(table: pyarrow.Table, faults: arrays.Array, reasons: Sequence[str]) -> list[dict[str, Any]]:
+def _bad(table: pyarrow.Table, faults: arrays.Array, reasons: Sequence[str]) -> list[TableRow]:
     broker = arrays.numbers(table, "broker", null=-2)
     found: Counter[tuple[int, int]] = Counter(
         (int(broker[place]), int(faults[place])) for place in numpy.flatnonzero(faults >= 0)
@@ -139,7 +146,7 @@ def _runs(
     mono_ns: arrays.Array,
     kind: arrays.Array,
     kinds: Sequence[str | None],
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     """A row per run, and one where mono_ns goes back. What meters recorded (TOLD_LATE) is told at their time, which may be before.
 
     first_ns: of its first event; timed_ns: of its first that is not of TOLD_LATE; last_ns: the latest of any.
@@ -159,7 +166,7 @@ def _runs(
     return rows + [{"what": "back", **_place(place, each), "low": seq[each]} for each in goes_back[:1]]
 
 
-def _place(place: Sequence[arrays.Array], row: int) -> dict[str, Any]:
+def _place(place: Sequence[arrays.Array], row: int) -> TableRow:
     return {name: int(column[row]) for name, column in zip(KEYS[:3], place, strict=True)}
 
 
@@ -169,7 +176,7 @@ def _of_versions(
     mono_ns: arrays.Array,
     kind: arrays.Array,
     kinds: Sequence[str | None],
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     """When a version was first carried by any event, and when something was first admitted under it."""
     version = arrays.numbers(table, "version")
     is_admission = kind == (kinds.index("admitted") if "admitted" in kinds else -1)
@@ -188,9 +195,9 @@ def _of_versions(
 
 def _names(
     table: pyarrow.Table, place: Sequence[arrays.Array], kind: arrays.Array, kinds: Sequence[str | None]
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     """Listeners, kinds and reasons of refusals, and which processes served."""
-    rows: list[dict[str, Any]] = []
+    rows: list[TableRow] = []
     counts = numpy.bincount(kind, minlength=len(kinds))
     rows += [
         {"what": "kind", "name": name, "count": int(count)} for name, count in zip(kinds, counts, strict=True) if count
@@ -215,7 +222,7 @@ def _names(
     return rows
 
 
-def _wall(table: pyarrow.Table) -> list[dict[str, Any]]:
+def _wall(table: pyarrow.Table) -> list[TableRow]:
     span = pyarrow.compute.min_max(table["ts_us"]).as_py()
     if span["min"] is None:
         return []
@@ -227,7 +234,7 @@ def _wall(table: pyarrow.Table) -> list[dict[str, Any]]:
     ]
 
 
-def _told(table: pyarrow.Table, kind: arrays.Array, kinds: Sequence[str | None]) -> list[dict[str, Any]]:
+def _told(table: pyarrow.Table, kind: arrays.Array, kinds: Sequence[str | None]) -> list[TableRow]:
     mine = numpy.isin(kind, [number for number, name in enumerate(kinds) if name in TOLD])
     if not mine.any():
         return []

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
+from turnstile.pipeline.events.arrays import EventDetail, TableRow
 from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.sequence import Gap, Incarnation
 from turnstile.pipeline.events.timeline import Timeline
@@ -103,7 +104,7 @@ class Survey(NamedTuple):
         return {place: told.at_ns for told in self.told if told.kind == "shard_lost" and (place := named(told.detail))}
 
     @property
-    def starts(self) -> dict[Incarnation, dict[str, Any]]:
+    def starts(self) -> dict[Incarnation, EventDetail]:
         """Incarnation -> the detail of the `shard_up` that it wrote itself."""
         return {
             told.place: told.detail
@@ -176,7 +177,7 @@ def named(detail: Any) -> Incarnation | None:
 
 def survey(digests: pyarrow.Table) -> Survey:
     """What the digests of all parts say together."""
-    by: dict[str, list[dict[str, Any]]] = {}
+    by: dict[str, list[TableRow]] = {}
     for row in digests.to_pylist():
         by.setdefault(row["what"], []).append(row)
     back = {_of(row): row["low"] for row in sorted(by.get("back", ()), key=lambda row: -row["low"])}
@@ -196,10 +197,16 @@ def survey(digests: pyarrow.Table) -> Survey:
     )  # fmt: skip
 
 
-def _joined(
-    runs: Iterable[dict[str, Any]], back: dict[Incarnation, int]
-) -> tuple[list[Process], list[Gap], list[tuple[Incarnation, int, int]]]:
-    """Processes, gaps and numbers that are there twice; adds to `back` what only shows between two runs."""
+class _JoinedRuns(NamedTuple):
+    """Processes, gaps, and numbers that are there twice."""
+
+    processes: list[Process]
+    gaps: list[Gap]
+    twice: list[tuple[Incarnation, int, int]]
+
+
+def _joined(runs: Iterable[TableRow], back: dict[Incarnation, int]) -> _JoinedRuns:
+    """Adds to `back` what only shows between two runs."""
     processes: list[Process] = []
     gaps: list[Gap] = []
     twice: list[tuple[Incarnation, int, int]] = []
@@ -221,10 +228,10 @@ def _joined(
             *place, now.low, max(now.high, row["high"]), now.events + row["count"],
             min(now.first_ns, row["first_ns"]), max(now.last_ns, row["last_ns"]),
         )  # fmt: skip
-    return processes, sorted(gaps), twice
+    return _JoinedRuns(processes, sorted(gaps), twice)
 
 
-def _wall(rows: Sequence[dict[str, Any]]) -> WallSpan | None:
+def _wall(rows: Sequence[TableRow]) -> WallSpan | None:
     if not rows:
         return None
     return WallSpan(min(row["first_ns"] for row in rows), max(row["last_ns"] for row in rows))
@@ -234,18 +241,18 @@ def _set_ns(ahead: WallSpan | None) -> int:
     return 0 if ahead is None else ahead.last_ns - ahead.first_ns
 
 
-def _of(row: dict[str, Any]) -> Incarnation:
+def _of(row: TableRow) -> Incarnation:
     return row["broker"], row["shard"], row["epoch"]
 
 
-def _sum(rows: Iterable[dict[str, Any]]) -> Counter[str]:
+def _sum(rows: Iterable[TableRow]) -> Counter[str]:
     found: Counter[str] = Counter()
     for row in rows:
         found[row["name"]] += row["count"]
     return found
 
 
-def _first(rows: Iterable[dict[str, Any]]) -> dict[int, int]:
+def _first(rows: Iterable[TableRow]) -> dict[int, int]:
     found: dict[int, int] = {}
     for row in rows:
         found[row["version"]] = min(found.get(row["version"], row["first_ns"]), row["first_ns"])

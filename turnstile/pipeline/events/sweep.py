@@ -175,15 +175,21 @@ def beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
     return pyarrow.table(columns).cast(EXCESS)
 
 
-def _codes(steps: pyarrow.Table, kind: str) -> tuple[Array, list[tuple[int, str]]]:
+class _PoolCodes(NamedTuple):
     """A number per row for its pool, and the (broker, key) of each number."""
+
+    of_rows: Array
+    pools: list[tuple[int, str]]
+
+
+def _codes(steps: pyarrow.Table, kind: str) -> _PoolCodes:
     broker = steps["broker"].to_numpy()
     if kind == "broker":
         brokers, codes = numpy.unique(broker, return_inverse=True)
-        return codes, [(int(number), "") for number in brokers]
+        return _PoolCodes(codes, [(int(number), "") for number in brokers])
     indices, names = arrays.codes(steps, kind)
     both, codes = numpy.unique(broker.astype("i8") * len(names) + indices, return_inverse=True)
-    return codes, [(int(number) // len(names), names[int(number) % len(names)] or "") for number in both]
+    return _PoolCodes(codes, [(int(number) // len(names), names[int(number) % len(names)] or "") for number in both])
 
 
 def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> Array:

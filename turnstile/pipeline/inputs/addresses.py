@@ -11,6 +11,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -22,21 +23,30 @@ from turnstile.pipeline.inputs.dotted import dotted
 MAPPED = 0xFFFF
 """Bits 32 to 47 of an IPv4 address as v4-mapped IPv6; above them are zeros."""
 NOT_AN_ADDRESS = "the client address is not an IP address"
+
+
+class AddressBits(NamedTuple):
+    """The high and the low 64 bits of an address as IPv6."""
+
+    high: int
+    low: int
+
+
 _KNOWN_AT_MOST = 1_000_000
-_known: dict[str, tuple[int, int] | None] = {}
+_known: dict[str, AddressBits | None] = {}
 """Of this worker process: spelling -> address. A log has few addresses beside its rows, and tasks follow each other."""
 
 
-def parse(text: str) -> tuple[int, int] | None:
-    """(high, low) 64 bits of an address in any spelling, its zone left out; None for what is no address."""
+def parse(text: str) -> AddressBits | None:
+    """The bits of an address in any spelling, its zone left out; None for what is no address."""
     plain = text.strip().partition("%")[0]
     try:
         if ":" not in plain:
-            return 0, MAPPED << 32 | int.from_bytes(socket.inet_pton(socket.AF_INET, plain))
+            return AddressBits(0, MAPPED << 32 | int.from_bytes(socket.inet_pton(socket.AF_INET, plain)))
         high, low = struct.unpack(">QQ", socket.inet_pton(socket.AF_INET6, plain))
     except (OSError, ValueError):
         return None
-    return high, low
+    return AddressBits(high, low)
 
 
 def name(high: int, low: int) -> str:
@@ -46,8 +56,16 @@ def name(high: int, low: int) -> str:
     return str(IPv6Address(high << 64 | low))
 
 
-def numbers(texts: pyarrow.Array) -> tuple[Array, Array, Array]:
-    """high and low (unsigned) of each text, and whether it is an address at all. Null is none."""
+class AddressColumns(NamedTuple):
+    """high and low 64 bits (unsigned) of each text, and whether it is an address at all."""
+
+    high: Array
+    low: Array
+    is_address: Array
+
+
+def numbers(texts: pyarrow.Array) -> AddressColumns:
+    """The addresses of a column of text. Null is none."""
     coded = pyarrow.compute.dictionary_encode(texts)
     distinct = coded.dictionary
     codes = pyarrow.compute.fill_null(coded.indices, len(distinct)).to_numpy(zero_copy_only=False)
@@ -61,16 +79,30 @@ def numbers(texts: pyarrow.Array) -> tuple[Array, Array, Array]:
         if found is not None:
             high[place], low[place] = found
             is_address[place] = True
-    return high[codes], low[codes], is_address[codes]
+    return AddressColumns(high[codes], low[codes], is_address[codes])
 
 
-def _parsed(text: str) -> tuple[int, int] | None:
+def _parsed(text: str) -> AddressBits | None:
     """`parse`, once for each text of a while."""
     if text not in _known:
         if len(_known) >= _KNOWN_AT_MOST:
             _known.clear()
         _known[text] = parse(text)
     return _known[text]
+
+
+class DistinctNetworks(NamedTuple):
+    """/24s of IPv4 addresses, /64s of IPv6 ones, as numbers."""
+
+    v4: Array
+    v6: Array
+
+
+class DistinctAddresses(NamedTuple):
+    """The distinct ones of many addresses, in order of their bits, and the place of each of the many among them."""
+
+    addresses: Addresses
+    codes: Array
 
 
 class Addresses:
@@ -80,17 +112,17 @@ class Addresses:
         self.high, self.low = high, low
 
     @classmethod
-    def of(cls, high: Array, low: Array) -> tuple[Addresses, Array]:
-        """The distinct ones of many, in order of their bits, and the place of each of the many among them."""
+    def of(cls, high: Array, low: Array) -> DistinctAddresses:
+        """The distinct ones of many."""
         if not high.any():
             distinct, codes = numpy.unique(low, return_inverse=True)
-            return cls(numpy.zeros(len(distinct), "u8"), distinct), codes
+            return DistinctAddresses(cls(numpy.zeros(len(distinct), "u8"), distinct), codes)
         order = numpy.lexsort((low, high))
         is_new = numpy.ones(len(order), dtype=bool)
         is_new[1:] = (high[order][1:] != high[order][:-1]) | (low[order][1:] != low[order][:-1])
         codes = numpy.empty(len(order), dtype="i8")
         codes[order] = numpy.cumsum(is_new) - 1
-        return cls(high[order][is_new], low[order][is_new]), codes
+        return DistinctAddresses(cls(high[order][is_new], low[order][is_new]), codes)
 
     def __iter__(self) -> Iterator[str]:
         return map(name, self.high.tolist(), self.low.tolist())
@@ -102,9 +134,9 @@ class Addresses:
         """The spelling of one."""
         return name(int(self.high[place]), int(self.low[place]))
 
-    def networks(self, places: Array) -> tuple[Array, Array]:
-        """Distinct networks among the addresses at `places`: /24s of IPv4 ones, /64s of IPv6 ones, as numbers."""
+    def networks(self, places: Array) -> DistinctNetworks:
+        """Of the addresses at `places`."""
         high, low = self.high[places], self.low[places]
         is_v4 = (high == 0) & (low >> numpy.uint64(32) == MAPPED)
         v4 = numpy.unique((low[is_v4] & numpy.uint64(0xFFFFFFFF)) >> numpy.uint64(8))
-        return v4.astype("i8"), numpy.unique(high[~is_v4]).view("i8")
+        return DistinctNetworks(v4.astype("i8"), numpy.unique(high[~is_v4]).view("i8"))

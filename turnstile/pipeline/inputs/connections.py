@@ -87,9 +87,17 @@ def arrivals(concluded: DataFrame) -> DataFrame:
     return concluded.select("ip", *times, "listener", "bad", *places, *ordered)
 
 
-def file_places() -> tuple[Column, Column]:
-    """source and block of a row of a file."""
-    return F.col("_metadata.file_path").alias("source"), F.col("_metadata.file_block_start").alias("block")
+class FilePlace(NamedTuple):
+    """Columns of a row of a file: which file, and where the file's block begins."""
+
+    source: Column
+    block: Column
+
+
+def file_places() -> FilePlace:
+    """Of Spark's metadata of files."""
+    source, block = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
+    return FilePlace(source.alias("source"), block.alias("block"))
 
 
 def only_port(parsed: DataFrame, port: int | None) -> DataFrame:

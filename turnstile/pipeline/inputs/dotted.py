@@ -5,6 +5,8 @@ plain_is_read_as_inet_pton_reads_it  what is plain is read as `socket.inet_pton`
 other_forms_are_not_plain  a text of any other form is not plain, be it an address or not
 """
 
+from typing import NamedTuple
+
 import numpy
 import pyarrow
 
@@ -13,12 +15,19 @@ from turnstile.pipeline.events.arrays import Array
 _DOT, _ZERO = ord("."), ord("0")
 
 
-def dotted(texts: pyarrow.StringArray) -> tuple[Array, Array]:
-    """The 32 bits (unsigned 64) of each text, and whether it is plain. Without nulls."""
+class PlainNumbers(NamedTuple):
+    """Unsigned numbers of 64 bits, and whether each is written plainly."""
+
+    values: Array
+    is_plain: Array
+
+
+def dotted(texts: pyarrow.StringArray) -> PlainNumbers:
+    """The 32 bits of each text. Without nulls."""
     bits, is_plain = numpy.zeros(len(texts), "u8"), numpy.zeros(len(texts), dtype=bool)
     _, offsets, data = texts.buffers()
     if not len(texts) or data is None or not data.size:
-        return bits, is_plain
+        return PlainNumbers(bits, is_plain)
     bounds = numpy.frombuffer(offsets, "i4")[texts.offset : texts.offset + len(texts) + 1].astype("i8")
     letters = numpy.frombuffer(data, "u1")[: bounds[-1]]
     is_dot = letters == _DOT
@@ -32,11 +41,11 @@ def dotted(texts: pyarrow.StringArray) -> tuple[Array, Array]:
     numbers, is_fine = _numbers(letters, first, after)
     is_plain[places] = is_fine.all(axis=1)
     bits[places] = numbers @ (numpy.uint64(1) << numpy.array([24, 16, 8, 0], "u8"))
-    return bits, is_plain
+    return PlainNumbers(bits, is_plain)
 
 
-def _numbers(letters: Array, first: Array, after: Array) -> tuple[Array, Array]:
-    """The numbers from `first` until before `after` (digits alone), and whether each is plain."""
+def _numbers(letters: Array, first: Array, after: Array) -> PlainNumbers:
+    """The numbers from `first` until before `after` (digits alone)."""
     size = after - first
     last = len(letters) - 1
     values = numpy.zeros(first.shape, "u8")
@@ -44,4 +53,4 @@ def _numbers(letters: Array, first: Array, after: Array) -> tuple[Array, Array]:
         digit = letters[numpy.maximum(after - 1 - place, 0)].astype("u8") - _ZERO
         values += numpy.where(size > place, digit * numpy.uint64(worth), numpy.uint64(0))
     is_padded = (size > 1) & (letters[numpy.minimum(first, last)] == _ZERO)
-    return values, (size >= 1) & (size <= 3) & (values <= 255) & ~is_padded
+    return PlainNumbers(values, (size >= 1) & (size <= 3) & (values <= 255) & ~is_padded)

@@ -9,7 +9,7 @@ from csv import reader
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow
 import pyarrow.compute
@@ -113,8 +113,15 @@ def _content(file: Path) -> bytes:
     return gzip.decompress(content) if file.suffix == ".gz" else content
 
 
-def _header(content: bytes) -> tuple[list[str], bytes]:
-    """The fields, and what follows the lines that begin with # at the top. Raises Unplain without fields."""
+class _Headed(NamedTuple):
+    """The fields, and what follows the lines that begin with # at the top."""
+
+    names: list[str]
+    rest: bytes
+
+
+def _header(content: bytes) -> _Headed:
+    """Raises Unplain without fields."""
     names, place = None, 0
     while content[place : place + 1] == b"#":
         end = content.find(b"\n", place) + 1 or len(content)
@@ -130,11 +137,18 @@ def _header(content: bytes) -> tuple[list[str], bytes]:
         or len(set(names)) < len(names)
     ):
         raise Unplain
-    return names, content[place:]
+    return _Headed(names, content[place:])
 
 
-def _cells(content: bytes, names: Sequence[str]) -> tuple[pyarrow.Table, dict[str, int]]:
+class _ZeekFields(NamedTuple):
     """Fields of _ZEEK as text, and why other lines are put aside, with how many."""
+
+    table: pyarrow.Table
+    wrong: dict[str, int]
+
+
+def _cells(content: bytes, names: Sequence[str]) -> _ZeekFields:
+    """Of lines with tabs."""
     wrong: dict[str, int] = {}
 
     def other(row: pyarrow.csv.InvalidRow) -> str:
@@ -151,7 +165,7 @@ def _cells(content: bytes, names: Sequence[str]) -> tuple[pyarrow.Table, dict[st
     read = _table(content, [name for name in _ZEEK if name in names], options, skip=0, names=names, none=_NONE)
     if b"\n#fields" in content:
         raise Unplain
-    return read, wrong
+    return _ZeekFields(read, wrong)
 
 
 def _table(
@@ -167,8 +181,8 @@ def _table(
     return pyarrow.csv.read_csv(io.BytesIO(content), reading, options, convert)
 
 
-def _objects(content: bytes) -> tuple[pyarrow.Table, dict[str, int]]:
-    """As `_cells`, of JSON lines."""
+def _objects(content: bytes) -> _ZeekFields:
+    """Of JSON lines."""
     columns: dict[str, list[Any]] = {name: [] for name in _ZEEK}
     wrong: dict[str, int] = {}
     for line in content.decode().split("\n"):
@@ -188,7 +202,8 @@ def _objects(content: bytes) -> tuple[pyarrow.Table, dict[str, int]]:
             values.append(row.get(name))
     if any(not isinstance(value, str | None) for values in columns.values() for value in values):
         raise Unplain
-    return pyarrow.table({name: pyarrow.array(values, pyarrow.string()) for name, values in columns.items()}), wrong
+    table = pyarrow.table({name: pyarrow.array(values, pyarrow.string()) for name, values in columns.items()})
+    return _ZeekFields(table, wrong)
 
 
 def _of_zeek(fields: pyarrow.Table, wrong: Mapping[str, int], port: int | None) -> pyarrow.Table:

@@ -9,6 +9,8 @@ high_levels_are_told_in_steps  levels above EXACT are told in steps (`stepped`),
     connections, and few steps
 """
 
+from typing import NamedTuple
+
 import numpy
 
 from turnstile.pipeline.events.arrays import Array
@@ -31,6 +33,13 @@ def stepped(levels: Array) -> Array:
     return numpy.where(levels > EXACT, steps, levels)
 
 
+class LevelCounts(NamedTuple):
+    """Levels, in steps, and how many connections are on each."""
+
+    levels: Array
+    counts: Array
+
+
 class Excess:
     """Of the addresses of one part, by number."""
 
@@ -48,12 +57,12 @@ class Excess:
         found: Array = self._until[ends] - self._until[ends - self._peaks[addresses] + cap]
         return found
 
-    def histogram(self, address: int) -> tuple[Array, Array]:
-        """(levels, in steps, and how many connections of each) of one address."""
+    def histogram(self, address: int) -> LevelCounts:
+        """Of one address."""
         end, peak = int(self._ends[address]), int(self._peaks[address])
         levels = stepped(numpy.arange(1, peak + 1))
         starts = numpy.flatnonzero(numpy.diff(levels, prepend=0))
-        return levels[starts], numpy.add.reduceat(self._counts[end - peak : end], starts)
+        return LevelCounts(levels[starts], numpy.add.reduceat(self._counts[end - peak : end], starts))
 
     def highest(self) -> Array:
         """The MOST addresses of highest peak, highest first."""

@@ -70,8 +70,15 @@ def spread(slots: Slots) -> Callable[[Batches], Batches]:
     return cut
 
 
-def gather(batches: Batches) -> tuple[LogRows | None, Counter[str]]:
-    """What a replay was sent: its rows (None without any), and how many rows of the log can't be used, by reason."""
+class Gathered(NamedTuple):
+    """The rows of a log (None without any), and how many of them can't be used, by reason."""
+
+    rows: LogRows | None
+    bad: Counter[str]
+
+
+def gather(batches: Batches) -> Gathered:
+    """What a replay was sent."""
     table = pyarrow.Table.from_batches(list(batches), _SCHEMA)
     facts = table.filter(pyarrow.compute.is_valid(table["reason"]))
     bad: Counter[str] = Counter()
@@ -79,7 +86,7 @@ def gather(batches: Batches) -> tuple[LogRows | None, Counter[str]]:
         bad[reason] += n
     pieces = table.filter(pyarrow.compute.is_valid(table["rows"]))
     if not pieces.num_rows:
-        return None, bad
+        return Gathered(None, bad)
     pieces = pieces.sort_by([(name, "ascending") for name in ("source", "block", "nth")])
     blobs = [each for chunk in pieces["rows"].chunks for each in chunk]
     whole = pyarrow.concat_tables([pyarrow.ipc.open_stream(blob.as_buffer()).read_all() for blob in blobs])
@@ -89,7 +96,7 @@ def gather(batches: Batches) -> tuple[LogRows | None, Counter[str]]:
     rows = LogRows(names, ips, opened_us, closed_us, listeners)
     if "rank" in whole.column_names:
         rows = in_order(rows, numpy.lexsort((closed_us, whole["rank"].to_numpy(), ips, opened_us)))
-    return rows, bad
+    return Gathered(rows, bad)
 
 
 def in_order(rows: LogRows, order: Array) -> LogRows:
@@ -127,10 +134,16 @@ def _stretches(batch: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
             yield batch.slice(start, end - start)
 
 
-def _stretch(rows: Any, row: int) -> tuple[str | None, int | None]:
-    """(file, where its stretch begins) of a row."""
+class _Stretch(NamedTuple):
+    """A file, and where a stretch of it begins."""
+
+    source: str | None
+    block: int | None
+
+
+def _stretch(rows: pyarrow.RecordBatch, row: int) -> _Stretch:
     names = rows.schema.names
-    return tuple(rows[name][row].as_py() if name in names else None for name in ("source", "block"))  # type: ignore[return-value]
+    return _Stretch(*(rows[name][row].as_py() if name in names else None for name in _Stretch._fields))
 
 
 def _usable(run: pyarrow.Table, bad: Counter[str]) -> pyarrow.Table:

@@ -75,14 +75,21 @@ def _above(levels: Histogram, cap: int) -> int:
     return sum(count for level, count in levels.items() if level > cap)
 
 
-def recommend(log: LogLevels, *, at_most: float) -> tuple[Recommendation, Recommendation]:
-    """(Without overrides, with them), where at most a share of the connections is refused, in [0, 1]."""
+class Recommendations(NamedTuple):
+    """Without overrides, and with them where they are worth it."""
+
+    simple: Recommendation
+    tight: Recommendation
+
+
+def recommend(log: LogLevels, *, at_most: float) -> Recommendations:
+    """The smallest caps, where at most a share of the connections is refused, in [0, 1]."""
     total = log.connections
     # As it is written: 0.29 of 100 connections is 29 of them, and 28.999... of them as binary fractions multiply.
     allowed = int(Fraction(repr(at_most)) * total)
     refused = _Refused(log)
     caps = [refused.smallest_cap(count, allowed) for count in range(MOST + 1)]
-    return _with(0, caps, refused, total), _with(_worth(caps), caps, refused, total)
+    return Recommendations(_with(0, caps, refused, total), _with(_worth(caps), caps, refused, total))
 
 
 def _worth(caps: Sequence[int]) -> int:

@@ -133,17 +133,23 @@ def within_rate(opened_us: Array, per_s: int) -> Array:
     return passed
 
 
+class ByAddress(NamedTuple):
+    """Levels without any rate, and for each candidate its number and the indices of refused connections."""
+
+    levels: Array
+    refused: Iterator[tuple[int, Array]]
+
+
 def by_address(
     addresses: Array,
     opened_us: Array,
     closed_us: Array,
     candidates: Sequence[tuple[int, Candidate]],
     caps_of: Callable[[Candidate], Array | None],
-) -> tuple[Array, Iterator[tuple[int, Array]]]:
+) -> ByAddress:
     """Many addresses under candidates that limit addresses only. Rows as for `levels`; `addresses` are numbers.
 
-    `caps_of`: a candidate's cap for each address number, None for none. Returns the levels without any rate, and
-    (candidate number, indices of refused connections) for each.
+    `caps_of`: a candidate's cap for each address number, None for none.
     """
     free = levels(opened_us, closed_us, addresses)
     by_rate: dict[int | None, Array] = {None: free}
@@ -159,7 +165,7 @@ def by_address(
                 is_refused |= mine > caps[addresses]
             yield number, numpy.flatnonzero(is_refused)
 
-    return free, refused()
+    return ByAddress(free, refused())
 
 
 def _each_within_rate(addresses: Array, opened_us: Array, per_s: int) -> Array:

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.compute
@@ -13,6 +12,7 @@ from broker.journal.schema import COORDINATOR
 from shards.limits.client_quota_managers import FETCH, REQUEST
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.digest import DIGEST, digest
 from turnstile.pipeline.events.journal import EVENTS, here
 from turnstile.pipeline.events.survey import survey
@@ -77,7 +77,7 @@ def _offset_us(charges: pyarrow.Table) -> float:
     return float(charges["ts_us"][0].as_py() or 0) - float(charges["mono_ns"][0].as_py()) / 1000
 
 
-def _use(row: dict[str, Any], offset_ms: int, put_aside: Counter[str]) -> Use | None:
+def _use(row: TableRow, offset_ms: int, put_aside: Counter[str]) -> Use | None:
     """A charge as it would be without its quota; None, and why, for what is asked again or was taken back."""
     try:
         detail = json.loads(row["detail"] or "{}")

@@ -29,7 +29,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from turnstile.pipeline.errors import NoInput, PipelineError
@@ -137,8 +137,14 @@ def _files(paths: Sequence[str]) -> list[Path]:
     return found
 
 
-def _placed(line: str) -> tuple[int | None, str | None]:
-    """(when, the request's JSON) of a line; None for what it does not have."""
+class _LoggedRequest(NamedTuple):
+    """When a request was logged, in epoch ms, and its JSON; None for what a line does not have."""
+
+    at_ms: int | None
+    text: str | None
+
+
+def _placed(line: str) -> _LoggedRequest:
     if line.startswith("{"):
         try:
             whole = json.loads(line)
@@ -147,10 +153,10 @@ def _placed(line: str) -> tuple[int | None, str | None]:
         if isinstance(whole, dict):
             message = next((each for each in whole.values() if isinstance(each, str) and _MARK in each), None)
             if message is None:
-                return (None, line) if "requestHeader" in whole else (None, None)
-            return _time_of(whole), message.partition(_MARK)[2].lstrip()
+                return _LoggedRequest(None, line if "requestHeader" in whole else None)
+            return _LoggedRequest(_time_of(whole), message.partition(_MARK)[2].lstrip())
     before, mark, text = line.partition(_MARK)
-    return (_instant(before), text.lstrip()) if mark else (None, None)
+    return _LoggedRequest(_instant(before), text.lstrip()) if mark else _LoggedRequest(None, None)
 
 
 def _time_of(fields: dict[str, Any]) -> int | None:
@@ -242,8 +248,15 @@ def _count(value: Any, *, least: int = 0) -> int:
     return int(_number(value, least=least))
 
 
-def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> tuple[list[int], int]:
-    """(partitions of each topic that was created or deleted, topics of which the number is not told). `topics`: those created."""
+class _Mutations(NamedTuple):
+    """Partitions of each topic that was created or deleted, and how many topics there are of which that is not told."""
+
+    counts: list[int]
+    unknown: int
+
+
+def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> _Mutations:
+    """`topics`: partitions of those created."""
     done = {
         each["name"]: each
         for each in answer.get("topics", answer.get("responses", answer.get("results", ()))) or ()
@@ -258,7 +271,7 @@ def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> tuple[
                 count = told if told > 0 else asked if asked > 0 else len(topic.get("assignments", ())) or 1
                 topics[topic["name"]] = count
                 counts.append(count)
-        return counts, 0
+        return _Mutations(counts, 0)
     unknown = 0
     for name in done:
         if key == _DELETE_TOPICS and name in topics:
@@ -271,4 +284,4 @@ def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> tuple[
             topics[name] = wanted
         else:
             unknown += 1
-    return counts, unknown
+    return _Mutations(counts, unknown)

@@ -24,6 +24,13 @@ class Use(NamedTuple):
     strict: bool = False
 
 
+class UsageSpan(NamedTuple):
+    """When the first and the last charge were, in UTC."""
+
+    first: datetime
+    last: datetime
+
+
 class Usage(NamedTuple):
     """A log's charges in order of time; lines that were put aside, by reason; what a reader should know of such a log.
 
@@ -43,10 +50,10 @@ class Usage(NamedTuple):
         return [kind for kind in KINDS if kind in seen]
 
     @property
-    def span(self) -> tuple[datetime, datetime]:
+    def span(self) -> UsageSpan:
         """When the first and the last charge were; there is one."""
         first, last = (datetime.fromtimestamp(use.at_ms / 1000, UTC) for use in (self.uses[0], self.uses[-1]))
-        return first, last
+        return UsageSpan(first, last)
 
     def names(self, column: str) -> set[str]:
         """The users, client ids or brokers that were seen."""

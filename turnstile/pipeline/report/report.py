@@ -2,13 +2,14 @@
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import pyarrow
 import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.digest import DIGEST, digest
 from turnstile.pipeline.events.journal import EVENTS, Journal
 from turnstile.pipeline.events.rows import Rows
@@ -25,15 +26,38 @@ REPORTED = EVENTS
 _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_us", "last_us", "offset_ns")])
 
 
+class Summary(TypedDict):
+    """What the journal has of events. `first` and `last`: epoch seconds, None without events. `clock_set_s`: by how much the wall
+    clock was set meanwhile, in seconds."""
+
+    events: int
+    first: float | None
+    last: float | None
+    admitted: int
+    refused: int
+    throttled: int
+    clock_set_s: float
+
+
+class _Facts(NamedTuple):
+    """How many events there are, when the first and the last was in epoch seconds (None of no events), and by how much mono_ns is
+    before the wall clock."""
+
+    events: int
+    first_s: float | None
+    last_s: float | None
+    offset_ns: int
+
+
 class Built(NamedTuple):
     """A report's tables, as Arrow has them and as rows for the page, and its summary."""
 
     tables: dict[str, pyarrow.Table]
-    rows: dict[str, list[dict[str, Any]]]
+    rows: dict[str, list[TableRow]]
     marks: list[tuple[float, str]]
     caps: dict[str, list[tuple[float, float | None]]]
     bucket_s: float
-    summary: dict[str, Any]
+    summary: Summary
     unreadable: list[str]
 
 
@@ -41,11 +65,19 @@ def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> B
     """Every table of the report over a journal's REPORTED rows. `say` is told the name of each before it is begun."""
     say("events")
     events = journal.rows.kept()
-    summary, offset_ns = _facts(events)
+    facts = _facts(events)
+    first_s, last_s, offset_ns = facts.first_s or 0.0, facts.last_s or 0.0, facts.offset_ns
     seen = survey(events.each(digest, DIGEST).table())
-    summary.update({kind: seen.kinds[kind] for kind in ("admitted", "refused", "throttled")})
-    summary["clock_set_s"] = clock_set_s(seen.set_ns)
-    steps = TimeSteps.over(summary["first"] or 0, summary["last"] or 0, offset_ns)
+    summary: Summary = {
+        "events": facts.events,
+        "first": facts.first_s,
+        "last": facts.last_s,
+        "admitted": seen.kinds["admitted"],
+        "refused": seen.kinds["refused"],
+        "throttled": seen.kinds["throttled"],
+        "clock_set_s": clock_set_s(seen.set_ns),
+    }
+    steps = TimeSteps.over(first_s, last_s, offset_ns)
     source = Source(events, seen, steps)
     tables = {}
     for name, make in TABLES.items():
@@ -55,10 +87,9 @@ def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> B
     rows = {name: table.to_pylist() for name, table in tables.items()}
     shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
     timeline = seen.timeline()
-    return Built(
-        tables, rows, _marks(seen, timeline, offset_ns), _caps(timeline, shown, offset_ns, summary), steps.bucket_s, summary,
-        [part.sentence for part in journal.unreadable],
-    )  # fmt: skip
+    caps = _caps(timeline, shown, offset_ns, first_s=first_s, last_s=last_s)
+    marks = _marks(seen, timeline, offset_ns)
+    return Built(tables, rows, marks, caps, steps.bucket_s, summary, [part.sentence for part in journal.unreadable])
 
 
 def in_files(built: Built, format: str) -> dict[str, bytes]:
@@ -75,17 +106,16 @@ def _in_file(table: pyarrow.Table, format: str) -> bytes:
     return content.getvalue()
 
 
-def _facts(events: Rows) -> tuple[dict[str, Any], int]:
-    """`events`, and `first` and `last` in epoch seconds (None of no events); and by how much mono_ns is before the wall clock."""
+def _facts(events: Rows) -> _Facts:
     parts = events.each(_facts_of, _FACTS).table()
     low, high = (pyarrow.compute.min_max(parts[name]).as_py() for name in ("first_us", "last_us"))
-    offset_ns = pyarrow.compute.max(parts["offset_ns"]).as_py() or 0
     first_us, last_us = low["min"], high["max"]
-    return {
-        "events": pyarrow.compute.sum(parts["events"]).as_py() or 0,
-        "first": None if first_us is None else first_us / 1e6,
-        "last": None if last_us is None else last_us / 1e6,
-    }, offset_ns
+    return _Facts(
+        events=pyarrow.compute.sum(parts["events"]).as_py() or 0,
+        first_s=None if first_us is None else first_us / 1e6,
+        last_s=None if last_us is None else last_us / 1e6,
+        offset_ns=pyarrow.compute.max(parts["offset_ns"]).as_py() or 0,
+    )
 
 
 def _facts_of(table: pyarrow.Table) -> pyarrow.Table:
@@ -110,7 +140,7 @@ def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float
 
 
 def _caps(
-    timeline: Timeline, ips: Sequence[str], offset_ns: int, summary: dict[str, Any]
+    timeline: Timeline, ips: Sequence[str], offset_ns: int, *, first_s: float, last_s: float
 ) -> dict[str, list[tuple[float, float | None]]]:
     """The cap of each address over time, as steps; None from where there is none."""
     caps: dict[str, list[tuple[float, float | None]]] = {}
@@ -118,8 +148,8 @@ def _caps(
         steps: list[tuple[float, float | None]] = []
         for number, period in enumerate(timeline.periods):
             cap = timeline.allowed(number, 0, "ip", ip)
-            at = max(summary["first"], (period.start_ns + offset_ns) / 1e9)
+            at = max(first_s, (period.start_ns + offset_ns) / 1e9)
             steps.append((at, float(cap) if cap < min(UNLIMITED, 2**31 - 1) else None))
         if any(cap is not None for _, cap in steps):
-            caps[ip] = [*steps, (summary["last"], steps[-1][1])]
+            caps[ip] = [*steps, (last_s, steps[-1][1])]
     return caps

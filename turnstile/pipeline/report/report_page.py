@@ -3,15 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
+from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.set_clock import clock_was_set
 from turnstile.pipeline.html_page import NOTHING, bullets, contents, document, section, table
 from turnstile.pipeline.pictures import bars, histogram, lines
 from turnstile.pipeline.report.report import Built
 from turnstile.quantities import duration
 
-TableRows = Sequence[dict[str, Any]]
+TableRows = Sequence[TableRow]
 MARKS = 12
 LEAST_BINS = 8
 
@@ -63,7 +63,8 @@ def page(built: Built, *, name: str) -> str:
 
 def _facts(built: Built) -> str:
     summary = built.summary
-    when = " to ".join(_when(summary[each]) for each in ("first", "last")) if summary["first"] else "no time"
+    first, last = summary["first"], summary["last"]
+    when = f"{_when(first)} to {_when(last)}" if first and last else "no time"
     told = f"{summary['events']:,} events, {when} UTC"
     return ". ".join(filter(None, (told, clock_was_set(summary["clock_set_s"]).rstrip("."))))
 
@@ -114,7 +115,7 @@ def _decided(built: Built, step: str) -> str:
     return section("Admitted and refused", words, lines(ordered, y=f"connections {step}", marks=built.marks), marked)
 
 
-def _refused(rows: dict[str, list[dict[str, Any]]], refused: int) -> str:
+def _refused(rows: dict[str, list[TableRow]], refused: int) -> str:
     """`refused`: how many connections of all addresses, those that have no row among them."""
     ips, networks = rows["refused_ips"], rows["refused_networks"]
     if not ips:

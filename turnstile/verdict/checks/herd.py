@@ -43,8 +43,8 @@ def judge(timeline: Timeline) -> Finding:
         return Finding(UNJUDGED, timeline.skipped.get("herd", "no copies were run"), SOURCE)
     step = min(steps, key=lambda each: _late_ms(timeline, each))
     streams = max(timeline.usual_connections, 1)
-    copies, seconds = int(step.detail["copies"]), _judged_s(step, "cut_ns")
-    attempts = _attempts(timeline, step, "cut_ns")
+    copies, seconds = int(step.detail["copies"]), _judged_s(step)
+    attempts = _attempts(timeline, step)
     seen = f"{len(attempts)} attempts of {copies} copies in {seconds:.0f} s"
     if len(attempts) < 2 * copies:
         return Finding(UNJUDGED, f"too few to tell: {seen}", SOURCE)
@@ -79,23 +79,23 @@ def _in_step(excess: float, copies: int, least: float, most: float) -> Bounds:
 def _alone(timeline: Timeline, streams: int) -> Bounds:
     """The excess of one copy, refused as the herd is; if that is not known, what it is at least and at most."""
     for step in timeline.of_kind("refuse"):
-        attempts = _attempts(timeline, step, None)
-        if step.name == ALONE and len(attempts) >= _ENOUGH and _judged_s(step, None) >= _LONG_S:
+        attempts = _attempts(timeline, step)
+        if step.name == ALONE and len(attempts) >= _ENOUGH and _judged_s(step) >= _LONG_S:
             own = max(_excess(attempts), 0.0)
             return Bounds(own, own)
     return Bounds(0.0, float(streams - 1))
 
 
-def _judged_s(step: Step, cut: str | None) -> float:
-    began_ns: int = step.began_ns if cut is None else step.detail[cut]
-    lifted_ns: int = step.detail["lifted_ns"]
-    return (lifted_ns - began_ns) / SECOND - SETTLING_S
+def _judged_s(step: Step) -> float:
+    """Seconds in which pauses were long; copies were cut some time after their step began."""
+    began_ns = step.detail.get("cut_ns", step.began_ns)
+    return (step.detail["lifted_ns"] - began_ns) / SECOND - SETTLING_S
 
 
-def _attempts(timeline: Timeline, step: Step, cut: str | None) -> list[int]:
-    """The times of attempts once the pauses are long. `cut`: what of the step's detail says when it began."""
+def _attempts(timeline: Timeline, step: Step) -> list[int]:
+    """The times of attempts once the pauses are long."""
     lifted_ns = step.detail["lifted_ns"]
-    began_ns = lifted_ns - _judged_s(step, cut) * SECOND
+    began_ns = lifted_ns - _judged_s(step) * SECOND
     found = sorted(at_ns for at_ns in timeline.attempts(step) if began_ns <= at_ns < lifted_ns)
     return [at_ns for at_ns in found if timeline.machine.longest_ms(at_ns - _STALL_MS * MS, at_ns) <= _STALL_MS]
 
