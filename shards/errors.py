@@ -3,6 +3,7 @@
 ClientFault       what a client sent is wrong: answer with its Kafka error, or close.
 ConfigInvalid     a change of the configuration is wrong: refuse it whole, keep what is in force.
 CannotStore       the disk won't take a change: refuse it whole; nothing of it is in force.
+ControllerThrottled  the controller takes no more operations for now: refuse the change; the client tries again.
 CannotStart       the cluster can't start as asked: say so in one sentence and exit with 1.
 PeerLost          a link ended before the peer answered: the caller decides.
 DeadlineExceeded  a call took longer than it may: the caller decides; the coordinator restarts such a shard.
@@ -23,6 +24,10 @@ class ClientFault(TurnstileError):
 
 class CannotStore(TurnstileError):
     """A change can't be stored, so it is not made; `str()` says why."""
+
+
+class ControllerThrottled(TurnstileError):
+    """A change is refused because too many were asked for (`rps_limit_*`); `str()` says which limit."""
 
 
 class PeerLost(TurnstileError):

@@ -18,6 +18,15 @@ SHORT = {
 """Short names of the limits that tests set most; every setting has its full name, too."""
 REDPANDAS = frozenset(
     (
+        "controller_log_accummulation_rps_capacity_acls_and_users_operations",
+        "controller_log_accummulation_rps_capacity_configuration_operations",
+        "controller_log_accummulation_rps_capacity_move_operations",
+        "controller_log_accummulation_rps_capacity_topic_operations",
+        "enable_controller_log_rate_limiting",
+        "rps_limit_acls_and_users_operations",
+        "rps_limit_configuration_operations",
+        "rps_limit_move_operations",
+        "rps_limit_topic_operations",
         "group_max_session_timeout_ms",
         "group_min_session_timeout_ms",
         "max_kafka_throttle_delay_ms",

@@ -26,7 +26,7 @@ from broker.admin.guard import Guard
 from broker.admin.http_server import serve_http
 from broker.admin.openapi import ROUTES
 from broker.admin.route import AdminRoute
-from shards.errors import CannotStore
+from shards.errors import CannotStore, ControllerThrottled
 from shards.settings.errors import ConfigInvalid
 
 
@@ -44,6 +44,7 @@ def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
     handlers: dict[Any, Any] = {
         ConfigInvalid: _invalid,
         CannotStore: _unstored,
+        ControllerThrottled: _throttled,
         ConnectFault: _failed,
         HTTPException: _problem,
         ClientDisconnect: _gone,
@@ -66,6 +67,10 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def _unstored(request: Request, error: Exception) -> Response:
     return JSONResponse({"message": str(error), "code": 507}, 507)
+
+
+async def _throttled(request: Request, error: Exception) -> Response:
+    return JSONResponse({"message": str(error), "code": 429}, 429)
 
 
 async def _short(request: Request, error: Exception) -> Response:

@@ -56,6 +56,7 @@ _RESPONSES: Mapping[int, str] = {
     413: f"The body has more than {MAX_BODY} bytes.",
     500: "A mistake in Turnstile, which its log tells of.",
     501: "A part of it is not emulated.",
+    429: "The controller takes no more operations for now (rps_limit_*).",
     503: "This can't be told now.",
     507: "The change can't be stored: the disk is full, or broken.",
 }
@@ -115,7 +116,7 @@ def _codes(route: AdminRoute) -> list[int]:
     guarded = [403] if route.open else [401, 403]
     missing = [404] if "path" in takes else []
     body = [408, 413] if route.body else []
-    stored = [507] if route.method != "GET" else []
+    stored = [429, 507] if route.method != "GET" else []
     return [*asked, *guarded, *missing, *body, 500, 503, *stored]
 
 

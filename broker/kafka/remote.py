@@ -90,7 +90,11 @@ async def ask_coordinator(mesh: CoordinatorCalls, method: str, *args: Any) -> An
     except DeadlineExceeded:
         raise ChangeFailed(codes.REQUEST_TIMED_OUT, "The coordinator did not answer in time.") from None
     except RemoteError as fault:
-        known = {"ConfigInvalid": codes.INVALID_CONFIG, "CannotStore": codes.KAFKA_STORAGE_ERROR}
+        known = {
+            "ConfigInvalid": codes.INVALID_CONFIG,
+            "CannotStore": codes.KAFKA_STORAGE_ERROR,
+            "ControllerThrottled": codes.THROTTLING_QUOTA_EXCEEDED,
+        }
         raise ChangeFailed(known.get(fault.code, codes.UNKNOWN_SERVER_ERROR), fault.message) from None
 
 

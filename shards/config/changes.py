@@ -79,9 +79,13 @@ class ConfigState:
 
     def text(self, name: str) -> str:
         """A setting that is text and always set, as it holds for all brokers."""
-        value = given(EVERY_BROKER, self.static, self.settings, lambda fault: None).get(name, BROKER[name].default)
+        value = self.value(name)
         assert isinstance(value, str)
         return value
+
+    def value(self, name: str) -> Value:
+        """A setting as it holds for all brokers."""
+        return given(EVERY_BROKER, self.static, self.settings, lambda fault: None).get(name, BROKER[name].default)
 
     def put(self, delta: Iterable[Change]) -> None:
         """Apply a delta that was validated."""

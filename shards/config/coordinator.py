@@ -11,6 +11,7 @@ answered_changes_are_durable  A change that a caller was told of is durable (sto
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import trio
@@ -28,6 +29,7 @@ from shards.config.changes import (
     overruled,
     settings_delta,
 )
+from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES, TOPICS, ControllerRates
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
@@ -83,6 +85,7 @@ class Coordinator:
         self._acknowledged = acknowledged
         self._publisher = Publisher(shards, self.members, deadline_s)
         self._changing = trio.Lock()
+        self._rates = ControllerRates(lambda name: self.state.value(name))
         brokers = 1 + max(broker for broker, _ in self.members)
         self._shards_each = 1 + max(shard for _, shard in self.members)
         records, faults = usable(store.records())
@@ -176,7 +179,7 @@ class Coordinator:
 
     async def alter_settings(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only)
+        return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only, CONFIGURATION)
 
     async def alter_observed(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """As alter_settings, of limits that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
@@ -190,7 +193,7 @@ class Coordinator:
 
     async def alter_users(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[user, mechanism, credential or None]. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: users_delta(self.state, changes), validate_only)
+        return await self._alter(who, lambda: users_delta(self.state, changes), validate_only, ACLS_AND_USERS)
 
     async def alter_faults(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[name, fault or None]. Returns the version. Raises ConfigInvalid."""
@@ -202,11 +205,11 @@ class Coordinator:
 
     async def alter_acls(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[ACL as of key_of_acl, whether there is to be one]. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: acls_delta(self.state, changes), validate_only)
+        return await self._alter(who, lambda: acls_delta(self.state, changes), validate_only, ACLS_AND_USERS)
 
     async def alter_topic_configs(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
         """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only)
+        return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only, TOPICS)
 
     async def alter_resource_configs(
         self, who: str, kind: str, changes: Sequence[Sequence[Any]], validate_only: bool = False
@@ -247,7 +250,9 @@ class Coordinator:
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
-        return await self._answered(who, lambda: create_topics(self.state, wanted, self._shards_each), validate_only)
+        admit = self._rates.each(TOPICS, who, wanted)
+        make = partial(create_topics, self.state, wanted, self._shards_each)
+        return await self._answered(who, make, validate_only, admit)
 
     async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[MissedTopic]:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
@@ -269,17 +274,19 @@ class Coordinator:
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_partitions. Returns [error name or "", message] for each."""
-        return await self._answered(
-            who, lambda: create_partitions(self.state, wanted, self._shards_each), validate_only
-        )
+        admit = self._rates.each(TOPICS, who, wanted)
+        make = partial(create_partitions, self.state, wanted, self._shards_each)
+        return await self._answered(who, make, validate_only, admit)
 
     async def reassign(self, who: str, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> list[list[str]]:
         """As reassignments.reassign. Returns [error name or "", message] for each."""
-        return await self._answered(who, lambda: reassign(self.state, wanted, factor_may_change))
+        admit = self._rates.each(MOVES, who, wanted)
+        return await self._answered(who, partial(reassign, self.state, wanted, factor_may_change), admit=admit)
 
     async def delete_topics(self, who: str, names: Sequence[str]) -> list[list[str]]:
         """Returns [error name or "", message] for each."""
-        return await self._answered(who, lambda: delete_topics(self.state, names))
+        admit = self._rates.each(TOPICS, who, [(name,) for name in names])
+        return await self._answered(who, partial(delete_topics, self.state, names), admit=admit)
 
     async def reset(self, who: str, wanted: Sequence[Sequence[Any]]) -> int:
         """Back to the start: the command line's settings, `wanted` topics as of `create_topics`, no quota and no user.
@@ -322,20 +329,29 @@ class Coordinator:
 
     # ---- how
 
-    async def _alter(self, who: str, make: Callable[[], list[Change]], validate_only: bool) -> int:
+    async def _alter(self, who: str, make: Callable[[], list[Change]], validate_only: bool, group: str = "") -> int:
+        """`group`: of Redpanda's limits of controller operations."""
         if validate_only:
             make()
             return self.state.version
         async with self._changing:
-            await self._commit_and_push(who, make())
+            delta = make()
+            self._rates.take(group, who, delta)
+            await self._commit_and_push(who, delta)
             return self.state.version
 
-    async def _answered(self, who: str, make: Callable[[], tuple[list[Change], T]], validate_only: bool = False) -> T:
-        """For a change with an answer of its own, which may also refuse a part of it."""
+    async def _answered(
+        self,
+        who: str,
+        make: Callable[[], tuple[list[Change], T]],
+        validate_only: bool = False,
+        admit: Callable[[list[Change], T], tuple[list[Change], T]] | None = None,
+    ) -> T:
+        """For a change with an answer of its own, which may also refuse a part of it; `admit` may refuse more when it is made."""
         if validate_only:
             return make()[1]
         async with self._changing:
-            delta, answer = make()
+            delta, answer = make() if admit is None else admit(*make())
             await self._commit_and_push(who, delta)
             return answer
 

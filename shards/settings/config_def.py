@@ -10,10 +10,13 @@ from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SE
 from shards.settings.config_key import NOT_EMULATED, ConfigKey
 from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
+from shards.settings.redpanda_controller import CONTROLLER
 from shards.settings.topic_settings import TOPIC_SETTINGS
 
 LISTENER_PREFIX = "listener.name."
-BROKER: dict[str, ConfigKey] = {row.name: row for row in [*LIMITING, *THROUGHPUT, *METERING, *SERVING, *COORDINATING]}
+BROKER: dict[str, ConfigKey] = {
+    row.name: row for row in [*LIMITING, *THROUGHPUT, *CONTROLLER, *METERING, *SERVING, *COORDINATING]
+}
 BROKER |= {row.name: row for row in kafka_configs.rows("broker") if row.name not in BROKER}
 TOPIC: dict[str, ConfigKey] = {row.name: row for row in TOPIC_SETTINGS}
 TOPIC |= {row.name: row for row in kafka_configs.rows("topic") if row.name not in TOPIC}

@@ -6,9 +6,10 @@ import struct
 import pytest
 from batches import batch
 from harness import connect, running
-from raw import answer, array, create_topics, created, produce, produced, request, string
+from raw import THROTTLING_QUOTA_EXCEEDED, answer, array, create_topics, created, produce, produced, request, string
 
 from broker.wire import wire
+from turnstile.admin_client import AdminRefused
 
 INVALID_PARTITIONS, INVALID_SESSION_TIMEOUT, MESSAGE_TOO_LARGE, POLICY_VIOLATION = 37, 26, 10, 44
 
@@ -69,3 +70,19 @@ def test_there_are_no_more_topics_and_partitions_than_may_be_also_of_those_that_
         sock.sendall(create_topics("c", {"v": 3, "w": 2}, strict=False))
         assert created(answer(sock), strict=False).errors == {"v": INVALID_PARTITIONS, "w": 0}
     cluster.unset("topic_partitions_per_shard")
+
+
+def test_beyond_the_controllers_rates_topics_are_refused_one_by_one_and_the_admin_api_says_429(tmp_path):
+    rates = [f"rps_limit_{group}_operations=1" for group in ("topic", "configuration")]
+    options = [word for each in ("enable_controller_log_rate_limiting=true", *rates) for word in ("--set", each)]
+    names = [f"t{number}" for number in range(4)]
+    with running(tmp_path / "d", *options, "--topic", "a", "--topic", "b", shards=1) as cluster:
+        with connect(cluster.address) as sock:
+            sock.sendall(create_topics("c", dict.fromkeys(names, 1), strict=True))
+            errors = created(answer(sock), strict=True).errors
+        assert [errors[name] for name in names] == [0, *[THROTTLING_QUOTA_EXCEEDED] * 3]
+        with pytest.raises(AdminRefused, match="rps_limit_configuration_operations") as refused:
+            for cap in range(50, 200):
+                cluster.set("kafka_connections_max", cap)
+        assert refused.value.status == 429
+        assert cluster.get("/v1/cluster_config")["kafka_connections_max"] >= 50
