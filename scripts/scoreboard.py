@@ -149,6 +149,8 @@ def page() -> str:
         )
     for name in order:
         lines += ["", f"## {reports[name]['client']}", "", *_section(reports[name], sources.get(name, {}))]
+        if any(each["verdict"] == "fail" for each in reports[name]["checks"]):
+            lines += ["", f"[A command for each check that fails](clients/{name}.md)"]
     return "\n".join([*lines, *_kept()]) + "\n"
 
 

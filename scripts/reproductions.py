@@ -1,0 +1,142 @@
+"""docs/clients/NAME.md: for each check that a client fails, a command that shows it.
+
+    python scripts/reproductions.py                    makes the pages
+    python scripts/reproductions.py --check [NAME ...]  builds the programs and runs each command: does the check still fail?
+
+Made of the reports in docs/clients and of the programs of the scoreboard. `make test-docs` pastes the pages of Python's clients,
+--check does the others, too.
+
+Exit code of --check 0: each check fails, as its page says; 1: not so, or this machine was too busy to judge.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+REPORTS = ROOT / "docs" / "clients"
+QUICK = ("backoff",)
+"""The checks whose short course shows as much as the whole."""
+FAILED = 1
+"""The exit code of a verdict in which a check failed."""
+
+
+class Reproduction(NamedTuple):
+    """`program`: its source, from the root of the repository. `command` runs it, once `build` has made it."""
+
+    program: str
+    command: str
+    build: str = ""
+
+
+def _python(program: str) -> Reproduction:
+    return Reproduction(program, f"python {program}")
+
+
+def _go(name: str) -> Reproduction:
+    build = f"go build -C scripts/scoreboard/go -o ../../../build/scoreboard/ ./{name}"
+    return Reproduction(f"scripts/scoreboard/go/{name}/main.go", f"build/scoreboard/{name}", build)
+
+
+def _node(name: str) -> Reproduction:
+    program = f"scripts/scoreboard/node/{name}.js"
+    return Reproduction(program, f"node {program}", "npm ci --silent --prefix scripts/scoreboard/node")
+
+
+def _rust() -> Reproduction:
+    manifest, target = "scripts/scoreboard/rust/Cargo.toml", "build/scoreboard/rust"
+    build = f"cargo build --quiet --release --locked --manifest-path {manifest} --target-dir {target}"
+    return Reproduction("scripts/scoreboard/rust/src/main.rs", f"{target}/release/scoreboard", build)
+
+
+REPRODUCTIONS = {
+    "confluent-kafka": _python("examples/client_to_judge.py"),
+    "kafka-python": _python("scripts/scoreboard/python/kafka_python_client.py"),
+    "aiokafka": _python("scripts/scoreboard/python/aiokafka_client.py"),
+    "franz-go": _go("franz"),
+    "sarama": _go("sarama"),
+    "kafka-go": _go("kafkago"),
+    "rskafka": _rust(),
+    "kafkajs": _node("kafkajs"),
+    "platformatic-kafka": _node("platformatic"),
+}
+
+
+def failing() -> list[str]:
+    """The names of the reports in which a check fails."""
+    return [path.stem for path in sorted(REPORTS.glob("*.json")) if _failed(path.stem)]
+
+
+def page(name: str) -> str:
+    """The page of a client, of its report. Raises KeyError for one that has no program in REPRODUCTIONS."""
+    report, shown = json.loads((REPORTS / f"{name}.json").read_text()), REPRODUCTIONS[name]
+    about = {"client": report["client"], "version": report["version"], "measured": report["measured"]}
+    lines = HEAD.format(name=name, program=shown.program, **about).splitlines()
+    if shown.build:
+        lines += ["", "```sh", "# Not run by the tests: it fetches packages", shown.build, "```"]
+    first = "# Not run by the tests: its program is built before" if shown.build else "# Takes a minute"
+    for check in _failed(name):
+        command = f"{_verdict(check['id'], shown)}   # exit code {FAILED}"
+        lines += ["", f"## `{check['id']}`", "", f"Seen: {check['evidence']}.", "", "```sh", first, command, "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _failed(name: str) -> list[dict[str, str]]:
+    checks = json.loads((REPORTS / f"{name}.json").read_text())["checks"]
+    return [check for check in checks if check["verdict"] == "fail"]
+
+
+def _verdict(check: str, shown: Reproduction) -> str:
+    quick = "--quick " if check in QUICK else ""
+    return f"turnstile verdict {quick}--topic orders --checks {check} -- {shown.command}"
+
+
+HEAD = """# {client}: the checks that it fails
+
+Made by `python scripts/reproductions.py` of [the report]({name}.json) on {version}, measured on {measured}.
+[Clients](../clients.md) has what the client's source says of each check, [verdict](../verdict.md) what a check asks. The program is
+[{program}](../../{program}), with the client's default settings.
+
+A command is pasted in a checkout of this repository. It starts a cluster of its own, takes the program through the part of the
+course that the check needs, and prints what the broker saw. Its exit code is 1 for as long as the check fails, and 2 where
+nothing could be judged.
+"""
+
+
+def check(name: str) -> bool:
+    """Builds a client's program and runs its commands; whether each check fails, as the page says."""
+    shown, found = REPRODUCTIONS[name], []
+    if shown.build:
+        subprocess.run(shlex.split(shown.build), cwd=ROOT, check=True)
+    for each in _failed(name):
+        command = shlex.split(_verdict(each["id"], shown))
+        code = subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+        print(f"{name} {each['id']}: exit code {code}", flush=True)
+        found.append(code == FAILED)
+    return all(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(failing()):
+        parser.error(f"no check fails of {', '.join(sorted(unknown))}: it is one of {', '.join(failing())}")
+    names = asked.names or failing()
+    if asked.check:
+        found = [check(name) for name in names]
+        return 0 if all(found) else 1
+    for name in names:
+        (REPORTS / f"{name}.md").write_text(page(name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
