@@ -125,7 +125,7 @@ class Clients:
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version; `open` reads all of it for the faults."""
-        self._throughput.image_changed()
+        self._throughput.follow()
         if self._faults is not None:
             self._faults.image_changed(kinds)
 

@@ -46,30 +46,10 @@ class Connection(FramedSocket):
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
-        "_when_closed",
-        "charging",
-        "client_id",
-        "closed",
-        "fetch_throttled_until_ms",
-        "gone",
-        "hung_up",
-        "id",
-        "ip",
-        "last_used_ns",
-        "listener",
-        "muted",
-        "opened_ns",
-        "parting",
-        "pools",
-        "port",
-        "produce_throttled_until_ms",
-        "requests",
-        "software",
-        "throttle",
-        "throttled_until_ms",
-        "under_way",
-        "user",
-    )
+        "_when_closed", "charging", "client_id", "closed", "fetch_throttled_until_ms", "gone", "hung_up", "id", "ip",
+        "last_used_ns", "listener", "muted", "opened_ns", "parting", "pools", "port", "produce_throttled_until_ms",
+        "requests", "software", "throttle", "throttled_until_ms", "under_way", "user",
+    )  # fmt: skip
 
     def __init__(
         self, serving: ChannelServer, fd: int, family: int, number: int, ip: str, port: int, *, pools: tuple[str, ...]

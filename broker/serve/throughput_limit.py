@@ -76,8 +76,8 @@ class ThroughputLimit:
         self._most_ms = 0
         self._exempt: dict[str | None, bool] = {}  # by client id, as was found
 
-    def image_changed(self) -> None:
-        """The image has another version: the settings may have changed. The quotas have read it."""
+    def follow(self) -> None:
+        """Reads the settings again, of which the image has another version. The quotas have read theirs."""
         get = self._image.get
         rates = get(NODE_IN), get(NODE_OUT)
         self._shared.set_rates(*rates)

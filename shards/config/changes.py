@@ -279,6 +279,17 @@ class Overruled(NamedTuple):
         return f"{self.broker}/{self.name}"
 
 
+def contradiction(fault: ConfigInvalid, settings: Mapping[str, str]) -> ConfigInvalid:
+    """The fault of a command line, with the stored settings that it names. `settings`: as ConfigState has them."""
+    stored = {key[1:]: text for key, text in settings.items() if key[:1] == "/" and key[1:] in str(fault)}
+    if not stored:
+        return fault
+    told = ", ".join(f"{name} = {text}" for name, text in stored.items())
+    other = " ".join(f"--set {name}=VALUE" for name in stored)
+    rule = f"{fault.rule}; stored by an earlier run: {told}. To replace that: --override-stored {other}"
+    return ConfigInvalid(fault.name, fault.value, rule)
+
+
 def overruled(state: ConfigState) -> list[Overruled]:
     """The settings of the command line that are not in force, on some broker at least."""
     found = []

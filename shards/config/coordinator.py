@@ -24,6 +24,7 @@ from shards.config.changes import (
     ConfigState,
     Overruled,
     check_brokers,
+    contradiction,
     faults_delta,
     observed_delta,
     overruled,
@@ -116,22 +117,10 @@ class Coordinator:
             except ConfigInvalid as fault:
                 keys = [key for key in state.settings if key.partition("/")[2] == fault.name]
                 if not keys or not self.lost:
-                    raise self._contradiction(fault) from None
+                    raise contradiction(fault, state.settings) from None
                 self.lost.append(f"{fault.name} counts as not set: {fault}")
                 for key in keys:
                     del state.settings[key]
-
-    def _contradiction(self, fault: ConfigInvalid) -> ConfigInvalid:
-        """The fault, with what of it an earlier run has stored."""
-        stored = {
-            key[1:]: text for key, text in self.state.settings.items() if key[:1] == "/" and key[1:] in str(fault)
-        }
-        if not stored:
-            return fault
-        told = ", ".join(f"{name} = {text}" for name, text in stored.items())
-        other = " ".join(f"--set {name}=VALUE" for name in stored)
-        rule = f"{fault.rule}; stored by an earlier run: {told}. To replace that: --override-stored {other}"
-        return ConfigInvalid(fault.name, fault.value, rule)
 
     def _note_static(self, unset: Sequence[Overruled], moved: Mapping[str, str]) -> None:
         before, now = self._store.static(), self.state.static

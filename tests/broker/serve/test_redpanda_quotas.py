@@ -53,7 +53,7 @@ class Limited:
             charge=lambda received, sent: self.node.pop(0) if received else None, set_rates=lambda *rates: None
         )
         self.limit = ThroughputLimit(shared, self.quotas, context)
-        self.limit.image_changed()
+        self.limit.follow()
 
     def after(self, delay_ms: int, function: Any) -> list[Any]:
         self.timers.append([self.now_ms + delay_ms, function])

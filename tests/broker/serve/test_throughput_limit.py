@@ -51,7 +51,7 @@ class Limited:
         quotas: Any = RedpandaQuotas(SharedBuckets(0, 1, call=None, now_ms=lambda: self.now_ms, timers=self), context)
         quotas.follow()
         self.limit = ThroughputLimit(shared, quotas, context)
-        self.limit.image_changed()
+        self.limit.follow()
 
     def _charge(self, received: int, sent: int) -> Any:
         if sent:
