@@ -54,8 +54,8 @@ LIMITING = [
             "New connections a second on a broker, and on each listener without its own rate; over it accepting "
             "is delayed by at most one quota window (KIP-612).", KAFKA, True, per_listener=True),
     ConfigKey("turnstile.core.rate.exact", BOOLEAN, False,
-            "Whether kafka_connection_rate_limit and its overrides let exactly so many connections a second pass; false: a token a "
-            "whole number of milliseconds, as Redpanda, so that 300 let 333 pass and 501 let 1,000.", TURNSTILE, True),
+            "Whether exactly so many connections a second pass as kafka_connection_rate_limit and its overrides say; false: a "
+            "token a whole number of milliseconds, as Redpanda, so that 300 let 333 pass and 501 let 1,000.", TURNSTILE, True),
     ConfigKey("turnstile.ip.rate.recheck", BOOLEAN, False,
             "Whether a connection held for its IP's connection_creation_rate is checked again after the delay and "
             "may then get in (KIP-612's text); false closes it, as the shipped broker does.", TURNSTILE, True),
