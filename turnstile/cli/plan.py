@@ -73,18 +73,18 @@ class _Percent(ParamType[Fraction]):
         return Fraction(int(number), 100)
 
 
-class Incident(NamedTuple):
+class IncidentSpan(NamedTuple):
     """When an incident began and ended, in UTC."""
 
     start: datetime
     end: datetime
 
 
-class _Window(ParamType[Incident]):
+class _Window(ParamType[IncidentSpan]):
     name = "START/END"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Incident:
-        if isinstance(value, Incident):
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> IncidentSpan:
+        if isinstance(value, IncidentSpan):
             return value
         try:
             start, end = (_utc(datetime.fromisoformat(part)) for part in str(value).split("/"))
@@ -92,7 +92,7 @@ class _Window(ParamType[Incident]):
             self.fail(f"{value!r} is not of the form 2026-01-05T10:00/2026-01-05T10:30 (UTC)", param, ctx)
         if start >= end:
             self.fail(f"{value!r} ends before it starts", param, ctx)
-        return Incident(start, end)
+        return IncidentSpan(start, end)
 
 
 def _utc(moment: datetime) -> datetime:
@@ -154,7 +154,7 @@ def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction,
     quotas: bool, quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
-    compare: Incident | None, html: str | None, as_json: bool, on: SparkOptions,
+    compare: IncidentSpan | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a log against candidate limits, and recommend the smallest that normal traffic bears, with headroom.
 

@@ -77,7 +77,7 @@ def test_the_whole_log_through_the_gate(log: list[Row], candidate: Candidate) ->
     listeners = numpy.array([names.index(log[index][3]) for index in order])
     found = {
         order[each.row]: "refused" if each.is_refused else "delayed"
-        for each in whole(candidate, opened, closed, ips, IPS, listeners, names)
+        for each in whole(candidate, opened, closed, ips=ips, ip_names=IPS, listeners=listeners, names=names)
     }
     assert found == replay(log, candidate)
 

@@ -94,7 +94,9 @@ class RowsOnSpark:
     ) -> pyarrow.Table:
         slices = self._in_time()
         carried = sweep.carried(slices.each(partial(sweep.nets, tuple(kinds)), sweep.CARRY).tables())
-        swept = partial(_swept, SentTables(self._pieces.context, carried), tuple(kinds), judge, schema, closes_first)
+        swept = partial(
+            _swept, SentTables(self._pieces.context, carried), tuple(kinds), judge, schema, closes_first=closes_first
+        )
         return slices._with(swept, schema).table()
 
     def and_(self, other: Rows) -> Rows:
@@ -195,8 +197,8 @@ def _with_carried(carried: SentTables, kernel: Kernel, number: int, table: pyarr
 
 
 def _swept(
-    carried: SentTables, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, closes_first: bool,
-    number: int, table: pyarrow.Table,
+    carried: SentTables, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, number: int, table: pyarrow.Table,
+    *, closes_first: bool,
 ) -> pyarrow.Table:  # fmt: skip
     before = carried.table(number, sweep.CARRY)
     return sweep.judged(table, before, kinds, judge, schema, closes_first=closes_first)

@@ -108,8 +108,8 @@ def _by_gate(number: int, candidate: Candidate) -> Callable[[LogRows, Incident |
         refused: list[int] = []
         delayed: list[int] = []
         for each in what_if.whole(
-            candidate, part.opened_us, part.closed_us, part.ips, part.names, listeners.indices.to_numpy(),
-            listeners.dictionary.to_pylist(),
+            candidate, part.opened_us, part.closed_us, ips=part.ips, ip_names=part.names,
+            listeners=listeners.indices.to_numpy(), names=listeners.dictionary.to_pylist(),
         ):  # fmt: skip
             (refused if each.is_refused else delayed).append(each.row)
         tally = TaskSums(part, incident)

@@ -184,12 +184,14 @@ def whole(
     candidate: Candidate,
     opened_us: Array,
     closed_us: Array,
+    *,
     ips: Array,
     ip_names: Names,
     listeners: Array,
     names: Sequence[str],
 ) -> Iterator[Decision]:
-    """Every connection of a log, in order of arrival, through the emulator's own gate. `ips`, `listeners` are codes."""
+    """Every connection of a log, in order of arrival, through the emulator's own gate. `ips` and `listeners` are places in
+    `ip_names` and `names`."""
     gate = ConnectionQuotas(candidate.connection_limits(), names)
     if candidate.ip_rate is not None:
         gate.ip_quotas.update(None, candidate.ip_rate)

@@ -186,7 +186,7 @@ def throttled(source: Source) -> pyarrow.Table:
         return add(keys, added, pyarrow.table({**columns, **mine})).cast(_THROTTLED)
 
     rows = source.events.of_kinds(("throttled",), (*keys, "throttle_ms"))
-    found = topped(rows, keys, each, _THROTTLED, added, TOP, ("-throttle_ms", *keys))
+    found = topped(rows, keys, each, _THROTTLED, added, most=TOP, by=("-throttle_ms", *keys))
     seconds = pyarrow.compute.divide(found["throttle_ms"].cast(_DOUBLE), 1000.0)
     return found.set_column(found.schema.get_field_index("throttle_ms"), "throttle_s", seconds)
 
@@ -232,7 +232,7 @@ def observed_ips(source: Source) -> pyarrow.Table:
     """ip, limit, limit_value, count: the TOP addresses of these connections, for each cap."""
     keys = _OBSERVED_IPS.names[:3]
     rows = _decided_by_observed(source)
-    return topped(rows, keys, partial(_counted, keys), _OBSERVED_IPS, {"count": "sum"}, TOP, ("-count", *keys))
+    return topped(rows, keys, partial(_counted, keys), _OBSERVED_IPS, {"count": "sum"}, most=TOP, by=("-count", *keys))
 
 
 def observed_throttled(source: Source) -> pyarrow.Table:
@@ -253,7 +253,7 @@ def observed_throttled(source: Source) -> pyarrow.Table:
         return add(keys, added, pyarrow.table(mine)).cast(_OBSERVED_THROTTLED)
 
     rows = source.events.of_kinds(("observed_charge",), (*keys, "throttle_ms"))
-    found = topped(rows, keys, each, _OBSERVED_THROTTLED, added, TOP, ("-throttle_ms", *keys))
+    found = topped(rows, keys, each, _OBSERVED_THROTTLED, added, most=TOP, by=("-throttle_ms", *keys))
     seconds = pyarrow.compute.divide(found["throttle_ms"].cast(_DOUBLE), 1000.0)
     return found.set_column(found.schema.get_field_index("throttle_ms"), "throttle_s", seconds)
 

@@ -73,7 +73,14 @@ def top(keys: Sequence[str], added: Added, most: int, by: Sequence[str], table: 
 
 
 def topped(
-    rows: Rows, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, added: Added, most: int, by: Sequence[str]
+    rows: Rows,
+    keys: Sequence[str],
+    kernel: Kernel,
+    schema: pyarrow.Schema,
+    added: Added,
+    *,
+    most: int,
+    by: Sequence[str],
 ) -> pyarrow.Table:
     """As `summed`, but only the first so many rows in an order."""
     whole = partial(top, keys, added, most, by)
