@@ -11,6 +11,7 @@ from shards.settings.config_key import KAFKA, REDPANDA, TURNSTILE, ConfigKey
 from shards.settings.config_types import COST, ConfigType, ValueType
 from shards.settings.overrides import Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, UINT32_MAX
+from shards.settings.redpanda_controller import CONTROLLER
 from shards.settings.resource_settings import CLIENT_METRICS, GROUP
 from turnstile.quantities import duration
 
@@ -34,6 +35,7 @@ are set and how they work together; `turnstile config list --all` shows them all
 _SECTIONS: tuple[tuple[str, str, Sequence[ConfigKey]], ...] = (
     ("Limits of connections", "What a client may open, and how fast.", LIMITING),
     ("Throughput of a broker", "What all clients of a broker together may send and receive.", THROUGHPUT),
+    ("Operations of the controller", "How many changes a second it takes.", CONTROLLER),
     ("Windows and time limits", "How rates are averaged, and how long a connection or a session lasts.", METERING),
     ("Requests and records", "What requests may be, and how partitions are kept.", SERVING),
     ("Coordinators", "Groups, transactions, logins and telemetry.", COORDINATING),

@@ -26,7 +26,7 @@ def capacity_of(group: str) -> str:
 
 
 CONTROLLER = [
-    ConfigKey(ENABLED, BOOLEAN, False, "Whether the rps_limit_* hold; Redpanda's limits of its controller.", REDPANDA, True),
+    ConfigKey(ENABLED, BOOLEAN, False, "Whether the controller refuses operations beyond the rps_limit_* below.", REDPANDA, True),
     *(
         ConfigKey(rate_of(group), whole(1, INT_MAX), 1000,
             f"Operations a second: {what}; beyond it they are refused with THROTTLING_QUOTA_EXCEEDED, by the admin API with 429.",
