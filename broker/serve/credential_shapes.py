@@ -25,6 +25,13 @@ class Shape(NamedTuple):
     iterations: int
 
 
+class Salting(NamedTuple):
+    """What a challenge of SCRAM says: the salt, and how many iterations the client makes of it."""
+
+    salt: bytes
+    iterations: int
+
+
 USUAL = Shape(True, 26, 4096)
 
 
@@ -54,12 +61,12 @@ def shapes_of(users: Iterable[Mapping[str, Any]], mechanism: str) -> tuple[Shape
     return tuple(sorted(found)) or (USUAL,)
 
 
-def made_up(secret: bytes, name: str, mechanism: str, shapes: Iterable[Shape]) -> tuple[bytes, int]:
-    """Salt and iterations of an unknown user: the same each time, in one of the shapes."""
+def made_up(secret: bytes, name: str, mechanism: str, shapes: Iterable[Shape]) -> Salting:
+    """Of an unknown user: the same each time, in one of the shapes."""
     seed = f"{mechanism} {name}".encode()
     shape = max(shapes, key=lambda each: hmac.digest(secret, seed + repr(tuple(each)).encode(), "sha256"))
     random = b"".join(
         hmac.digest(secret, seed + number.to_bytes(2, "big"), "sha512") for number in range(shape.salt_bytes // 64 + 1)
     )
     salt = base64.b32hexencode(random).lower() if shape.text else random
-    return salt[: shape.salt_bytes], shape.iterations
+    return Salting(salt[: shape.salt_bytes], shape.iterations)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from broker.serve.credential_shapes import USUAL, Shape, made_up
+from broker.serve.credential_shapes import USUAL, Salting, Shape, made_up
 
 PLAIN = "PLAIN"
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -115,8 +115,8 @@ class Users:
         known = self.find(name) or {}
         return next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
 
-    def salt_of_token(self, token_id: str, mechanism: str) -> tuple[bytes, int]:
-        """Salt and iterations: the same each time, so that a key is derived once."""
+    def salt_of_token(self, token_id: str, mechanism: str) -> Salting:
+        """Of a delegation token: the same each time, so that a key is derived once."""
         return made_up(self.secret, token_id, mechanism, (USUAL,))
 
     def _unknown(self, name: str, mechanism: str) -> Credential:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from broker.kafka.security.acl import CLUSTER_NAME, Acl, Operation, ResourceType
@@ -16,6 +16,13 @@ from shards.config.image import ClusterImage
 
 T = TypeVar("T")
 SETTING = "authorizer.class.name"
+
+
+class SplitItems(NamedTuple, Generic[T]):
+    """The items of a request by whether its client may use their resource, each list in the order of the request."""
+
+    allowed: list[T]
+    denied: list[T]
 
 
 class Access:
@@ -66,13 +73,13 @@ class Access:
 
     def split(
         self, call: Call, operation: Operation, resource: ResourceType, items: Iterable[T], name: Callable[[T], str]
-    ) -> tuple[list[T], list[T]]:
-        """(allowed, denied), each in the order of `items`."""
+    ) -> SplitItems[T]:
+        """The items whose resource the client may use, and the others."""
         allowed: list[T] = []
         denied: list[T] = []
         for item in items:
             (allowed if self.may(call, operation, resource, name(item)) else denied).append(item)
-        return allowed, denied
+        return SplitItems(allowed, denied)
 
     def name_of(self, topic_id: UUID | None) -> str | None:
         """The topic's name; None if there is none with that id."""

@@ -106,6 +106,13 @@ class Pushed:
         """How often a push was refused, by error code."""
 
 
+class Subscriptions(NamedTuple):
+    """The answer to GetTelemetrySubscriptions: a Kafka error code, and the instance with what it is asked for."""
+
+    code: int
+    instance: Instance
+
+
 class ClientMetricsManager:
     """Answers both requests of a client instance by error code. `image`: the subscriptions and bounds in force."""
 
@@ -133,10 +140,11 @@ class ClientMetricsManager:
 
     def get(
         self, instance_id: UUID | None, client: Mapping[str, str], connection: Connected, *, now_ms: int
-    ) -> tuple[int, Instance]:
-        """GetTelemetrySubscriptions: (error code, instance). `instance_id` None: the client has none yet."""
+    ) -> Subscriptions:
+        """GetTelemetrySubscriptions. `instance_id` None: the client has none yet."""
         instance = self._instance(instance_id or uuid4(), client, connection, now_ms)
-        return (codes.NONE if instance.may_get(now_ms) else codes.THROTTLING_QUOTA_EXCEEDED), instance
+        code = codes.NONE if instance.may_get(now_ms) else codes.THROTTLING_QUOTA_EXCEEDED
+        return Subscriptions(code, instance)
 
     def push(
         self,

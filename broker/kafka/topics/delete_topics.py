@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.kafka.remote import spawned
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 def routes(image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list[GuardedRoute]:
     return [GuardedRoute(20, spawned(spawn, _DeleteTopics(image, mutations).delete), guards.delete_topics)]
+
+
+class _NamedTopic(NamedTuple):
+    """A topic to delete: its name, "" if `error` says that it has none."""
+
+    name: str
+    error: TopicError
 
 
 class _DeleteTopics:
@@ -61,15 +68,17 @@ class _DeleteTopics:
             )
         return types.DeleteTopicsResponse(responses=tuple(results))
 
-    def _name(self, name: str | None, topic_id: uuid.UUID | None) -> tuple[str, TopicError]:
+    def _name(self, name: str | None, topic_id: uuid.UUID | None) -> _NamedTopic:
         """The name of a topic given by name or by id."""
         if name is not None and topic_id:
-            return "", TopicError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+            return _NamedTopic(
+                "", TopicError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+            )
         if name is not None:
-            return name, NO_ERROR
+            return _NamedTopic(name, NO_ERROR)
         if not topic_id:
-            return "", TopicError(codes.INVALID_REQUEST, "Neither topic name nor id were specified.")
+            return _NamedTopic("", TopicError(codes.INVALID_REQUEST, "Neither topic name nor id were specified."))
         topic = self._image.topics.by_id(topic_id)
         if topic is None:
-            return "", TopicError(codes.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-        return topic.name, NO_ERROR
+            return _NamedTopic("", TopicError(codes.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."))
+        return _NamedTopic(topic.name, NO_ERROR)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from broker.kafka.quotas.mutations import Bill, Mutations
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
@@ -48,10 +48,18 @@ def repeated(names: Iterable[str]) -> set[str]:
     return {name for name, count in Counter(names).items() if count > 1}
 
 
+class CheckedTopics(NamedTuple, Generic[Arguments]):
+    """The topics of a request, by name: errors of those that are named twice or fail a check, and the coordinator's arguments
+    for the others."""
+
+    errors: dict[str, TopicError]
+    wanted: dict[str, Arguments]
+
+
 def check_topics(
     topics: Sequence[AnyTopic], check: Callable[[AnyTopic], TopicError], asked: Callable[[AnyTopic], Arguments]
-) -> tuple[dict[str, TopicError], dict[str, Arguments]]:
-    """(errors of topics that are named twice or fail `check`, the coordinator's arguments for the other topics), by name."""
+) -> CheckedTopics[Arguments]:
+    """`check`: a topic's error, NO_ERROR for none. `asked`: the coordinator's arguments for a topic."""
     twice = repeated(topic.name for topic in topics)
     errors = dict.fromkeys(twice, DUPLICATE)
     wanted = {}
@@ -62,7 +70,7 @@ def check_topics(
                 errors[topic.name] = error
             else:
                 wanted[topic.name] = asked(topic)
-    return errors, wanted
+    return CheckedTopics(errors, wanted)
 
 
 class TopicMutations:
