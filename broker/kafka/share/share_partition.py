@@ -61,6 +61,13 @@ class OffsetSpan(NamedTuple):
     size: int = 0
 
 
+class AcknowledgementError(NamedTuple):
+    """The outcome of an acknowledgement: a Kafka error code, and its message if it has one; NONE if it is heeded."""
+
+    code: int
+    message: str | None = None
+
+
 class SharePartition:
     """`runs`: those in flight, as they were kept; `start_offset`: in front of the first of them."""
 
@@ -168,9 +175,8 @@ class SharePartition:
 
     # What becomes of them
 
-    def acknowledge(self, batches: Sequence[AcknowledgementBatch], lock: Lock) -> tuple[int, str | None]:
-        """(a Kafka code, why) of what `lock.member` says; acknowledgements_whole_or_not. Offsets in front of the start are
-        passed over."""
+    def acknowledge(self, batches: Sequence[AcknowledgementBatch], lock: Lock) -> AcknowledgementError:
+        """What `lock.member` acknowledges; acknowledgements_whole_or_not. Offsets in front of the start are passed over."""
         runs = self.runs
         for batch in batches:
             if batch.last < self.start_offset:
@@ -182,20 +188,22 @@ class SharePartition:
                 runs = changed(runs, max(first, self.start_offset), last, _acknowledged(kind, lock))
         self.runs = runs
         self._advance()
-        return codes.NONE, None
+        return AcknowledgementError(codes.NONE)
 
-    def _refused(self, member: str, batch: AcknowledgementBatch, runs: Sequence[Run]) -> tuple[int, str] | None:
+    def _refused(self, member: str, batch: AcknowledgementBatch, runs: Sequence[Run]) -> AcknowledgementError | None:
         if not runs:
-            return codes.INVALID_RECORD_STATE, "Batch record not found. The base offset is not found in the cache."
+            return AcknowledgementError(
+                codes.INVALID_RECORD_STATE, "Batch record not found. The base offset is not found in the cache."
+            )
         if batch.first >= self.end_offset:
-            return codes.INVALID_REQUEST, "The first offset in request is past acquired records."
+            return AcknowledgementError(codes.INVALID_REQUEST, "The first offset in request is past acquired records.")
         if batch.last >= self.end_offset:
-            return codes.INVALID_REQUEST, "The last offset in request is past acquired records."
+            return AcknowledgementError(codes.INVALID_REQUEST, "The last offset in request is past acquired records.")
         for run in overlapping(runs, batch.first, batch.last):
             if run.member and run.member != member:
-                return codes.INVALID_RECORD_STATE, "Member is not the owner of batch record"
+                return AcknowledgementError(codes.INVALID_RECORD_STATE, "Member is not the owner of batch record")
             if run.state is not RecordState.ACQUIRED:
-                return (
+                return AcknowledgementError(
                     codes.INVALID_RECORD_STATE,
                     "The batch cannot be acknowledged. The batch is not in the acquired state.",
                 )

@@ -11,7 +11,7 @@ Membership of the group is not looked at, as in Kafka. Source: SharePartitionMan
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.kafka.records.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from broker.kafka.security.access import Access
@@ -30,7 +30,7 @@ from broker.kafka.share.messages import (
 )
 from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey
-from broker.kafka.share.share_partition import AcquiredRecords
+from broker.kafka.share.share_partition import AcknowledgementError, AcquiredRecords
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits, ShareRequest
 from broker.kafka.share.share_session import ShareSession, ShareSessions, TopicIdPartition
 from broker.kafka.share.share_store import ShareStore, Unavailable
@@ -39,9 +39,19 @@ from broker.wire import codes
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, Spawn
 
-STORAGE_ERROR = (codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
+STORAGE_ERROR = AcknowledgementError(codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
 
 Results = dict[TopicIdPartition, PartitionResult]
+
+
+class ShareOffset(NamedTuple):
+    """Where a share group is in a partition, for DescribeShareGroupOffsets: a Kafka error code, the start offset, its leader epoch,
+    and the lag in records. An offset or a lag of -1 is not known."""
+
+    code: int = codes.NONE
+    start_offset: int = -1
+    leader_epoch: int = 0
+    lag: int = -1
 
 
 class SharePartitionManager:
@@ -160,19 +170,19 @@ class SharePartitionManager:
 
     def _acknowledge_one(
         self, request: ShareRequest, place: TopicIdPartition, batches: Sequence[AcknowledgementBatch]
-    ) -> tuple[int, str | None]:
+    ) -> AcknowledgementError:
         key = ShareKey(request.group, place)
         try:
             topic = self.store.topic_of(key)
         except Unavailable as why:
-            return why.code, why.message
+            return AcknowledgementError(why.code, why.message)
         if not are_valid(batches, renews=request.renews):
-            return codes.INVALID_REQUEST, None
+            return AcknowledgementError(codes.INVALID_REQUEST)
         if not self._may_read(request.reader, topic):
-            return codes.TOPIC_AUTHORIZATION_FAILED, None
+            return AcknowledgementError(codes.TOPIC_AUTHORIZATION_FAILED)
         partition = self.store.kept.get(key)
         if partition is None:
-            return codes.UNKNOWN_TOPIC_OR_PARTITION, None
+            return AcknowledgementError(codes.UNKNOWN_TOPIC_OR_PARTITION)
         lock = self.store.lock(request.group, request.member)
         try:
             refused = self.store.change(key, partition, lambda: partition.acknowledge(batches, lock))
@@ -231,20 +241,21 @@ class SharePartitionManager:
 
     # What administrators ask
 
-    def offsets(self, group: str, rows: Sequence[Sequence[Any]]) -> list[tuple[int, int, int, int]]:
-        """(code, start offset, leader epoch, lag) for each (topic id, partition); -1 if nothing is known."""
+    def offsets(self, group: str, rows: Sequence[Sequence[Any]]) -> list[ShareOffset]:
+        """Of each (topic id, partition)."""
         return [self._offset_of(ShareKey(group, TopicIdPartition(*row))) for row in rows]
 
-    def _offset_of(self, key: ShareKey) -> tuple[int, int, int, int]:
+    def _offset_of(self, key: ShareKey) -> ShareOffset:
         partition = self.store.kept.get(key)
         if partition is None:
-            return codes.NONE, -1, 0, -1
+            return ShareOffset()
         try:
             asked = (self.store.topic_of(key), key.place.partition, -1, -1)
         except Unavailable as why:
-            return why.code, -1, 0, -1
+            return ShareOffset(why.code)
         code, _, end = self._partitions.do("offset_at", asked)
-        return code, partition.start_offset, 0, max(end - partition.start_offset - partition.completed, 0)
+        lag = max(end - partition.start_offset - partition.completed, 0)
+        return ShareOffset(code, partition.start_offset, 0, lag)
 
     def places(self, group: str) -> list[TopicIdPartition]:
         """The partitions of which the group has a state here."""
