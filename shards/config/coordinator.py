@@ -44,6 +44,7 @@ from shards.config.topic_changes import (
     create_partitions,
     create_topics,
     delete_topics,
+    missed_topics,
     topic_configs_delta,
 )
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
@@ -250,14 +251,7 @@ class Coordinator:
             return []
         results = await self.create_topics("turnstile up", wanted) if wanted else []
         self._store.ran(run)
-        missed: list[MissedTopic] = []
-        for (name, asked, _), (error, message) in zip(wanted, results, strict=True):
-            topic = self.state.topics.get(name)
-            if topic is None:
-                missed.append(MissedTopic(name, asked, message))
-            elif error and len(topic["leaders"]) != asked:
-                missed.append(MissedTopic(name, asked, f"it exists, with {len(topic['leaders'])} partitions"))
-        return missed
+        return missed_topics(self.state, wanted, results)
 
     async def create_partitions(
         self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
@@ -284,8 +278,7 @@ class Coordinator:
         Then every shard closes its connections and forgets groups, rates and what clients used. Returns the version.
         """
         async with self._changing:
-            empty = ConfigState(self.state.brokers, self.state.static)
-            topics, _ = create_topics(empty, wanted, self._shards_each)
+            topics, _ = create_topics(ConfigState(self.state.brokers, self.state.static), wanted, self._shards_each)
             gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind not in ("static", "advertised")]
             kept = {("topic", name) for _, name, _ in topics}
             delta = [*(change for change in gone if change[:2] not in kept), *topics]

@@ -47,6 +47,20 @@ class MissedTopic(NamedTuple):
     why: str
 
 
+def missed_topics(
+    state: ConfigState, wanted: Sequence[Sequence[Any]], results: Sequence[Sequence[str]]
+) -> list[MissedTopic]:
+    """Those that are not there as asked. `results`: of create_topics, which made the others."""
+    missed: list[MissedTopic] = []
+    for (name, asked, _), (error, message) in zip(wanted, results, strict=True):
+        topic = state.topics.get(name)
+        if topic is None:
+            missed.append(MissedTopic(name, asked, message))
+        elif error and len(topic["leaders"]) != asked:
+            missed.append(MissedTopic(name, asked, f"it exists, with {len(topic['leaders'])} partitions"))
+    return missed
+
+
 def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]], shards: int = 1) -> RequestedChanges:
     """`wanted`: [name, partitions or -1, configs], and maybe the replicas of each partition, the leader first, or None, and the
     replication factor. `shards`: of each broker. One result each, in order."""
