@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from typing import Any
+from urllib.parse import unquote
 
 from jsonschema import Draft202012Validator
 
@@ -27,7 +28,7 @@ def body_faults(method: str, path: str, body: object) -> list[str]:
 
 def faults_of(method: str, path: str, status: int, body: object) -> list[str]:
     """Where an answer is not as the document has it. `path` may have a query."""
-    path = path.partition("?")[0]
+    path = unquote(path.partition("?")[0])  # as the server reads it: %2F is one part of a path more
     found = next((each for each in document()["paths"] if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), path)), None)
     if found is None or method.lower() not in document()["paths"][found]:
         return [] if status in (307, 404, 405) else [f"{method} {path} is in no document"]

@@ -2,7 +2,7 @@
 
 import pytest
 import trio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from broker.faults.fault import _OF_KIND, _OPTIONS, _TARGETS, KINDS, TRIGGERS
@@ -87,6 +87,7 @@ async def test_any_text_in_a_query_is_an_answer(api, path, capsys):
 
         @settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
         @given(st.sampled_from(("nan", "inf", "-1", "1e400", "9" * 5000, "%ff", "::1", "²")) | st.text(max_size=8))
+        @example("/")
         def one(text):
             written = quote(text, safe="%")
             status, answer = ask(api.ask, "GET", path.format(*[written] * 2))
