@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from broker.kafka.security.access import Access
+from broker.kafka.security.access import Access, SplitItems
 from broker.kafka.security.acl import CLUSTER_NAME, Operation, ResourceType
 from broker.kafka.security.guards import GROUP_DENIED as DENIED
 from broker.kafka.security.guards import (
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         OffsetFetchTypes,
     )
 
+T = TypeVar("T")
 GROUP = ResourceType.GROUP
 TOPIC = ResourceType.TOPIC
 _GROUPS_SINCE = 8  # of OffsetFetch
@@ -164,15 +165,18 @@ def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
     """Takes the topics out of the request that the client may not describe; None if it asks for all topics."""
     if group.topics is None:
         return None
-    denied = [topic for topic in group.topics if not _may_see(access, call, topic)]
-    group.topics = tuple(topic for topic in group.topics if all(topic is not each for each in denied))
+    allowed, denied = _may_see(access, call, group.topics)
+    group.topics = tuple(allowed)
     return denied
 
 
-def _may_see(access: Access, call: Call[Any], topic: Any) -> bool:
-    """Of a topic with the id of none nothing is told but that."""
-    name = access.name_of(topic.topic_id) if call.api_version >= OFFSET_TOPIC_IDS_SINCE else topic.name
-    return name is None or access.may(call, Operation.DESCRIBE, TOPIC, name)
+def _may_see(access: Access, call: Call, topics: Iterable[T]) -> SplitItems[T]:
+    """`topics`: of an OffsetFetch or its answer."""
+
+    def named(topic: Any) -> str | None:
+        return access.name_of(topic.topic_id) if call.api_version >= OFFSET_TOPIC_IDS_SINCE else topic.name
+
+    return access.split(call, Operation.DESCRIBE, TOPIC, topics, named)
 
 
 def _show(
@@ -184,7 +188,7 @@ def _show(
     partition_class: str,
 ) -> None:
     if hidden is None:
-        group.topics = tuple(topic for topic in group.topics if _may_see(access, call, topic))
+        group.topics = tuple(_may_see(access, call, group.topics).allowed)
     else:
         code = codes.TOPIC_AUTHORIZATION_FAILED
         answered(group, "topics", [_unfetched(call.types, each, code, topic_class, partition_class) for each in hidden])

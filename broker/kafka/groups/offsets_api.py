@@ -59,6 +59,13 @@ class AskedTopic(NamedTuple):
     partitions: Sequence[int]
 
 
+class AskedGroup(NamedTuple):
+    """A group of an OffsetFetch and its topics; None: all."""
+
+    group: OffsetFetchRequestGroup
+    topics: list[AskedTopic] | None
+
+
 def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, turns: Turns) -> list[GuardedRoute]:
     handler = _Offsets(cluster, groups, image, turns)
     return [
@@ -117,23 +124,25 @@ class _Offsets:
 
     def fetch(self, request: OffsetFetchRequest, call: Call[OffsetFetchTypes]) -> MaybeDeferred[Message]:
         if call.api_version < 8:
-            asked = None
+            one = None
             if request.topics is not None:
-                asked = [AskedTopic(topic.name, None, topic.partition_indexes) for topic in request.topics]
-            held = self._ask_offsets(request.group_id, asked, request.require_stable)
-            return then(held, lambda held: _fetch_response(asked, call, held))
+                one = [AskedTopic(topic.name, None, topic.partition_indexes) for topic in request.topics]
+            held = self._ask_offsets(request.group_id, one, request.require_stable)
+            return then(held, lambda held: _fetch_response(one, call, held))
 
-        def ask(group: OffsetFetchRequestGroup) -> MaybeDeferred[Fetched]:
-            member = group.member_id, group.member_epoch
-            return self._ask_offsets(group.group_id, self._asked(group, call), request.require_stable, member)
+        asked = [AskedGroup(group, self._asked(group, call)) for group in request.groups]
+
+        def ask(each: AskedGroup) -> MaybeDeferred[Fetched]:
+            member = each.group.member_id, each.group.member_epoch
+            return self._ask_offsets(each.group.group_id, each.topics, request.require_stable, member)
 
         def response(answers: list[Fetched]) -> OffsetFetchTypes.OffsetFetchResponse:
-            fetched = zip(request.groups, answers, strict=True)
+            fetched = zip(asked, answers, strict=True)
             return call.types.OffsetFetchResponse(
-                groups=tuple(self._fetched_group(g, call, held) for g, held in fetched)
+                groups=tuple(self._fetched_group(each, call, held) for each, held in fetched)
             )
 
-        return then(ask_each(self._turns, request.groups, ask), response)
+        return then(ask_each(self._turns, asked, ask), response)
 
     def _asked(self, group: OffsetFetchRequestGroup, call: Call[OffsetFetchTypes]) -> list[AskedTopic] | None:
         if group.topics is None:
@@ -144,31 +153,29 @@ class _Offsets:
         ]
 
     def _fetched_group(
-        self, group: OffsetFetchRequestGroup, call: Call[OffsetFetchTypes], fetched: Fetched
+        self, asked: AskedGroup, call: Call[OffsetFetchTypes], fetched: Fetched
     ) -> OffsetFetchTypes.OffsetFetchResponseGroup:
-        types = call.types
+        types, group_id = call.types, asked.group.group_id
         code, held = fetched
         if code:
-            return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=code)
-        asked, found = self._asked(group, call), _by_place(held)
-        if asked is None:
-            asked = self._held(held, by_id=call.api_version >= guards.OFFSET_TOPIC_IDS_SINCE)
+            return types.OffsetFetchResponseGroup(group_id=group_id, topics=(), error_code=code)
+        found = _by_place(held)
         topics = tuple(
             types.OffsetFetchResponseTopics(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partitions=_partitions(types.OffsetFetchResponsePartitions, topic, found, codes.NONE),
             )
-            for topic in asked
+            for topic in (self._held(held, call) if asked.topics is None else asked.topics)
         )
-        return types.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=codes.NONE)
+        return types.OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=codes.NONE)
 
-    def _held(self, held: Held, *, by_id: bool) -> list[AskedTopic]:
+    def _held(self, held: Held, call: Call[OffsetFetchTypes]) -> list[AskedTopic]:
         """All topics of which something is committed; by id a topic that is gone can't be named."""
-        places = by_topic((topic, partition) for topic, partition, *_ in held)
-        known = {name: self._image.topics.get(name) for name in places}
-        ids = {name: topic.id if topic else None for name, topic in known.items()}
-        return [AskedTopic(name, ids[name], numbers) for name, numbers in places.items() if ids[name] or not by_id]
+        if call.api_version < guards.OFFSET_TOPIC_IDS_SINCE:
+            return _held_by_name(held)
+        known = ((topic, self._image.topics.get(topic.name or "")) for topic in _held_by_name(held))
+        return [topic._replace(topic_id=there.id) for topic, there in known if there is not None]
 
     def _ask_offsets(
         self,
@@ -268,9 +275,6 @@ def _fetch_response(asked: Sequence[AskedTopic] | None, call: Call[OffsetFetchTy
     # Version 1 has no code for the whole: it goes to every partition asked for.
     part_code = code if call.api_version < 2 else codes.NONE
     found = _by_place(held)
-    if asked is None:
-        places = by_topic((topic, partition) for topic, partition, *_ in held)
-        asked = [AskedTopic(name, None, numbers) for name, numbers in places.items()]
     return types.OffsetFetchResponse(
         error_code=code,
         topics=tuple(
@@ -278,10 +282,16 @@ def _fetch_response(asked: Sequence[AskedTopic] | None, call: Call[OffsetFetchTy
                 name=topic.name or "",
                 partitions=_partitions(types.OffsetFetchResponsePartition, topic, found, part_code),
             )
-            for topic in asked
+            for topic in (_held_by_name(held) if asked is None else asked)
             if not code or call.api_version < 2
         ),
     )
+
+
+def _held_by_name(held: Held) -> list[AskedTopic]:
+    """All topics of which something is committed."""
+    places = by_topic((topic, partition) for topic, partition, *_ in held)
+    return [AskedTopic(name, None, numbers) for name, numbers in places.items()]
 
 
 def _by_place(held: Held) -> dict[tuple[str | None, int], Any]:

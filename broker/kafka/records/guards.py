@@ -51,12 +51,11 @@ def produce(access: Access, handler: Handler) -> Handler:
             code = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             return _produced(request, call, [_unproduced(call.types, topic, code) for topic in request.topic_data])
         name_of = partial(_name_of, access, call)
-        _, denied = access.split(call, Operation.WRITE, ResourceType.TOPIC, request.topic_data, name_of)
-        denied = [topic for topic in denied if _name_of(access, call, topic)]  # of no topic nothing is told but that
+        allowed, denied = access.split(call, Operation.WRITE, ResourceType.TOPIC, request.topic_data, name_of)
         if not denied:
             return handler(request, call)
         refused = [_unproduced(call.types, topic, TOPIC_DENIED) for topic in denied]
-        request.topic_data = tuple(topic for topic in request.topic_data if all(topic is not each for each in denied))
+        request.topic_data = tuple(allowed)
         if not request.topic_data:
             return _produced(request, call, refused)
         response = handler(request, call)
@@ -67,10 +66,10 @@ def produce(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _name_of(access: Access, call: Call, topic: Any) -> str:
-    """Of a topic of Produce, by name or by id; "" if there is none."""
+def _name_of(access: Access, call: Call, topic: Any) -> str | None:
+    """Of a topic of Produce, by name or by id; None if there is none."""
     by_id = call.api_version >= _IDS_SINCE[call.api_key]
-    return access.name_of(topic.topic_id) or "" if by_id else topic.name
+    return (access.name_of(topic.topic_id) if by_id else topic.name) or None
 
 
 def _produced(request: ProduceRequest, call: Call[ProduceTypes], refused: list[Any]) -> Answer:

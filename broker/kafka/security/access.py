@@ -19,7 +19,8 @@ SETTING = "authorizer.class.name"
 
 
 class SplitItems(NamedTuple, Generic[T]):
-    """The items of a request by whether its client may use their resource, each list in the order of the request."""
+    """The items of a request by whether its client may use their resource, each list in the order of the request. An item of no
+    resource is allowed: of it nothing is told but that, by the handler."""
 
     allowed: list[T]
     denied: list[T]
@@ -72,13 +73,20 @@ class Access:
         return self._authorizer.operations(call.user, _host_of(call.ip), resource, name)
 
     def split(
-        self, call: Call, operation: Operation, resource: ResourceType, items: Iterable[T], name: Callable[[T], str]
+        self,
+        call: Call,
+        operation: Operation,
+        resource: ResourceType,
+        items: Iterable[T],
+        name: Callable[[T], str | None],
     ) -> SplitItems[T]:
-        """The items whose resource the client may use, and the others."""
+        """The items whose resource the client may use, and the others. `name`: of an item's resource; None: there is none."""
         allowed: list[T] = []
         denied: list[T] = []
         for item in items:
-            (allowed if self.may(call, operation, resource, name(item)) else denied).append(item)
+            named = name(item)
+            is_allowed = named is None or self.may(call, operation, resource, named)
+            (allowed if is_allowed else denied).append(item)
         return SplitItems(allowed, denied)
 
     def name_of(self, topic_id: UUID | None) -> str | None:

@@ -123,20 +123,17 @@ def by_topic(
 ) -> Guard:
     """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
 
-    `ids_since`: the version from which topics are named by id; of one with the id of none nothing is told but that, by the
-    handler. `alone`: the class of the response that is given without the handler when no topic is allowed; `fields` are what else
-    it has.
+    `ids_since`: the version from which topics are named by id. `alone`: the class of the response that is given without the handler
+    when no topic is allowed; `fields` are what else it has.
     """
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call) -> Answer:
-            by_id = call.api_version >= ids_since
-            allowed: list[Any] = []
-            denied: list[Any] = []
-            for topic in request.topics:
-                named = access.name_of(topic.topic_id) if by_id else getattr(topic, name)
-                is_allowed = named is None or access.may(call, operation, ResourceType.TOPIC, named)
-                (allowed if is_allowed else denied).append(topic)
+            def named(topic: Any) -> str | None:
+                by_id = call.api_version >= ids_since
+                return access.name_of(topic.topic_id) if by_id else getattr(topic, name)
+
+            allowed, denied = access.split(call, operation, ResourceType.TOPIC, request.topics, named)
             if not denied:
                 return handler(request, call)
             refused = [made(call.types, topic) for topic in denied]
