@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
-from shards.limits.client_buckets import KINDS
+from shards.limits.client_buckets import KINDS, ClientBuckets
 from shards.limits.precedence import Match, QuotaTable
 from shards.limits.quota_entities import CLIENT_KEYS, KAFKAS, SEMANTICS, entity_of_key, is_of_kafka
-from shards.limits.redpanda_precedence import RedpandaMatch, RedpandaQuotaTable
+from shards.limits.redpanda_precedence import RedpandaMatch, user_of
 
 
 class Images:
@@ -18,6 +18,7 @@ class Images:
         self._version = -1
         self._images: dict[int, ClusterImage] = {}
         self._quotas: dict[str, QuotaTable] = {}
+        self._buckets: ClientBuckets | None = None
 
     def of(self, broker: int) -> ClusterImage:
         """The settings and quotas that hold on a broker."""
@@ -45,17 +46,17 @@ class Images:
         """By key, the quota that holds for a client by the semantics in force; `user`: the name in its principal."""
         if self._coordinator.state.text(SEMANTICS) == KAFKAS:
             return {key: self.quotas(key).match(user, client_id) for key in CLIENT_KEYS}
-        unauthenticated = user == "ANONYMOUS"
-        stored = [(entity_of_key(text), values) for text, values in self._coordinator.state.quotas.items()]
-        return {
-            key: RedpandaQuotaTable((entity, values[key]) for entity, values in stored if key in values).match(
-                "" if unauthenticated else user, client_id
-            )
-            for key in KINDS
-        }
+        self._renew()
+        if self._buckets is None:
+            self._buckets = ClientBuckets()
+            stored = self._coordinator.state.quotas.items()
+            self._buckets.set_quotas({entity_of_key(text): values for text, values in stored})
+        buckets, user = self._buckets, user_of(user)
+        return {key: buckets.match(key, user, client_id) for key in KINDS}
 
     def _renew(self) -> None:
         if self._version != self._coordinator.state.version:
             self._version = self._coordinator.state.version
             self._images.clear()
             self._quotas.clear()
+            self._buckets = None

@@ -7,8 +7,6 @@ nothing: Redpanda has neither.
 
 from __future__ import annotations
 
-from typing import Final
-
 from broker.journal.schema import REDPANDAS_QUOTA
 from broker.runtime.shard_context import ShardContext
 from broker.serve.call import Call
@@ -16,11 +14,9 @@ from broker.serve.channel import Channel
 from broker.wire import apis
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_entities import REDPANDAS, SEMANTICS
-from shards.limits.redpanda_precedence import RedpandaMatch
+from shards.limits.redpanda_precedence import RedpandaMatch, user_of
 from shards.loop.deferred import MaybeDeferred, then
 from shards.quotas.shared_buckets import SharedBuckets
-
-_ANONYMOUS: Final = "ANONYMOUS"
 
 
 class RedpandaQuotas:
@@ -38,22 +34,24 @@ class RedpandaQuotas:
         self.shared.set_quotas(self._image.quotas if is_redpandas else {})
 
     def in_use(self, kind: str) -> bool:
-        """Whether a quota of the kind is set."""
+        """True while any client has a quota of the kind."""
         return self.shared.in_use(kind)
 
     def match(self, kind: str, user: str, client_id: str | None) -> RedpandaMatch:
         """The rule that holds for a client. `user`: the name in its principal."""
-        return self.shared.match(kind, "" if user == _ANONYMOUS else user, client_id or "")
+        return self.shared.match(kind, user_of(user), client_id or "")
 
     def charge(self, kind: str, user: str, client_id: str | None, amount: int) -> MaybeDeferred[int]:
         """Takes bytes or partitions of a client's bucket, if it has one; the delay in milliseconds. It is not to be cancelled."""
         key = self.match(kind, user, client_id).key
         return 0 if key is None else then(self.shared.charge(kind, key, amount), self._capped)
 
-    def tell(self, channel: Channel, client_id: str | None, *, kind: str, api_key: int, amount: int, ms: int) -> None:
+    def record_delay(
+        self, channel: Channel, client_id: str | None, *, kind: str, api_key: int, amount: int, ms: int
+    ) -> None:
         """Counts and journals a delay that the client is told."""
-        limit = self.match(kind, channel.user, client_id).limit
-        if not ms or limit is None:
+        limit = self.match(kind, channel.user, client_id).limit if ms else None
+        if limit is None:
             return
         self._counters.throttled(kind, ms)
         self._journal.throttled(
@@ -62,10 +60,12 @@ class RedpandaQuotas:
             version=self._image.version, at_ms=0,
         )  # fmt: skip
 
-    def tell_mutation(self, call: Call, partitions: int, ms: int) -> None:
+    def record_mutation_delay(self, call: Call, partitions: int, ms: int) -> None:
         """The same of a request that creates or deletes partitions."""
         if call.channel is not None:
-            self.tell(call.channel, call.client_id, kind=MUTATION, api_key=call.api_key, amount=partitions, ms=ms)
+            self.record_delay(
+                call.channel, call.client_id, kind=MUTATION, api_key=call.api_key, amount=partitions, ms=ms
+            )
 
     def _capped(self, delay_ms: int) -> int:
         most_ms: int = self._image.get("max_kafka_throttle_delay_ms")

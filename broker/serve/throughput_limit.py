@@ -137,7 +137,7 @@ class ThroughputLimit:
         node_ms = min(self._most_ms, max(delays.node))
         throttle_ms = max(node_ms, delays.quota_ms)
         hold_ms = _hold_next(request, node_ms, delays.quota_ms) - self._now_ms()
-        self._tell(request, delays, node_ms)
+        self._record_delays(request, delays, node_ms)
         if hold_ms <= 0:
             return self._serve(request, throttle_ms)
         held: Deferred[None] = Deferred()
@@ -157,11 +157,11 @@ class ThroughputLimit:
                 self._quotas.charge(FETCH, request.channel.user, request.client_id, len(answer))
         return answer
 
-    def _tell(self, request: _Request, delays: _Delays, node_ms: int) -> None:
+    def _record_delays(self, request: _Request, delays: _Delays, node_ms: int) -> None:
         channel, size = request.channel, len(request.frame) + 4
         api_key = int.from_bytes(request.frame[:2])
         if request.quota is not None:
-            self._quotas.tell(
+            self._quotas.record_delay(
                 channel, request.client_id, kind=request.quota, api_key=api_key, amount=size, ms=delays.quota_ms
             )
         if not node_ms:

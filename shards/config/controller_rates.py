@@ -39,11 +39,18 @@ class Admitted(NamedTuple):
 
 
 class _Bucket:
-    """`milli`: thousandths of a token."""
+    """`milli`: thousandths of a token, counted at `now_ms`."""
 
     def __init__(self, milli: int, now_ms: int) -> None:
         self.milli = milli
         self.now_ms = now_ms
+
+    def draw(self, operations: int) -> bool:
+        """Takes their tokens, if there are so many."""
+        if self.milli < 1000 * operations:
+            return False
+        self.milli -= 1000 * operations
+        return True
 
 
 class ControllerRates:
@@ -55,7 +62,7 @@ class ControllerRates:
 
     def take(self, group: str, who: str, delta: Sequence[Change]) -> None:
         """For a change that is made or refused as a whole; group "": of none. Raises ControllerThrottled, and takes nothing."""
-        if group and delta and self._limits(who) and not self._draw(group, _operations(group, delta)):
+        if group and delta and self._limits(who) and not self._bucket(group).draw(_operations(group, delta)):
             raise ControllerThrottled(self._why(group))
 
     def each(
@@ -69,7 +76,8 @@ class ControllerRates:
     ) -> Admitted:
         if not self._limits(who):
             return Admitted(delta, answers)
-        late = {record[1] for record in delta if not self._draw(group, 1)}
+        bucket = self._bucket(group)
+        late = {record[1] for record in delta if not bucket.draw(1)}
         refused = [_REFUSED, self._why(group)]
         answered = [refused if name in late else answer for name, answer in zip(names, answers, strict=True)]
         return Admitted([record for record in delta if record[1] not in late], answered)
@@ -77,12 +85,10 @@ class ControllerRates:
     def _limits(self, who: str) -> bool:
         return bool(self._get(ENABLED)) and who != EXEMPT
 
-    def _draw(self, group: str, operations: int) -> bool:
-        rate, capacity, now_ms = (
-            self._get(rate_of(group)),
-            self._get(capacity_of(group)),
-            int(1000 * trio.current_time()),
-        )
+    def _bucket(self, group: str) -> _Bucket:
+        """With the tokens that have fallen due by now."""
+        rate, capacity = self._get(rate_of(group)), self._get(capacity_of(group))
+        now_ms = int(1000 * trio.current_time())
         assert isinstance(rate, int) and (capacity is None or isinstance(capacity, int))
         most = 1000 * (rate if capacity is None else capacity)
         bucket = self._buckets.get(group)
@@ -90,10 +96,7 @@ class ControllerRates:
             bucket = self._buckets[group] = _Bucket(min(1000 * rate, most), now_ms)
         bucket.milli = min(most, bucket.milli + (now_ms - bucket.now_ms) * rate)
         bucket.now_ms = now_ms
-        if bucket.milli < 1000 * operations:
-            return False
-        bucket.milli -= 1000 * operations
-        return True
+        return bucket
 
     def _why(self, group: str) -> str:
         return f"The controller takes no more operations for now ({rate_of(group)})."

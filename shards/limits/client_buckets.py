@@ -58,7 +58,7 @@ class ClientBuckets:
             kept.clear()
 
     def in_use(self, kind: str) -> bool:
-        """Whether a quota of the kind is set."""
+        """True while any client has a quota of the kind."""
         return self._tables[kind].in_use
 
     def match(self, kind: str, user: str, client_id: str) -> RedpandaMatch:

@@ -23,11 +23,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from shards.limits.quota_entities import Entity
+from shards.limits.precedence import CLIENT_ID, USER
+from shards.limits.quota_entities import PREFIX, Entity
 from shards.limits.short_names import short_name
 
-USER, CLIENT_ID, PREFIX = "user", "client-id", "client-id-prefix"
 NO_RULE = 12
+_ANONYMOUS = "ANONYMOUS"
 _FIRST_RULES = 1, 5, 9  # of the user, the default user, and clients alone
 
 
@@ -97,6 +98,11 @@ class _Clients:
         if key.prefix is not None:
             return self.by_prefix.get(key.prefix)
         return self.alone if key.client_id is None else self.by_id.get(key.client_id, self.default)
+
+
+def user_of(principal_name: str) -> str:
+    """The user by which a client with that name in its principal is matched (unauthenticated_is_no_default)."""
+    return "" if principal_name == _ANONYMOUS else principal_name
 
 
 class RedpandaQuotaTable:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from shards.limits.client_buckets import KINDS, ClientBuckets, Quotas
 from shards.limits.client_quota_managers import PRODUCE
 from shards.limits.redpanda_precedence import BucketKey, RedpandaMatch
+from shards.limits.short_names import LONGEST_KNOWN
 from shards.loop.deferred import MaybeDeferred
 from shards.loop.timers import Timers
 from shards.ownership import home_of
@@ -23,7 +24,6 @@ from shards.quotas.publications import Call
 
 _CHARGE: Final = "charge_bucket"
 _MOST_KNOWN: Final = 10_000
-_LONGEST_KNOWN: Final = 200
 
 
 class SharedBuckets:
@@ -55,7 +55,7 @@ class SharedBuckets:
             self._known.clear()
 
     def in_use(self, kind: str) -> bool:
-        """Whether a quota of the kind is set."""
+        """True while any client has a quota of the kind."""
         return self._here.in_use(kind)
 
     def match(self, kind: str, user: str, client_id: str) -> RedpandaMatch:
@@ -65,7 +65,7 @@ class SharedBuckets:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             found = self._here.match(kind, user, client_id)
-            if len(client_id) <= _LONGEST_KNOWN:
+            if len(client_id) <= LONGEST_KNOWN:
                 self._known[kind, user, client_id] = found
         return found
 

@@ -76,7 +76,7 @@ class Mutations:
                 bill.refused.add(name)
             else:
                 bill.paid[name] = 0  # is never given back
-        self._buckets.tell_mutation(call, sum(sizes.values()), longest_ms)
+        self._buckets.record_mutation_delay(call, sum(sizes.values()), longest_ms)
         call.node_throttle_ms = max(call.node_throttle_ms, longest_ms)
 
     async def take_back(self, call: Call, bill: Bill, failed: Iterable[str]) -> None:
