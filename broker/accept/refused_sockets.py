@@ -71,36 +71,39 @@ class RefusedSockets:
         mode = self._image.get(REFUSE_MODE)
         if mode == "close":
             return None
-        if mode in ("reset", "hold"):
-            return self._reset if mode == "reset" else self._hold
-        return partial(self._answer, answering=answering, mode=mode)
+        ends: dict[str, Dismissal] = {"reset": _reset, "hold": self._hold}
+        answer = partial(self._answer, answering=answering, mode=mode)
+        return partial(_dismiss, ends.get(mode, answer))
 
     def make_room(self) -> bool:
         """Closes the one held longest; False when there is none."""
         return self._held.make_room()
 
-    def _reset(self, fd: int, _ip: str, _port: int, refusal: Refusal) -> None:
-        if refusal.reason not in _BY_CAPS:
-            os.close(fd)
-            return
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd) as sock:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-
-    def _hold(self, fd: int, _ip: str, _port: int, refusal: Refusal) -> None:
-        if refusal.reason not in _BY_CAPS:
-            os.close(fd)
-            return
+    def _hold(self, fd: int, _ip: str, _port: int, _refusal: Refusal) -> None:
         held = _HeldSocket(fd)
         held.permit = self._held.hold(held, self._image.get(REFUSE_HOLD_MS))
 
     def _answer(self, fd: int, ip: str, port: int, refusal: Refusal, *, answering: Answering, mode: str) -> None:
-        connection = answering(fd, ip, port, mode, refusal) if refusal.reason in _BY_CAPS else None
+        connection = answering(fd, ip, port, mode, refusal)
         if connection is None:
             os.close(fd)
             return
         answered = _AnsweredSocket(connection)
         answered.permit = self._held.hold(answered, self._image.get(REFUSE_HOLD_MS))
         connection.call_when_closed(answered.permit.give_back)
+
+
+def _dismiss(end: Dismissal, fd: int, ip: str, port: int, refusal: Refusal) -> None:
+    """Refusals by caps alone end as the mode says."""
+    if refusal.reason in _BY_CAPS:
+        end(fd, ip, port, refusal)
+    else:
+        os.close(fd)
+
+
+def _reset(fd: int, _ip: str, _port: int, _refusal: Refusal) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, fileno=fd) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
 
 class _AnsweredSocket:

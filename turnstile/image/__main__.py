@@ -48,14 +48,14 @@ def _command(arguments: list[str]) -> list[str]:
     """The words of `turnstile up`. Ends the process with 2 when a file, a variable or the command line is wrong."""
     from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, read
     from turnstile.cli.main import COMMANDS
-    from turnstile.image.environment import options_of
+    from turnstile.image.environment import given_value, options_of
 
     if {"--help", "-h"} & set(arguments):
         return ["up", *arguments]
     if "--detach" in arguments or os.environ.get("TURNSTILE_UP_DETACH"):
         _refuse("a container ends with its first process: detach it with `docker run --detach`, and leave --detach out")
     options = [option.lstrip("-") for each in _up().params for option in each.opts]
-    named = _value(arguments, "config")
+    named = given_value(os.environ, arguments, "config")
     mounted = None if named else next((path for path in FILES if path.exists()), None)
     if mounted is not None and mounted.is_dir():
         _refuse(f"{mounted} is a folder: Docker makes one where the file to be mounted is not there on the host")
@@ -71,7 +71,7 @@ def _command(arguments: list[str]) -> list[str]:
     own = found.options
     if mounted is not None:
         own = ["--config", str(mounted), *own]
-    if not _value(arguments, "data-dir") and "data_dir" not in file.cluster:
+    if not given_value(os.environ, arguments, "data-dir") and "data_dir" not in file.cluster:
         if DATA.is_mount():
             own += ["--data-dir", str(DATA)]
         else:
@@ -104,16 +104,6 @@ def _note_admin(words: list[str]) -> None:
         host, port = context.params["admin_host"], context.params["admin_port"]
         with suppress(OSError):
             Path(NOTED).write_text(f"{host} {port} {os.getpid()}")
-
-
-def _value(arguments: list[str], option: str) -> str | None:
-    """The value of an option on the command line, where the last one counts, or of its variable; None without either."""
-    value = os.environ.get(f"TURNSTILE_UP_{option.replace('-', '_').upper()}") or None
-    for at, word in enumerate(arguments):
-        name, equals, rest = word.partition("=")
-        if name == f"--{option}":
-            value = rest if equals else next(iter(arguments[at + 1 :]), None)
-    return value
 
 
 def _choose_temporary() -> None:

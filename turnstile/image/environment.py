@@ -83,17 +83,27 @@ def options_of(
     return found
 
 
+def given_value(environment: Mapping[str, str], arguments: Sequence[str], option: str) -> str | None:
+    """The value of an option of `up` on the command line, where the last one counts, else of its variable; None: it has neither."""
+    value = environment.get(_variable(option)) or None
+    for at, word in enumerate(arguments):
+        name, equals, rest = word.partition("=")
+        if name == f"--{option}":
+            value = rest if equals else next(iter(arguments[at + 1 :]), None)
+    return value
+
+
 class _Given:
     """What was said before it comes to defaults."""
 
     def __init__(self, environment: Mapping[str, str], arguments: Sequence[str], file: ConfigFile) -> None:
         self._environment = environment
-        self._words = {word.partition("=")[0] for word in arguments}
+        self._arguments = arguments
         self.file = file
 
     def by_hand(self, *names: str) -> bool:
         """Whether an option is on the command line, or has its variable."""
-        return any(f"--{name}" in self._words or self._environment.get(_variable(name)) for name in names)
+        return any(given_value(self._environment, self._arguments, name) is not None for name in names)
 
     def at_all(self, *names: str) -> bool:
         return self.by_hand(*names) or any(name.replace("-", "_") in self.file.cluster for name in names)
