@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
-from batches import batch
 from harness import TURNSTILE, connect, running, until
-from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, fetch, produce, produced, request
+from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, request
+from told_throttles import SIZE, read, write
 
 from broker.journal.reader import events
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE
@@ -16,7 +16,6 @@ from shards.limits.node_throughput import NODE_IN
 
 REDPANDA = ("--set", "turnstile.quota.semantics=redpanda")
 RATE = 100_000
-SIZE = 60_000
 CONNECTIONS = 4
 UNKNOWN_SERVER_ERROR = 0xFFFF  # -1, as raw.created reads it
 API_VERSIONS = partial(request, 18, 0, body=b"")
@@ -41,21 +40,6 @@ def limit(cluster, entity, **quotas):
     set_ = {name: value for name, value in quotas.items() if value is not None}
     remove = [name for name, value in quotas.items() if value is None]
     cluster.put("/v1/quotas", {"alter": [{"entity": entity, "set": set_, "remove": remove}]})
-
-
-def write(sock, client_id="app-1", size=SIZE):
-    """The throttle time that a Produce of about `size` bytes is told."""
-    sock.sendall(produce(client_id, "t", 0, batch(b"x" * size)))
-    error, throttle_ms = produced(answer(sock))
-    assert error == 0
-    return throttle_ms
-
-
-def read(sock, client_id="app-1"):
-    """Throttle time and bytes of a Fetch."""
-    sock.sendall(fetch(client_id, "t", max_bytes=SIZE))
-    told = answer(sock)
-    return int.from_bytes(told[4:8], "big"), len(told)
 
 
 def told_in_the_journal(cluster, quota):

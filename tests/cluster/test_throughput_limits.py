@@ -5,15 +5,14 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
-from batches import batch
 from harness import connect, running, until
-from raw import answer, fetch, produce, produced, request
+from raw import answer, request
+from told_throttles import SIZE, read, write
 
 from broker.journal.reader import events
 from shards.limits.node_throughput import NODE_IN, NODE_OUT
 
 RATE = 100_000
-SIZE = 60_000
 CONNECTIONS = 4
 API_VERSIONS = partial(request, 18, 0, body=b"")
 
@@ -34,21 +33,6 @@ def unlimited_again(cluster):
 
 def throttled_by(cluster, limit):
     return cluster.metric("turnstile_throttled_requests_total", quota=limit)
-
-
-def write(sock, client_id="c", size=SIZE):
-    """The throttle time that a Produce of about `size` bytes is told."""
-    sock.sendall(produce(client_id, "t", 0, batch(b"x" * size)))
-    error, throttle_ms = produced(answer(sock))
-    assert error == 0
-    return throttle_ms
-
-
-def read(sock, client_id="c"):
-    """Throttle time and bytes of a Fetch."""
-    sock.sendall(fetch(client_id, "t", max_bytes=SIZE))
-    told = answer(sock)
-    return int.from_bytes(told[4:8], "big"), len(told)
 
 
 def test_all_connections_of_all_shards_share_one_limit_and_a_client_that_does_not_wait_is_held(cluster):

@@ -1,11 +1,9 @@
 """Redpanda's client quotas across the shards of a broker: one bucket a key while its home is there, one a shard while it is not."""
 
-import heapq
-
 from hypothesis import given
 from hypothesis import strategies as st
+from one_clock import OneClock
 
-from shards.errors import PeerLost
 from shards.limits.client_buckets import ClientBuckets
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE
 from shards.loop.deferred import Deferred
@@ -19,50 +17,18 @@ ANY = (("client-id", None),)
 QUOTAS = {ANY: {kind: float(RATE) for kind in (PRODUCE, FETCH, MUTATION)}}
 
 
-class Broker:
-    """Its shards on one clock; calls are answered by `answer_calls`, unless all homes are `lost`."""
+class Broker(OneClock):
+    """Its shards."""
 
     def __init__(self):
-        self.now_ms = 0
-        self.is_lost = False
-        self.served = [{} for _ in range(SHARDS)]
-        self.asked = []
-        self._due = []
+        super().__init__(SHARDS)
         self.shards = [
-            SharedBuckets(shard, SHARDS, call=self._call, now_ms=lambda: self.now_ms, timers=self)
+            SharedBuckets(shard, SHARDS, call=self.call, now_ms=lambda: self.now_ms, timers=self)
             for shard in range(SHARDS)
         ]
         for shard, served in zip(self.shards, self.served, strict=True):
             shard.serve_on(served.__setitem__)
             shard.set_quotas(QUOTAS)
-
-    def _call(self, peer, method, *args):
-        answer = Deferred()
-        if self.is_lost:
-            answer.fail(PeerLost("it is down"))
-        else:
-            self.asked.append((answer, peer, method, [list(each) if type(each) is tuple else each for each in args]))
-        return answer
-
-    def answer_calls(self):
-        while self.asked:
-            answer, peer, method, args = self.asked.pop(0)
-            answer.resolve(self.served[peer][method](1, *args))
-
-    def after(self, delay_ms, function):
-        timer = [self.now_ms + delay_ms, len(self._due), function]
-        heapq.heappush(self._due, timer)
-        return timer
-
-    def cancel(self, timer):
-        timer[2] = lambda: None
-
-    def wait(self, ms):
-        until_ms = self.now_ms + ms
-        while self._due and self._due[0][0] <= until_ms:
-            self.now_ms, _, function = heapq.heappop(self._due)
-            function()
-        self.now_ms = until_ms
 
     def begin(self, shard, kind, client, amount):
         key = self.shards[shard].match(kind, "", client).key

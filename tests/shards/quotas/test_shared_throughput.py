@@ -1,12 +1,10 @@
 """The throughput of a broker across its shards: one pair of buckets while the home is there, one a shard while it is not."""
 
-import heapq
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from one_clock import OneClock
 
-from shards.errors import PeerLost
 from shards.limits.node_throughput import NodeDelays
 from shards.loop.deferred import Deferred
 from shards.quotas.attendance import ANSWER_WITHIN_MS
@@ -16,49 +14,17 @@ SHARDS = 3
 RATE = 1000
 
 
-class Broker:
-    """Its shards on one clock; calls are answered by `answer_calls`, unless the home is `lost`."""
+class Broker(OneClock):
+    """Its shards."""
 
     def __init__(self, out_bps=None):
-        self.now_ms = 0
-        self.is_lost = False
-        self.served = {}
-        self.asked = []
-        self._due = []
+        super().__init__(SHARDS)
         self.shards = [
-            SharedThroughput(shard, call=self._call, now_ms=lambda: self.now_ms, timers=self) for shard in range(SHARDS)
+            SharedThroughput(shard, call=self.call, now_ms=lambda: self.now_ms, timers=self) for shard in range(SHARDS)
         ]
-        self.shards[HOME].serve_on(self.served.__setitem__)
+        self.shards[HOME].serve_on(self.served[HOME].__setitem__)
         for shard in self.shards:
             shard.set_rates(RATE, out_bps)
-
-    def _call(self, peer, method, *args):
-        answer = Deferred()
-        if self.is_lost:
-            answer.fail(PeerLost("0 is down"))
-        else:
-            self.asked.append((answer, method, args))
-        return answer
-
-    def answer_calls(self):
-        while self.asked:
-            answer, method, args = self.asked.pop(0)
-            answer.resolve(list(self.served[method](1, *args)))
-
-    def after(self, delay_ms, function):
-        timer = [self.now_ms + delay_ms, len(self._due), function]
-        heapq.heappush(self._due, timer)
-        return timer
-
-    def cancel(self, timer):
-        timer[2] = lambda: None
-
-    def wait(self, ms):
-        until_ms = self.now_ms + ms
-        while self._due and self._due[0][0] <= until_ms:
-            self.now_ms, _, function = heapq.heappop(self._due)
-            function()
-        self.now_ms = until_ms
 
     def charge(self, shard, received, sent=0):
         """The delays, once they are there."""
