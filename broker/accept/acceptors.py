@@ -222,7 +222,7 @@ class Acceptors:
     @property
     def receivers(self) -> dict[str, Receiver]:
         """By name: what other shards tell about rates and evictions."""
-        return {NAME: self._receive_rates, eviction.NAME: lambda peer, message: self.eviction.told(*message[1:])}
+        return {NAME: self._receive_rates, eviction.NAME: lambda peer, message: self.eviction.count(*message[1:])}
 
     def _receive_rates(self, peer: int, message: Sequence[Any]) -> None:
         self._rates.receive(peer, message[1], now_ms=self._context.now_ms())

@@ -70,7 +70,7 @@ class Eviction:
         if self._forced:
             forced, self._forced = self._forced, 0
             if self._home == self._me:
-                self.told(forced, self._allowed)
+                self.count(forced, self._allowed)
             else:
                 allowed, self._allowed = self._allowed, 0
                 self._send(self._home, (NAME, forced, allowed))
@@ -83,8 +83,8 @@ class Eviction:
                     self._working = True
                     self._start_soon(self._make_room, due, allowed)
 
-    def told(self, forced: int, allowed: int) -> None:
-        """At the home: so many connections were forced in, where the cap was `allowed`."""
+    def count(self, forced: int, allowed: int) -> None:
+        """At the home: counts connections that a shard forced in, by whose cap `allowed` may be open."""
         self._due += forced
         self._allowed = max(self._allowed, allowed)
 

@@ -26,7 +26,7 @@ class Shape(NamedTuple):
 
 
 class Salting(NamedTuple):
-    """What a challenge of SCRAM says: the salt, and how many iterations the client makes of it."""
+    """Salt and iteration count of a SCRAM challenge (RFC 5802)."""
 
     salt: bytes
     iterations: int

@@ -159,7 +159,7 @@ class ProducerStateManager:
             )
 
     def _is_spent(self, producer_id: int, epoch: int, marker: EndTransactionMarker) -> bool:
-        """Whether a marker can't have the epoch of the transaction that it ends."""
+        """True for a marker that must have a higher epoch than the open transaction, and has its own."""
         return marker.transaction_version >= 2 and producer_id in self.ongoing and epoch != LAST_EPOCH
 
     def end(self, marker_batch: Batch, marker: EndTransactionMarker, offset: int) -> AbortedTxn | None:

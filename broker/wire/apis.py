@@ -88,7 +88,9 @@ APIS = {
     91: Api("alter_share_group_offsets", 0, 0, 0),
     92: Api("delete_share_group_offsets", 0, 0, 0),
 }
-"""What Apache Kafka 4.3 lists and kio has. A response header is flexible as the request is; ApiVersions' never."""
+"""The APIs that Apache Kafka 4.3 lists and of which kio has the schemas.
+
+A response header is flexible as the request is; ApiVersions' never."""
 
 
 @cache

@@ -176,7 +176,8 @@ class SharePartition:
     # What becomes of them
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch], lock: Lock) -> AcknowledgementError:
-        """What `lock.member` acknowledges; acknowledgements_whole_or_not. Offsets in front of the start are passed over."""
+        """Applies what `lock.member` acknowledges, all of it or nothing (acknowledgements_whole_or_not). Offsets in front of the
+        start are passed over."""
         runs = self.runs
         for batch in batches:
             if batch.last < self.start_offset:

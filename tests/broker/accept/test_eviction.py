@@ -102,7 +102,7 @@ class Net:
             messages, self.messages = self.messages, []
             for sender, peer, message in messages:
                 if message[0] == eviction.NAME:
-                    self.shards[peer].room.told(*message[1:])
+                    self.shards[peer].room.count(*message[1:])
                 else:
                     self.shards[peer].tokens.receive(sender, message)
 

@@ -86,7 +86,7 @@ class Shard:
 
     def receive(self, peer, message):
         if message[0] == eviction.NAME:
-            self.eviction.told(*message[1:])
+            self.eviction.count(*message[1:])
         else:
             self.tokens.receive(peer, message)
         self.woken = True
