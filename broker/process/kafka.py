@@ -56,7 +56,7 @@ from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.storage.disk_space import LOOK_EVERY_S
 from broker.storage.log_cleaner import LogCleaner
 from broker.storage.log_ends import LogEnds
-from broker.storage.manager import LogManager
+from broker.storage.log_manager import LogManager
 from broker.storage.partitions import GrowthNotices, Partitions
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage

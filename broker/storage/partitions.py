@@ -13,8 +13,8 @@ from uuid import UUID
 
 from broker.runtime.logger import Logger
 from broker.storage.control_records import EndTransactionMarker
+from broker.storage.log_manager import LogManager
 from broker.storage.log_segments import OutOfRange
-from broker.storage.manager import LogManager
 from broker.storage.partition_log import LEADER_EPOCH
 from broker.storage.records import Rejected
 from broker.storage.shared_log import BITS

@@ -19,7 +19,7 @@ from shards.limits.caps import CapRule
 from shards.ownership import home_of
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, Pool, PoolTable
-from shards.tokens.terms import PoolMode, terms_of
+from shards.tokens.pool_terms import PoolMode, terms_of
 
 
 class HolderPool(Pool):

@@ -5,7 +5,7 @@ from typing import Final
 
 from shards.limits.caps import CapRule
 from shards.tokens.pool import Pool
-from shards.tokens.terms import PoolMode, terms_of
+from shards.tokens.pool_terms import PoolMode, terms_of
 
 SEVERAL: Final = -1
 _MOST: Final = (1 << 30) - 1  # no in_use is above it, and ints of one digit compare faster

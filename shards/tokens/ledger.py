@@ -19,8 +19,8 @@ from shards.tokens.home_grants import Granted, HomeGrants
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
+from shards.tokens.pool_terms import PoolMode
 from shards.tokens.refusals import Refusals
-from shards.tokens.terms import PoolMode
 
 Returned = Callable[[str, int, int, bool], None]
 """on_reclaim(pool, shard, tokens, whether they were asked for)."""

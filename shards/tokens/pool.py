@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from shards.limits.caps import OBSERVED, CapRule
-from shards.tokens.terms import PoolMode, Terms, terms_of
+from shards.tokens.pool_terms import PoolMode, Terms, terms_of
 
 NO_LIMIT: Final = 1 << 62
 MANY: Final = ("ip", f"{OBSERVED}ip")

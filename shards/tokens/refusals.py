@@ -22,8 +22,8 @@ from collections.abc import Callable, Container, MutableMapping
 from shards.tokens.grants import Grants
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
+from shards.tokens.pool_terms import PoolMode
 from shards.tokens.probes import Probes
-from shards.tokens.terms import PoolMode
 
 
 class Refusals:

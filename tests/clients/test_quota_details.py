@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from batches import batch
 from harness import until
-from raw import THROTTLING_QUOTA_EXCEEDED, answer, produce, produced
+from request_bytes import THROTTLING_QUOTA_EXCEEDED, answer, produce, produced
 from wired import KEYS, Wired, wired
 
 from broker.wire import apis, codes, wire

@@ -6,7 +6,7 @@ import socket
 import subprocess
 
 import pytest
-import raw
+import request_bytes
 from certificates import make_certificate
 from confluent_kafka import Producer
 from forwarding import forwarded
@@ -25,7 +25,7 @@ def asked(sock, api, version, **fields):
     """The response to a request."""
     call = Call(KEYS[api], version, 7)
     sock.sendall(wire.encode_request(call, wire.request_types(KEYS[api], version).top(**fields), "test"))
-    return wire.parse_response(raw.answer(sock), KEYS[api], version)[1]
+    return wire.parse_response(request_bytes.answer(sock), KEYS[api], version)[1]
 
 
 def told(port, host="127.0.0.1"):

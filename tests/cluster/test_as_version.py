@@ -5,7 +5,7 @@ import socket
 import pytest
 from confluent_kafka import Consumer, Producer
 from harness import running
-from raw import request
+from request_bytes import request
 
 API_VERSIONS, UNSUPPORTED_VERSION = 18, 35
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 from batches import batch
 from harness import admitted, connect, running, until
-from raw import answer, array, fetch, produce, produced, request, string
+from request_bytes import answer, array, fetch, produce, produced, request, string
 
 PRODUCE, DESCRIBE_CONFIGS, DELETE_GROUPS = 0, 32, 42
 BATCH, BATCHES = 100_000, 10

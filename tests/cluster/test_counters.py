@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 from batches import batch
 from harness import admitted, connect, running, until
-from raw import answer, produce, produced
+from request_bytes import answer, produce, produced
 
 
 def test_requests_and_their_bytes_are_counted_exactly(tmp_path):

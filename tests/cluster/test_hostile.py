@@ -13,7 +13,7 @@ import pytest
 import raw_http
 from batches import batch
 from harness import TURNSTILE, Cluster, _alive, admitted, connect, running, until
-from raw import answer, produce, request, string
+from request_bytes import answer, produce, request, string
 
 from turnstile.admin_client import AdminRefused
 

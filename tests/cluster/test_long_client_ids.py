@@ -2,7 +2,7 @@
 
 from batches import batch
 from harness import connect, running, until
-from raw import answer, produce, produced
+from request_bytes import answer, produce, produced
 
 CLIENTS = 60
 ID_BYTES = 32_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from batches import batch
 from harness import connect, running
-from raw import answer, produce, produced
+from request_bytes import answer, produce, produced
 
 _TYPE = re.compile(r"^# TYPE (\S+) (\S+)$", re.MULTILINE)
 _SAMPLE = re.compile(r"^([a-z_]+)(?:\{| )", re.MULTILINE)

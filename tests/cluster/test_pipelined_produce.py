@@ -3,7 +3,7 @@
 import pytest
 from batches import batch, values_of
 from harness import connect, running, until
-from raw import answer, fetch, produce_each, string
+from request_bytes import answer, fetch, produce_each, string
 
 PARTITIONS = 600
 

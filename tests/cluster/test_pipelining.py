@@ -4,7 +4,7 @@ import pytest
 from batches import batch
 from harness import admitted, connect, running, until
 from pipelining import flooding
-from raw import produce
+from request_bytes import produce
 
 _API_VERSIONS = bytes.fromhex("000000110012000000000001000774657374696e67")
 

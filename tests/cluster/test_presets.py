@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 from batches import batch
 from harness import admitted, connect, running, until
-from raw import answer, array, fetch, produce, produced, request, string
+from request_bytes import answer, array, fetch, produce, produced, request, string
 
 from turnstile.presets import presets, settings_like
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-import raw
+import request_bytes
 from announcing import CRC32C, LOCAL, PROXY, binary, tlv, v1, v2
 from certificates import make_certificate
 from confluent_kafka import Consumer, Producer
@@ -147,7 +147,7 @@ def test_a_listener_that_waits_for_a_slot_lets_announced_clients_wait(cluster, l
             admitted(late)
         open_now[0].close()
         late.settimeout(10)
-        assert len(raw.answer(late)) > 4
+        assert len(request_bytes.answer(late)) > 4
         assert "203.0.113.8" in sources(cluster)
 
 
@@ -338,7 +338,7 @@ def brokers_told(sock, topics=()):
         include_topic_authorized_operations=False,
     )
     sock.sendall(wire.encode_request(call, asked, "test"))
-    told = wire.parse_response(raw.answer(sock), _METADATA, 9)[1]
+    told = wire.parse_response(request_bytes.answer(sock), _METADATA, 9)[1]
     return [(each.host, each.port) for each in told.brokers]
 
 
@@ -449,8 +449,8 @@ def test_acls_see_the_announced_host(tmp_path):
         errors = {}
         for ip in (HONEST, "203.0.113.8"):
             with announced(cluster, v2(ip, 1)) as sock:
-                sock.sendall(raw.fetch("c", "orders"))
-                errors[ip] = int.from_bytes(raw.answer(sock)[28:30], "big")
+                sock.sendall(request_bytes.fetch("c", "orders"))
+                errors[ip] = int.from_bytes(request_bytes.answer(sock)[28:30], "big")
         assert errors == {HONEST: _TOPIC_AUTHORIZATION_FAILED, "203.0.113.8": 0}
 
 

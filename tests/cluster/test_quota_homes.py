@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 from batches import batch
 from harness import connect, running, until
-from raw import answer, create_topics, created, fetch, produce, produced, request
+from request_bytes import answer, create_topics, created, fetch, produce, produced, request
 
 from broker.journal.reader import events
 from shards.limits.bucket import TokenBucket

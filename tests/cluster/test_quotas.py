@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from batches import batch
 from harness import connect, running, until
-from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produce, produced, request
+from request_bytes import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produce, produced, request
 
 from broker.journal.reader import events
 from shards.limits.rate import Rate, Window

@@ -6,7 +6,17 @@ import struct
 import pytest
 from batches import batch
 from harness import connect, running
-from raw import THROTTLING_QUOTA_EXCEEDED, answer, array, create_topics, created, produce, produced, request, string
+from request_bytes import (
+    THROTTLING_QUOTA_EXCEEDED,
+    answer,
+    array,
+    create_topics,
+    created,
+    produce,
+    produced,
+    request,
+    string,
+)
 
 from broker.wire import wire
 from turnstile.admin_client import AdminRefused

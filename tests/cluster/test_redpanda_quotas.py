@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 from harness import TURNSTILE, connect, running, until
-from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, request
-from told_throttles import SIZE, read, write
+from request_bytes import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, request
+from throttle_times import SIZE, read, write
 
 from broker.journal.reader import events
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE

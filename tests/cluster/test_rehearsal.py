@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from batches import batch
 from harness import TURNSTILE, Cluster, admitted, connect, running, until
-from raw import answer, produce, produced
+from request_bytes import answer, produce, produced
 
 from turnstile.admin_client import AdminRefused
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from batches import batch
 from harness import Cluster, admitted, connect, running, until
-from raw import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produce, produced
+from request_bytes import THROTTLING_QUOTA_EXCEEDED, answer, create_topics, created, produce, produced
 
 from broker.journal.reader import events
 

@@ -11,7 +11,7 @@ import pytest
 from batches import batch
 from confluent_kafka.admin import AdminClient
 from harness import connect, running, until
-from raw import answer, fetch, produce
+from request_bytes import answer, fetch, produce
 
 from broker.storage.records import PLACE
 

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 from harness import connect, running, until
-from raw import answer, request
-from told_throttles import SIZE, read, write
+from request_bytes import answer, request
+from throttle_times import SIZE, read, write
 
 from broker.journal.reader import events
 from shards.limits.node_throughput import NODE_IN, NODE_OUT

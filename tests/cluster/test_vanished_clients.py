@@ -8,7 +8,7 @@ from batches import batch
 from certificates import make_certificate
 from confluent_kafka import Consumer, TopicPartition
 from harness import admitted, connect, running, until
-from raw import fetch, produce
+from request_bytes import fetch, produce
 
 HALF_A_FRAME = struct.pack(">i", 1000) + b"x" * 500
 

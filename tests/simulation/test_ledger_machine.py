@@ -13,7 +13,7 @@ from shards.limits.caps import CapRule
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
-from shards.tokens.terms import PoolMode
+from shards.tokens.pool_terms import PoolMode
 
 POOL = "ip:10.0.0.1"
 HOLDERS = (1, 2, 3)

@@ -18,7 +18,7 @@ from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.kafka.transactions.verification import Verification
 from broker.serve.call import Call
 from broker.storage.log_ends import LogEnds
-from broker.storage.manager import LogManager
+from broker.storage.log_manager import LogManager
 from broker.storage.partitions import GrowthNotices, Partitions
 from broker.wire import wire
 from shards.config.image import ClusterImage

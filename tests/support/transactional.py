@@ -20,7 +20,7 @@ from broker.kafka.transactions.producer_ids import ProducerIds
 from broker.kafka.transactions.transaction_coordinator import TransactionCoordinator
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.verification import TransactionalProducer, Verification
-from broker.storage.manager import LogManager
+from broker.storage.log_manager import LogManager
 from broker.storage.partitions import Partitions
 from broker.storage.records import TRANSACTIONAL
 from shards.loop.deferred import Deferred

@@ -13,7 +13,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
-from raw import answer
+from request_bytes import answer
 
 from broker.serve.call import Call
 from broker.wire import apis, wire

@@ -19,7 +19,7 @@ from turnstile.cli.spark_job import (
     spark_session,
     write_page,
 )
-from turnstile.pipeline.places import is_uri
+from turnstile.pipeline.paths_and_uris import is_uri
 from turnstile.pipeline.progress import shown, step
 
 if TYPE_CHECKING:

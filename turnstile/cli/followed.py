@@ -36,7 +36,7 @@ def followed(out: str, by: tuple[str, ...], since: datetime | None, top: int, as
     keys = [name for name in _KEYS if name in by] or list(_KEYS)
     with failing_in_one_sentence():
         from turnstile.pipeline.counts import Counts, summed
-        from turnstile.pipeline.places import as_spark_has_it
+        from turnstile.pipeline.paths_and_uris import as_spark_has_it
 
         with spark_session(on, [out], "followed") as spark:
             from pyspark.sql import functions as F

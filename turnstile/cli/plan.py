@@ -24,14 +24,14 @@ from turnstile.cli.spark_job import (
     spark_starting,
     write_page,
 )
-from turnstile.pipeline.places import is_uri
+from turnstile.pipeline.paths_and_uris import is_uri
 from turnstile.pipeline.progress import shown, step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from turnstile.pipeline.inputs.reading import Input
-    from turnstile.pipeline.inputs.small import SmallLog
+    from turnstile.pipeline.inputs.connection_logs import Input
+    from turnstile.pipeline.inputs.small_log import SmallLog
     from turnstile.pipeline.plan.plan import LimitPlan
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
@@ -193,7 +193,7 @@ def plan(
         return
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
-        from turnstile.pipeline.inputs.small import small
+        from turnstile.pipeline.inputs.small_log import small
         from turnstile.pipeline.plan.candidates import grid
         from turnstile.pipeline.plan.plan import LogPeriod
         from turnstile.pipeline.plan.plan import plan as run
@@ -219,7 +219,7 @@ def plan(
                 found = finish(log)
         if log is None:
             with spark_starting(on, inputs, "plan") as starting:
-                from turnstile.pipeline.inputs.reading import load
+                from turnstile.pipeline.inputs.connection_logs import load
 
                 found = finish(load(starting.spark(), places, format, columns=columns, port=port), starting.spark())
     if as_json:

@@ -15,7 +15,7 @@ from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
 from turnstile.cli.spark_job import check_writable, failing_in_one_sentence, prepared_journal, write_page
 from turnstile.entities import entity_name
-from turnstile.pipeline.places import is_uri
+from turnstile.pipeline.paths_and_uris import is_uri
 from turnstile.pipeline.progress import shown, step
 from turnstile.quantities import written
 

@@ -20,7 +20,7 @@ from turnstile.cli.output import CommandFailed, InputMissing, is_of_output
 from turnstile.cli.param_type import ParamType
 from turnstile.cli.up_params import NamedText
 from turnstile.pipeline import jvm
-from turnstile.pipeline.places import is_uri, local_path, under
+from turnstile.pipeline.paths_and_uris import is_uri, local_path, under
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from secrets import token_hex
 
-from turnstile.load import raw
+from turnstile.load import unthrottled_client
 from turnstile.load.throttles import Throttles
 from turnstile.load.traffic_order import TrafficCounts, TrafficOrder
 
@@ -18,13 +18,13 @@ _PATIENCE_S = 0.2
 
 def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Produce without end; told to wait, come back at once on another connection, where nothing is muted yet."""
-    client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
-    told, done, batch, number = Throttles(), Counter[str](), raw.one_record(order["size_bytes"]), 0
+    client = unthrottled_client.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    told, done, batch, number = Throttles(), Counter[str](), unthrottled_client.one_record(order["size_bytes"]), 0
     began = time.monotonic()
     while not stop_asked():
         _pace(began, number, order["records_per_s"])
         try:
-            error, throttle_ms = raw.produce(client, order["topic"], number % order["partitions"], batch)
+            error, throttle_ms = unthrottled_client.produce(client, order["topic"], number % order["partitions"], batch)
         except OSError:
             done["failed"] += 1
             time.sleep(_RETRY_S)
@@ -41,7 +41,7 @@ def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
 
 def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Create topics at the ordered rate, on a new connection rather than wait for a muted one."""
-    client = raw.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    client = unthrottled_client.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
     of_this_run = token_hex(4)  # the topics of an earlier run may still be there
     told, done, number = Throttles(), Counter[str](), 0
     began = time.monotonic()
@@ -50,7 +50,7 @@ def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
         number += 1
         try:
             name = f"{order['topic']}-{of_this_run}-{number}"
-            error, throttle_ms = raw.create_topic(client, name, order["partitions"])
+            error, throttle_ms = unthrottled_client.create_topic(client, name, order["partitions"])
         except OSError:
             done["failed"] += 1
             time.sleep(_RETRY_S)

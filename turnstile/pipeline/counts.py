@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import NoInput, PipelineError
 from turnstile.pipeline.hadoop_files import HadoopFiles
-from turnstile.pipeline.places import as_read, under
+from turnstile.pipeline.paths_and_uris import as_read, under
 
 KEY = ("minute", "ip", "kind", "reason")
 COUNTS = "minute timestamp, ip string, kind string, reason string, events long, throttle_ms long"

@@ -17,7 +17,7 @@ from turnstile.pipeline.errors import NoInput, PipelineError
 from turnstile.pipeline.events.journal_events import SCHEMA
 from turnstile.pipeline.events.parts_at import journal_at
 from turnstile.pipeline.hadoop_files import HadoopFiles
-from turnstile.pipeline.places import as_read, as_spark_has_it, is_uri, local_path, under
+from turnstile.pipeline.paths_and_uris import as_read, as_spark_has_it, is_uri, local_path, under
 
 EVERY = "10 seconds"
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 from turnstile.verdict.course import run_course
+from turnstile.verdict.delivered_records import CLIENT_ID, MOST, read_records
 from turnstile.verdict.finding import Finding
 from turnstile.verdict.judge import CHECKS, exit_code, judge, steps_of
 from turnstile.verdict.judged import CannotJudge, Judged
 from turnstile.verdict.output import Output
 from turnstile.verdict.program import Program, end_all
-from turnstile.verdict.reading import CLIENT_ID, MOST, read_records
 from turnstile.verdict.tail import Tail
 from turnstile.verdict.timeline import Timeline
 from turnstile.verdict.times import Times

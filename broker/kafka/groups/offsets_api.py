@@ -19,7 +19,7 @@ from broker.kafka.groups.messages import CommitOffsets, DeleteOffsets, FetchOffs
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
-from broker.runtime.places import by_topic
+from broker.runtime.partitions_by_topic import by_topic
 from broker.serve.call import Call
 from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes

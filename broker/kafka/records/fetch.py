@@ -27,9 +27,9 @@ from broker.kafka.records.fetch_sessions import (
 )
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
+from broker.storage.delayed_fetch import Reader
 from broker.storage.fetch_in_progress import PartitionFetch, shared_out
 from broker.storage.partitions import FAILED, PartitionAnswer, Partitions
-from broker.storage.reading import Reader
 from broker.storage.records import Rejected
 from broker.wire import codes
 from broker.wire.codec import Message

@@ -32,7 +32,7 @@ from broker.kafka.transactions.transaction_records import key_of as transaction_
 from broker.kafka.transactions.transaction_records import value_of as transaction_value
 from broker.runtime.logger import Logger
 from broker.storage.compacted_view import CompactedView
-from broker.storage.manager import LogManager
+from broker.storage.log_manager import LogManager
 from broker.storage.record_batches import Record
 from broker.storage.records import Rejected
 from broker.storage.topic_partition import TopicPartition

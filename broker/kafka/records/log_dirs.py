@@ -14,7 +14,7 @@ from broker.kafka.records import guards
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.storage.disk_space import volume_of
-from broker.storage.manager import LogManager
+from broker.storage.log_manager import LogManager
 from broker.wire import codes
 from broker.wire.codec import Message
 

@@ -20,8 +20,8 @@ from broker.kafka.share.share_reads import ShareRead, read
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits
 from broker.kafka.share.share_session import ShareSession, TopicIdPartition
 from broker.kafka.share.share_store import ShareStore, Unavailable
+from broker.storage.delayed_fetch import MAX_WAIT_MS
 from broker.storage.partitions import Partitions
-from broker.storage.reading import MAX_WAIT_MS
 from broker.storage.records import Rejected
 from broker.storage.shared_log import SharedLog
 from broker.wire import codes

@@ -16,7 +16,7 @@ from broker.kafka.transactions.api import ask_coordinator, refusal
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.kafka.transactions.messages import DescribeTransaction, ListTransactions, send_to
 from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
-from broker.runtime.places import by_topic
+from broker.runtime.partitions_by_topic import by_topic
 from broker.serve.call import Call
 from broker.storage.partitions import PartitionAnswer, Partitions
 from broker.wire import codes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from struct import pack
 
 from broker.kafka.transactions.transaction_state import NONE, TransactionMetadata, TransactionState
-from broker.runtime.places import by_topic
+from broker.runtime.partitions_by_topic import by_topic
 from broker.wire.primitives import compact_array, compact_string, string, uvarint
 
 _STATES = {state: number for number, state in enumerate(TransactionState)}

@@ -9,7 +9,7 @@ from functools import partial
 from scripts.bench import machine
 from scripts.bench.attacks.attack import Attack
 from scripts.bench.machine import Server
-from tests.support import raw
+from tests.support import request_bytes
 from tests.support.batches import batch
 from tests.support.pipelining import flooding
 
@@ -22,7 +22,7 @@ _SASL = "--listener", "PLAIN=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl"
 
 
 def _produce(acks: int) -> bytes:
-    return raw.produce("attacker", "t", 0, batch(_RECORD), acks=acks)
+    return request_bytes.produce("attacker", "t", 0, batch(_RECORD), acks=acks)
 
 
 def _run(frame: bytes, connections: int = 2, listener: str | None = None) -> Callable[[Server], None]:

@@ -17,7 +17,7 @@ from scripts.bench.attacks.attack import Attack, Finding
 from scripts.bench.attacks.requests import connect
 from scripts.bench.machine import SHARDS, Server
 from shards.ownership import home_of
-from tests.support import raw
+from tests.support import request_bytes
 from tests.support.batches import batch
 
 CLIENT, QUOTA = "homeless", 100_000
@@ -27,7 +27,7 @@ BURST_S = 10
 """What Kafka's windows let pass at once, in seconds of the quota."""
 MOST_WAIT_S = STOPPED_S + 0.6
 """The longest that an answer may take: its own shard's stop, or a quarter of a second for the home, on a busy machine."""
-_FRAME = raw.produce(CLIENT, "t", 0, batch(b"x" * RECORD_BYTES))
+_FRAME = request_bytes.produce(CLIENT, "t", 0, batch(b"x" * RECORD_BYTES))
 
 
 class _Clients:
@@ -55,7 +55,7 @@ class _Clients:
         while True:
             began_s = time.monotonic()
             sock.sendall(_FRAME)
-            throttle_ms = raw.produced(raw.answer(sock)).throttle_ms
+            throttle_ms = request_bytes.produced(request_bytes.answer(sock)).throttle_ms
             self.waits_s.append(time.monotonic() - began_s)
             if self._ends.wait(throttle_ms / 1000):
                 return

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from raw import fetch, produce
+from request_bytes import fetch, produce
 
 from broker.serve.redpanda_quotas import RedpandaQuotas
 from broker.serve.throughput_limit import ThroughputLimit

@@ -4,7 +4,7 @@ import pytest
 
 from shards.limits.caps import CapRule
 from shards.tokens.home_pool import TRANSITIONS, HomePool
-from shards.tokens.terms import PoolMode, terms_of
+from shards.tokens.pool_terms import PoolMode, terms_of
 
 
 def make_pool(key: str = "broker") -> HomePool:

@@ -9,7 +9,7 @@ from shards.tokens.home_pool import HomePool
 from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
-from shards.tokens.terms import PoolMode
+from shards.tokens.pool_terms import PoolMode
 
 POOL = "ip:10.0.0.1"
 NAME = "kafka_connections_max_per_ip"

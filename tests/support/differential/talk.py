@@ -17,7 +17,7 @@ from batches import batch
 from differential.plain import Plain, codes_in
 from differential.requests import NotInVersion, request
 from harness import until
-from raw import answer
+from request_bytes import answer
 from wired import KEYS
 
 from broker.serve.call import Call

@@ -6,7 +6,7 @@ from typing import Any
 
 from harness import running
 
-from turnstile.pipeline.inputs.reading import load
+from turnstile.pipeline.inputs.connection_logs import load
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import plan
 

@@ -12,7 +12,7 @@ from logs import FORMATS, START, random_log
 from plain import Row, replay
 
 from turnstile.pipeline.inputs.addresses import name, parse
-from turnstile.pipeline.inputs.reading import load
+from turnstile.pipeline.inputs.connection_logs import load
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.plan import Told, plan

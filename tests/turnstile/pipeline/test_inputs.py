@@ -12,7 +12,7 @@ from storms import Storm
 
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs import addresses
-from turnstile.pipeline.inputs.reading import Input, contents, load
+from turnstile.pipeline.inputs.connection_logs import Input, contents, load
 
 FIELDS = "ts uid id.orig_h id.orig_p id.resp_h id.resp_p proto duration orig_bytes resp_bytes"
 ZEEK = "#separator \\x09\n#unset_field\t-\n#fields\t" + FIELDS.replace(" ", "\t") + "\n"

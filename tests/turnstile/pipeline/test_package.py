@@ -20,7 +20,7 @@ def test_what_is_shipped_can_be_imported_from_its_zip_alone(tmp_path: Path) -> N
         for path in sorted((ROOT / "turnstile" / "pipeline" / room).glob("*.py"))
         if path.stem != "__init__"
     ]
-    script = f"import {', '.join(names)}; print(turnstile.pipeline.plan.pieces.__file__)"
+    script = f"import {', '.join(names)}; print(turnstile.pipeline.plan.replay_pieces.__file__)"
     environment = {**os.environ, "PYTHONPATH": str(shipped)}
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -12,14 +12,14 @@ from plain import Row, replay
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.inputs.reading import Input, load
+from turnstile.pipeline.inputs.connection_logs import Input, load
 from turnstile.pipeline.plan.candidates import Candidate, grid, paste
+from turnstile.pipeline.plan.log_sums import Told
 from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.plan import LogPeriod, plan
 from turnstile.pipeline.plan.plan_page import page
 from turnstile.pipeline.plan.plan_text import printed
 from turnstile.pipeline.plan.task_sums import MINUTE_US
-from turnstile.pipeline.plan.told import Told
 from turnstile.pipeline.plan.what_if import NEVER
 
 START = 1_767_600_000_000_000

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from plain import Row, replay
 
 from turnstile.pipeline.inputs.addresses import Addresses, parse
-from turnstile.pipeline.plan import excess, recommend, told
+from turnstile.pipeline.plan import excess, log_sums, recommend
 from turnstile.pipeline.plan.candidates import Candidate, paste
 from turnstile.pipeline.plan.excess import EXACT, stepped
+from turnstile.pipeline.plan.log_sums import Told
 from turnstile.pipeline.plan.recommend import LogLevels
 from turnstile.pipeline.plan.talkers import Greedy, talkers
 from turnstile.pipeline.plan.task_sums import Part, TaskSums
-from turnstile.pipeline.plan.told import Told
 from turnstile.pipeline.plan.what_if import NEVER, levels
 
 IPS = [f"10.0.0.{number}" for number in range(1, 8)] + ["2001:db8::1"]
@@ -42,7 +42,7 @@ def at_most_overrides(most: int) -> Iterator[None]:
         patch.object(excess, "MOST", most),
         patch.object(excess, "KEPT", 2 * most),
         patch.object(recommend, "MOST", most),
-        patch.object(told, "MOST", most),
+        patch.object(log_sums, "MOST", most),
     ):
         yield
 

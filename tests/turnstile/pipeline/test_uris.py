@@ -12,7 +12,7 @@ from turnstile.pipeline.errors import NoInput, PipelineError, sentence
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.journal_events import read
 from turnstile.pipeline.hadoop_files import HadoopFiles
-from turnstile.pipeline.inputs.reading import contents, explained, load
+from turnstile.pipeline.inputs.connection_logs import contents, explained, load
 
 
 def test_a_data_directory_at_a_uri_gives_the_answer_of_its_path(spark: Any, far: str, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.spark_journal import Sources, cut, rows_of
 from turnstile.pipeline.hadoop_files import HadoopFiles
-from turnstile.pipeline.places import as_read, is_uri, local_path
+from turnstile.pipeline.paths_and_uris import as_read, is_uri, local_path
 from turnstile.pipeline.session import is_local
 
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JJavaError
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events.parts import PART, Footer, Parts, Span, looked_at
 from turnstile.pipeline.hadoop_files import HadoopFiles
-from turnstile.pipeline.places import under
+from turnstile.pipeline.paths_and_uris import under
 
 AT_ONCE = 16
 """Footers that are asked for side by side: each is two or three requests to a store that may be far."""

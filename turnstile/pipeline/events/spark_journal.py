@@ -17,7 +17,7 @@ from turnstile.pipeline.events.journal import before_late, read_part
 from turnstile.pipeline.events.parts import Span, name_of
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.spark_rows import Piece, RowsOnSpark, Slices
-from turnstile.pipeline.places import as_read
+from turnstile.pipeline.paths_and_uris import as_read
 
 if TYPE_CHECKING:
     from pyspark import RDD

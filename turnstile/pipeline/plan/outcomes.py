@@ -1,4 +1,4 @@
-"""Candidates over a whole log on Spark (replays.py), as TELLS. The log is read once for all of it (pieces.py), and only sums
+"""Candidates over a whole log on Spark (replays.py), as TELLS. The log is read once for all of it (replay_pieces.py), and only sums
 leave a task (task_sums.py).
 """
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.plan.candidates import Candidate
-from turnstile.pipeline.plan.pieces import PIECES, Batches, spread
+from turnstile.pipeline.plan.replay_pieces import PIECES, Batches, spread
 from turnstile.pipeline.plan.replays import Replays
 from turnstile.pipeline.plan.task_sums import TELLS, Incident
 

@@ -10,17 +10,17 @@ import pyarrow
 from shards.limits.connection_limits import CORE_IP_CAP
 from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
-from turnstile.pipeline.inputs.small import SmallLog
+from turnstile.pipeline.inputs.small_log import SmallLog
 from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome
+from turnstile.pipeline.plan.log_sums import Told
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.replays import tells_here
 from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
 from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
-from turnstile.pipeline.plan.told import Told
 from turnstile.pipeline.plan.variants import Variant, variants
 
 if TYPE_CHECKING:
-    from turnstile.pipeline.inputs.reading import Input
+    from turnstile.pipeline.inputs.connection_logs import Input
 
 ROWS_PER_TASK = 1_000_000
 HOT_SHARE = 0.25
@@ -147,7 +147,7 @@ def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident
     if isinstance(source, SmallLog):
         return tells_here(source.table, candidates, incident.of(source.contents) if incident else None)
     from turnstile.pipeline.fetch import fetch
-    from turnstile.pipeline.inputs.reading import contents, explained
+    from turnstile.pipeline.inputs.connection_logs import contents, explained
     from turnstile.pipeline.plan.outcomes import outcomes
 
     compared = incident.of(contents(source)) if incident else None

@@ -15,7 +15,7 @@ import pyarrow.compute
 from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.plan import what_if
 from turnstile.pipeline.plan.candidates import Candidate
-from turnstile.pipeline.plan.pieces import Batches, LogRows, Slots, gather, in_order, spread
+from turnstile.pipeline.plan.replay_pieces import Batches, LogRows, Slots, gather, in_order, spread
 from turnstile.pipeline.plan.task_sums import Incident, Part, TaskSums
 
 Numbered = Sequence[tuple[int, Candidate]]

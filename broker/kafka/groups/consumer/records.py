@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.kafka.groups.consumer.member import ConsumerMember, MemberState, Reconciled, Subscription
 from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
-from broker.runtime.places import by_topic
+from broker.runtime.partitions_by_topic import by_topic
 
 
 def to_row(member: ConsumerMember) -> list[Any]:

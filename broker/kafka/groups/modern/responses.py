@@ -14,7 +14,7 @@ from broker.kafka.groups.modern.member import HeartbeatResult
 from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.authorized_operations import ALL_GROUP_OPERATIONS, OPERATIONS_UNKNOWN
-from broker.runtime.places import by_topic
+from broker.runtime.partitions_by_topic import by_topic
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message

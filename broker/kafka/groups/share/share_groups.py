@@ -19,7 +19,7 @@ from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
 from broker.kafka.groups.share.records import from_row, to_row
-from broker.runtime.places import by_topic
+from broker.runtime.partitions_by_topic import by_topic
 from broker.wire import codes
 
 

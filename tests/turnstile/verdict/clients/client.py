@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
 
 from batches import batch
-from raw import THROTTLING_QUOTA_EXCEEDED, create_topics, created, produce, produced, request, string
+from request_bytes import THROTTLING_QUOTA_EXCEEDED, create_topics, created, produce, produced, request, string
 
 BAD = {
     "ignores-throttle": "kip219",

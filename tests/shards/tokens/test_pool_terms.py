@@ -1,8 +1,8 @@
-"""terms.py: what is shared is never changed."""
+"""pool_terms.py: what is shared is never changed."""
 
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.home_pool import HomePool
-from shards.tokens.terms import HERE, PoolMode, terms_of
+from shards.tokens.pool_terms import HERE, PoolMode, terms_of
 
 CAP = CapRule(10, "kafka_connections_max")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from turnstile.pipeline.places import as_read, as_spark_has_it, is_uri, local_path, under
+from turnstile.pipeline.paths_and_uris import as_read, as_spark_has_it, is_uri, local_path, under
 
 
 @pytest.mark.parametrize("place", ["hdfs://name:8020/j", "s3a://bucket", "viewfs:/j", "s3a://b/a b%20c"])

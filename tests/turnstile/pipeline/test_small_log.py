@@ -11,8 +11,8 @@ import pytest
 from logs import FORMATS, random_log
 from storms import Storm
 
-from turnstile.pipeline.inputs.reading import contents, load
-from turnstile.pipeline.inputs.small import small
+from turnstile.pipeline.inputs.connection_logs import contents, load
+from turnstile.pipeline.inputs.small_log import small
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import LogPeriod, plan
 

@@ -6,7 +6,7 @@ import socket
 from typing import NamedTuple
 
 from batches import batch
-from raw import answer, fetch, produce, produced
+from request_bytes import answer, fetch, produce, produced
 
 SIZE = 60_000
 

@@ -3,7 +3,7 @@
 import confluent_kafka
 import pytest
 
-from turnstile.verdict import reading
+from turnstile.verdict import delivered_records
 
 
 class Slow:
@@ -66,6 +66,6 @@ def test_a_slow_log_is_waited_for_as_long_as_records_come(every_s, told, monkeyp
 
     Consumer.every_s = every_s
     monkeypatch.setattr(confluent_kafka, "Consumer", Consumer)
-    monkeypatch.setattr(reading.time, "monotonic", lambda: Consumer.now_s)
-    found = reading.read_records("127.0.0.1:1")
+    monkeypatch.setattr(delivered_records.time, "monotonic", lambda: Consumer.now_s)
+    found = delivered_records.read_records("127.0.0.1:1")
     assert (found and [record.value for record in found]) == told

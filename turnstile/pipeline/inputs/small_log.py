@@ -1,4 +1,4 @@
-"""A log that is small and plain, read in this process: the rows that Spark reads of it (reading.py), without a JVM.
+"""A log that is small and plain, read in this process: the rows that Spark reads of it (connection_logs.py), without a JVM.
 
 same_rows_as_spark  what is read here is, row by row, what Spark reads: the same connections, the same reasons of rows put aside
 unplain_is_left_to_spark  a log in which anything is not plain (Unplain) is not read here: a form of time or number that is not one
@@ -18,7 +18,7 @@ from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, numbers
 from turnstile.pipeline.inputs.contents import Contents, usable
 from turnstile.pipeline.inputs.plain import Unplain
 from turnstile.pipeline.inputs.plain_text import csv, haproxy, zeek
-from turnstile.pipeline.places import is_uri, local_path
+from turnstile.pipeline.paths_and_uris import is_uri, local_path
 
 HERE_CONNECTIONS = 10_000_000
 """2.6 GiB, and half a core minute with six caps; Spark takes 3.5 times as much CPU time, which two cores do not make up for."""

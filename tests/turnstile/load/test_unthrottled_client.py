@@ -9,12 +9,12 @@ import pytest
 
 from broker.storage.log_config import LogConfig
 from broker.storage.validation import validate
-from turnstile.load import raw
+from turnstile.load import unthrottled_client
 
 
 def test_a_batch_of_one_record_is_one_that_a_broker_takes():
     for size in (0, 1, 63, 64, 2000):
-        batch = raw.one_record(size)
+        batch = unthrottled_client.one_record(size)
         assert validate(batch, LogConfig(), time.time_ns() // 1_000_000)[0].size == len(batch)
 
 
@@ -48,8 +48,8 @@ def peer():
 def test_produce_tells_the_error_and_the_throttle(peer):
     bootstrap, seen, answers = peer
     answers.append(struct.pack(">ih", 1, 1) + b"t" + struct.pack(">iihqqqi", 1, 0, 3, 0, -1, 0, 1234))
-    client = raw.Raw(bootstrap, "app")
-    assert raw.produce(client, "t", 0, raw.one_record(10)) == (3, 1234)
+    client = unthrottled_client.Raw(bootstrap, "app")
+    assert unthrottled_client.produce(client, "t", 0, unthrottled_client.one_record(10)) == (3, 1234)
     assert seen[0][:4] == struct.pack(">hh", 0, 7)
     client.close()
 
@@ -57,14 +57,14 @@ def test_produce_tells_the_error_and_the_throttle(peer):
 def test_a_topic_that_was_refused(peer):
     bootstrap, _, answers = peer
     answers.append(b"\0" + struct.pack(">i", 500) + b"\2\2t" + struct.pack(">h", 89) + b"\0" * 9)
-    client = raw.Raw(bootstrap, "app")
-    assert raw.create_topic(client, "t", 3) == (89, 500)
+    client = unthrottled_client.Raw(bootstrap, "app")
+    assert unthrottled_client.create_topic(client, "t", 3) == (89, 500)
     client.close()
 
 
 def test_it_connects_anew_after_the_broker_has_closed(peer):
     bootstrap, _, answers = peer
-    client = raw.Raw(bootstrap, "app")
+    client = unthrottled_client.Raw(bootstrap, "app")
     answers.append(None)
     with pytest.raises(OSError, match="closed"):
         client.ask(0, 7, b"")

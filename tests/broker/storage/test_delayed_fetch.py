@@ -2,9 +2,9 @@
 
 import trio
 
+from broker.storage.delayed_fetch import Reader
 from broker.storage.fetch_in_progress import PartitionFetch
 from broker.storage.log_ends import BUSY
-from broker.storage.reading import Reader
 
 
 class Stuck:
