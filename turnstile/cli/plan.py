@@ -193,7 +193,7 @@ def plan(
         return
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
-        from turnstile.pipeline.inputs.small_log import small
+        from turnstile.pipeline.inputs.small_log import read_small_log
         from turnstile.pipeline.plan.candidates import grid
         from turnstile.pipeline.plan.plan import LogPeriod
         from turnstile.pipeline.plan.plan import plan as run
@@ -213,7 +213,7 @@ def plan(
             return found
 
         with shown("plan"):
-            log = None if is_for_spark else small(places, format, columns=columns, port=port)
+            log = None if is_for_spark else read_small_log(places, format, columns=columns, port=port)
             if log is not None:
                 step("replaying")
                 found = finish(log)

@@ -10,6 +10,7 @@ from secrets import token_hex
 from turnstile.load import unthrottled_client
 from turnstile.load.throttles import Throttles
 from turnstile.load.traffic_order import TrafficCounts, TrafficOrder
+from turnstile.load.unthrottled_client import UnthrottledClient
 
 THROTTLING_QUOTA_EXCEEDED = 89
 _RETRY_S = 0.2
@@ -18,7 +19,7 @@ _PATIENCE_S = 0.2
 
 def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Produce without end; told to wait, come back at once on another connection, where nothing is muted yet."""
-    client = unthrottled_client.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    client = UnthrottledClient(order["bootstrap"], order["client_id"], order["user"], order["password"])
     told, done, batch, number = Throttles(), Counter[str](), unthrottled_client.one_record(order["size_bytes"]), 0
     began = time.monotonic()
     while not stop_asked():
@@ -41,7 +42,7 @@ def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
 
 def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Create topics at the ordered rate, on a new connection rather than wait for a muted one."""
-    client = unthrottled_client.Raw(order["bootstrap"], order["client_id"], order["user"], order["password"])
+    client = UnthrottledClient(order["bootstrap"], order["client_id"], order["user"], order["password"])
     of_this_run = token_hex(4)  # the topics of an earlier run may still be there
     told, done, number = Throttles(), Counter[str](), 0
     began = time.monotonic()

@@ -14,7 +14,7 @@ from crc32c import crc32c
 TIMEOUT_S = 5.0
 
 
-class Raw:
+class UnthrottledClient:
     """A connection that is made anew when it is needed; `made` counts them."""
 
     def __init__(self, bootstrap: str, client_id: str, user: str = "", password: str = "") -> None:
@@ -70,29 +70,29 @@ class Raw:
         return bytes(data)
 
 
-class RawAnswer(NamedTuple):
+class UnthrottledAnswer(NamedTuple):
     """What is read of an answer."""
 
     error_code: int
     throttle_ms: int
 
 
-def produce(client: Raw, topic: str, partition: int, batch: bytes) -> RawAnswer:
+def produce(client: UnthrottledClient, topic: str, partition: int, batch: bytes) -> UnthrottledAnswer:
     """(error code, throttle in ms) of one batch."""
     body = (
         struct.pack(">hhii", -1, 1, 30_000, 1) + _string(topic) + struct.pack(">iii", 1, partition, len(batch)) + batch
     )
     answer = client.ask(0, 7, body)
     at = 4 + 2 + int.from_bytes(answer[4:6], "big") + 4 + 4
-    return RawAnswer(int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[-4:], "big"))
+    return UnthrottledAnswer(int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[-4:], "big"))
 
 
-def create_topic(client: Raw, name: str, partitions: int) -> RawAnswer:
+def create_topic(client: UnthrottledClient, name: str, partitions: int) -> UnthrottledAnswer:
     """(error code, throttle in ms); with THROTTLING_QUOTA_EXCEEDED (89) there is no topic."""
     body = bytes([2, len(name) + 1]) + name.encode() + struct.pack(">ih", partitions, -1) + b"\1\1\0"
     answer = client.ask(19, 6, body + struct.pack(">i?", 30_000, False) + b"\0", flexible=True)
     at = 4 + 1 + 1 + len(name)
-    return RawAnswer(int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[:4], "big"))
+    return UnthrottledAnswer(int.from_bytes(answer[at : at + 2], "big"), int.from_bytes(answer[:4], "big"))
 
 
 def one_record(size: int) -> bytes:

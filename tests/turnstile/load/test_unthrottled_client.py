@@ -10,6 +10,7 @@ import pytest
 from broker.storage.log_config import LogConfig
 from broker.storage.validation import validate
 from turnstile.load import unthrottled_client
+from turnstile.load.unthrottled_client import UnthrottledClient
 
 
 def test_a_batch_of_one_record_is_one_that_a_broker_takes():
@@ -48,7 +49,7 @@ def peer():
 def test_produce_tells_the_error_and_the_throttle(peer):
     bootstrap, seen, answers = peer
     answers.append(struct.pack(">ih", 1, 1) + b"t" + struct.pack(">iihqqqi", 1, 0, 3, 0, -1, 0, 1234))
-    client = unthrottled_client.Raw(bootstrap, "app")
+    client = UnthrottledClient(bootstrap, "app")
     assert unthrottled_client.produce(client, "t", 0, unthrottled_client.one_record(10)) == (3, 1234)
     assert seen[0][:4] == struct.pack(">hh", 0, 7)
     client.close()
@@ -57,14 +58,14 @@ def test_produce_tells_the_error_and_the_throttle(peer):
 def test_a_topic_that_was_refused(peer):
     bootstrap, _, answers = peer
     answers.append(b"\0" + struct.pack(">i", 500) + b"\2\2t" + struct.pack(">h", 89) + b"\0" * 9)
-    client = unthrottled_client.Raw(bootstrap, "app")
+    client = UnthrottledClient(bootstrap, "app")
     assert unthrottled_client.create_topic(client, "t", 3) == (89, 500)
     client.close()
 
 
 def test_it_connects_anew_after_the_broker_has_closed(peer):
     bootstrap, _, answers = peer
-    client = unthrottled_client.Raw(bootstrap, "app")
+    client = UnthrottledClient(bootstrap, "app")
     answers.append(None)
     with pytest.raises(OSError, match="closed"):
         client.ask(0, 7, b"")

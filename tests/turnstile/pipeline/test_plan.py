@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs.connection_logs import Input, load
 from turnstile.pipeline.plan.candidates import Candidate, grid, paste
-from turnstile.pipeline.plan.log_sums import Told
+from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.outcomes import outcomes
 from turnstile.pipeline.plan.plan import LogPeriod, plan
 from turnstile.pipeline.plan.plan_page import page
@@ -71,8 +71,8 @@ def a_minute_apart(log: list[Row]) -> list[Row]:
     return apart
 
 
-def told(spark: Any, log: list[Row]) -> Told:
-    return Told(outcomes(as_input(spark, log).arrived, CANDIDATES, 2).toArrow())
+def told(spark: Any, log: list[Row]) -> LogSums:
+    return LogSums(outcomes(as_input(spark, log).arrived, CANDIDATES, 2).toArrow())
 
 
 def test_every_connection_is_decided_as_by_a_plain_replay(spark: Any) -> None:

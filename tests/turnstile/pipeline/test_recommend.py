@@ -17,7 +17,7 @@ from turnstile.pipeline.inputs.addresses import Addresses, parse
 from turnstile.pipeline.plan import excess, log_sums, recommend
 from turnstile.pipeline.plan.candidates import Candidate, paste
 from turnstile.pipeline.plan.excess import EXACT, stepped
-from turnstile.pipeline.plan.log_sums import Told
+from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.recommend import LogLevels
 from turnstile.pipeline.plan.talkers import Greedy, talkers
 from turnstile.pipeline.plan.task_sums import Part, TaskSums
@@ -61,10 +61,10 @@ def task(log: list[Row], ips: list[str]) -> pyarrow.RecordBatch:
     return sums.batch()
 
 
-def sums_of(log: list[Row]) -> Told:
+def sums_of(log: list[Row]) -> LogSums:
     """The sums of two tasks that share the addresses."""
     shares = [[ip for ip in IPS if ip in {row[0] for row in log}][half::2] for half in (0, 1)]
-    return Told(pyarrow.Table.from_batches([task(log, ips) for ips in shares if ips]))
+    return LogSums(pyarrow.Table.from_batches([task(log, ips) for ips in shares if ips]))
 
 
 class Exhaustive:
@@ -153,7 +153,7 @@ def test_a_million_of_one_address_that_never_close_are_told_in_few_rows() -> Non
     sums = TaskSums(part)
     sums.addresses(levels(opened, closed, ips))
     assert sums.batch().num_rows < 50_000
-    found = Told(pyarrow.Table.from_batches([sums.batch()])).levels()
+    found = LogSums(pyarrow.Table.from_batches([sums.batch()])).levels()
     plain, _ = recommend.recommend(found, at_most=0.5)
     assert plain.per_ip_cap == 500_000 // 128 * 128 + 128 and plain.refused == 1_000_000 - plain.per_ip_cap
 

@@ -12,7 +12,7 @@ from logs import FORMATS, random_log
 from storms import Storm
 
 from turnstile.pipeline.inputs.connection_logs import contents, load
-from turnstile.pipeline.inputs.small_log import small
+from turnstile.pipeline.inputs.small_log import read_small_log
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import LogPeriod, plan
 
@@ -63,7 +63,7 @@ def on_spark(spark: Any, path: Path, format: str, port: int | None = None) -> li
 
 
 def here(path: Path, format: str, port: int | None = None) -> list[tuple[Any, ...]] | None:
-    log = small([str(path)], format, port=port)
+    log = read_small_log([str(path)], format, port=port)
     if log is None:
         return None
     columns = (log.table[name].to_pylist() for name in ("ip", "opened_us", "closed_us", "listener", "bad"))
@@ -80,7 +80,7 @@ def comparable(rows: list[tuple[Any, ...]] | None) -> list[tuple[Any, ...]] | No
 def test_each_row_is_as_spark_reads_it(spark: Any, tmp_path: Path, name: str, port: int | None) -> None:
     format = {"json": "zeek"}.get(name, name.split()[0])
     if port is not None and format != "zeek":
-        assert small([str(tmp_path)], format, port=port) is None
+        assert read_small_log([str(tmp_path)], format, port=port) is None
         return
     (tmp_path / "a.log").write_text(LINES[name], newline="")
     with gzip.open(tmp_path / "b.log.gz", "wt", newline="") as file:
@@ -88,7 +88,7 @@ def test_each_row_is_as_spark_reads_it(spark: Any, tmp_path: Path, name: str, po
     found = here(tmp_path, format, port)
     assert found is not None and len(found) >= 4
     assert comparable(found) == comparable(on_spark(spark, tmp_path, format, port))
-    log = small([str(tmp_path)], format, port=port)
+    log = read_small_log([str(tmp_path)], format, port=port)
     assert log is not None and log.contents == contents(load(spark, [str(tmp_path)], format, port=port))
 
 
@@ -97,7 +97,7 @@ def test_a_plan_made_here_is_the_one_that_spark_makes(spark: Any, tmp_path: Path
     format, write = FORMATS[kind]
     for number in range(3):
         write(tmp_path / f"{number}", random_log(number, count=200))
-    log = small([str(tmp_path)], format)
+    log = read_small_log([str(tmp_path)], format)
     assert log is not None
     source = load(spark, [str(tmp_path)], format)
     first = plan(log, CANDIDATES)
@@ -132,7 +132,7 @@ def test_journal_is_planned_here_as_on_spark(spark: Any, tmp_path: Path) -> None
     found = here(tmp_path, "journal")
     assert found is not None and any(row[2] is None for row in found)
     assert comparable(found) == comparable(on_spark(spark, tmp_path, "journal"))
-    log = small([str(tmp_path)], "journal")
+    log = read_small_log([str(tmp_path)], "journal")
     assert log is not None
     assert plan(log, CANDIDATES).as_json() == plan(load(spark, [str(tmp_path)], "journal"), CANDIDATES).as_json()
 
@@ -160,12 +160,12 @@ def test_journal_is_planned_here_as_on_spark(spark: Any, tmp_path: Path) -> None
 )
 def test_what_is_not_plain_is_left_to_spark(tmp_path: Path, format: str, text: str) -> None:
     (tmp_path / "a").write_text(text)
-    assert small([str(tmp_path)], format) is None
+    assert read_small_log([str(tmp_path)], format) is None
 
 
 def test_patterns_and_places_elsewhere_are_left_to_spark(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ip,opened_at\n10.0.0.1,1\n")
-    assert small([str(tmp_path / "*.csv")], "csv") is None
-    assert small(["hdfs://h/a.csv"], "csv") is None
-    assert small([str(tmp_path / "b.csv")], "csv") is None
-    assert small([str(tmp_path / "a.csv")], "csv") is not None
+    assert read_small_log([str(tmp_path / "*.csv")], "csv") is None
+    assert read_small_log(["hdfs://h/a.csv"], "csv") is None
+    assert read_small_log([str(tmp_path / "b.csv")], "csv") is None
+    assert read_small_log([str(tmp_path / "a.csv")], "csv") is not None

@@ -53,7 +53,7 @@ class SmallLog:
         return Contents(total, opened["min"], opened["max"], +bad)
 
 
-def small(
+def read_small_log(
     paths: Sequence[str], format: str, *, columns: Mapping[str, str] | None = None, port: int | None = None
 ) -> SmallLog | None:
     """A log of at most about HERE_CONNECTIONS; None for one that is larger, elsewhere, or not plain (unplain_is_left_to_spark)."""

@@ -1,5 +1,5 @@
-"""What the tasks of a plan told (task_sums.py), added up: bounded by minutes, steps of levels and a few addresses of each task,
-not by connections.
+"""The sums that the tasks of a plan answer (task_sums.py), added up: bounded by minutes, steps of levels and a few addresses
+of each task, not by connections.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from turnstile.pipeline.plan.talkers import Greedy
 from turnstile.pipeline.plan.task_sums import NETWORKS
 
 
-class Told:
+class LogSums:
     """The sums of a whole log."""
 
     def __init__(self, tells: pyarrow.Table) -> None:

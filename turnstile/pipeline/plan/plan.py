@@ -12,7 +12,7 @@ from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
 from turnstile.pipeline.inputs.small_log import SmallLog
 from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome
-from turnstile.pipeline.plan.log_sums import Told
+from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.replays import tells_here
 from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
@@ -102,21 +102,21 @@ def plan(
     log can be used.
     """
     chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
-    told = Told(_tells(source, chosen, incident))
-    reasons = told.by_name["unusable"]
+    sums = LogSums(_tells(source, chosen, incident))
+    reasons = sums.by_name["unusable"]
     if ANOTHER_LAYOUT in reasons and not isinstance(source, SmallLog) and source.again is not None:
         return plan(
             source.again(), candidates, at_most_refused=at_most_refused, headroom=headroom, incident=incident,
             with_leaks=with_leaks,
         )  # fmt: skip
-    total = sum(told.by_number["level"].values())
+    total = sum(sums.by_number["level"].values())
     usable(total, reasons, source.paths, source.format)
-    peaks = told.by_number["peak"]
-    first_us, last_us = min(told.by_number["first"]), max(told.by_number["last"])
+    peaks = sums.by_number["peak"]
+    first_us, last_us = min(sums.by_number["first"]), max(sums.by_number["last"])
     hours = (last_us - first_us) / 3.6e9
-    standing_out = talkers(told.greedy(), peaks, told.by_number["lasted"], total, hours=hours)
+    standing_out = talkers(sums.greedy(), peaks, sums.by_number["lasted"], total, hours=hours)
     leaks = [each.ip for each in standing_out if each.kind == LEAK]
-    levels = told.levels()
+    levels = sums.levels()
     others = levels.without(() if with_leaks else leaks)
     if not others.connections:
         others = levels
@@ -132,13 +132,13 @@ def plan(
         bad_reasons=reasons,
         first=_at(first_us),
         last=_at(last_us),
-        candidates=[_judged(told, number, candidate, total, incident) for number, candidate in numbered],
+        candidates=[_judged(sums, number, candidate, total, incident) for number, candidate in numbered],
         overrides=chosen[0].overrides,
         headroom=float(headroom),
         recommended=recommended,
         left_out=_left_out(levels, others, leaks),
         talkers=standing_out,
-        notes=[*_notes(told.by_name["busiest"], chosen, total), *_leaks(leaks, recommended)],
+        notes=[*_notes(sums.by_name["busiest"], chosen, total), *_leaks(leaks, recommended)],
     )
 
 
@@ -161,40 +161,42 @@ def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> Lef
     return LeftOut(list(leaks), connections) if connections else None
 
 
-def _judged(told: Told, number: int, candidate: Candidate, total: int, incident: LogPeriod | None) -> CandidateOutcome:
+def _judged(
+    sums: LogSums, number: int, candidate: Candidate, total: int, incident: LogPeriod | None
+) -> CandidateOutcome:
     """What a candidate does."""
-    sums = told.of_candidate
-    refused = sums["refused", number]
-    worst = max(told.minutes[number].items(), key=lambda each: (each[1], -each[0]), default=None)
+    of_candidate = sums.of_candidate
+    refused = of_candidate["refused", number]
+    worst = max(sums.minutes[number].items(), key=lambda each: (each[1], -each[0]), default=None)
     judged: CandidateOutcome = {
         "limits": candidate.limits,
         "refused": refused,
-        "delayed": sums["delayed", number],
-        "ips_affected": sums["ips", number],
-        "networks_affected": sums["network", number],
+        "delayed": of_candidate["delayed", number],
+        "ips_affected": of_candidate["ips", number],
+        "networks_affected": of_candidate["network", number],
         "refused_share": refused / total,
         "worst_minute": {"at": _at(worst[0] * MINUTE_US).isoformat(), "refused": worst[1]} if worst else None,
-        "headroom": _headroom(told, candidate),
+        "headroom": _headroom(sums, candidate),
     }
     if incident:
         judged["compare"] = {
-            "incident_refused": sums["incident", number],
-            "quiet_refused": refused - sums["incident", number],
-            "others_refused": sums["others", number],
+            "incident_refused": of_candidate["incident", number],
+            "quiet_refused": refused - of_candidate["incident", number],
+            "others_refused": of_candidate["others", number],
         }
     return judged
 
 
-def _headroom(told: Told, candidate: Candidate) -> float | None:
+def _headroom(sums: LogSums, candidate: Candidate) -> float | None:
     """The room of a per-IP or broker cap above the highest peak that it doesn't touch, as a share of that peak, as `--headroom`
     counts it; None without such a cap, and where it touches every peak."""
     cap = candidate.per_ip_cap or candidate.broker_cap
     if not cap:
         return None
     if candidate.per_ip_cap:
-        peak = max((each for each in told.by_number["peak"] if each <= cap), default=0)
+        peak = max((each for each in sums.by_number["peak"] if each <= cap), default=0)
     else:
-        peak = max(told.by_number["broker_peak"], default=0)
+        peak = max(sums.by_number["broker_peak"], default=0)
     return max(0.0, cap / peak - 1) if peak else None
 
 
