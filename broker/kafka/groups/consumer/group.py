@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from broker.kafka.groups.consumer.group_state import ConsumerGroupState, Topics
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat, Subscription
-from broker.kafka.groups.consumer.modern_group import ModernGroup, Topics
 from broker.kafka.groups.modern.member import LEAVE_STATIC, NOTHING, HeartbeatResult
 from broker.wire import codes
 
 
 @dataclass(slots=True, kw_only=True)
-class ConsumerGroup(ModernGroup):
+class ConsumerGroup(ConsumerGroupState):
     """One group."""
 
     # --- requests --------------------------------------------------------------------------------------------------
@@ -99,15 +99,6 @@ class ConsumerGroup(ModernGroup):
             return codes.UNKNOWN_MEMBER_ID
         if version is not None and version < 9:
             return codes.UNSUPPORTED_VERSION
-        return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
-
-    def may_fetch(self, member_id: str | None, epoch: int) -> int:
-        """Whether this identity may read offsets; an administrator has none."""
-        if member_id is None and epoch < 0:
-            return codes.NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return codes.UNKNOWN_MEMBER_ID
         return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
 
     def subscribes_to(self, topic: str, topics: Topics) -> bool:

@@ -20,53 +20,95 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.kafka.groups.deadlines import Deadlines
-from broker.kafka.groups.kept_group import KeptGroup
-from broker.kafka.groups.modern.member import HeartbeatResult
+from broker.kafka.groups.modern.modern_group import ModernGroup
 from broker.runtime.logger import Logger
 from broker.wire import codes
 
 log = Logger()
 
 
-class MemberGroup(Protocol):
-    """What a group does that is kept here."""
+class MemberRequest(Protocol):
+    """A heartbeat. `epoch` 0: the member joins."""
 
-    id: str
-    members: dict[str, Any]
+    @property
+    def member_id(self) -> str: ...
 
-    def take_changes(self) -> tuple[list[Any], dict[str, Any]] | None:
-        """(the group's row, the members that changed; None for one that is gone); None: nothing."""
-
-    def next_deadline_ms(self) -> int | None: ...
-
-    def tick(self, now_ms: int) -> None: ...
+    @property
+    def epoch(self) -> int: ...
 
 
-G = TypeVar("G", bound=MemberGroup)
+class MemberResult(Protocol):
+    """The answer to a member: `code` NONE, or an error of Kafka's."""
+
+    @property
+    def code(self) -> int: ...
 
 
-class KeptGroups(ABC, Generic[G]):
-    """Group id -> group. `kind` is that of its records (committed_offsets.py); `now_ms` is asked for sessions that begin anew."""
+class ModernGroupConfig(Protocol):
+    """The settings in force for one group."""
+
+    @property
+    def session_ms(self) -> int: ...
+
+
+G = TypeVar("G", bound=ModernGroup[Any])
+Q = TypeVar("Q", bound=MemberRequest)
+R = TypeVar("R", bound=MemberResult)
+C = TypeVar("C", bound=ModernGroupConfig)
+
+
+class KeptGroups(ABC, Generic[G, Q, R, C]):
+    """Group id -> group. `now_ms` is asked for sessions that begin anew.
+
+    G is the class of the groups, Q that of their members' heartbeats, R that of the answers, C that of a group's settings.
+    """
 
     kind: int
+    """Of the groups' records (committed_offsets.py)."""
+    title: str
+    """Of a group, in messages to clients."""
+    protocol: str
+    """In the name of the setting turnstile.<protocol>.members.max, which bounds the members."""
 
     def __init__(
-        self, store: CommittedOffsets, *, most_members: tuple[Callable[[], int], str], now_ms: Callable[[], int]
+        self,
+        store: CommittedOffsets,
+        *,
+        config: Callable[[str], C],
+        most_members: Callable[[], int],
+        now_ms: Callable[[], int],
     ) -> None:
-        """`most_members`: how many there may be (members_are_bounded), and which setting says so."""
+        """`config(group id)` gives the settings in force; `most_members`: of members_are_bounded."""
         self._store = store
-        self._most_members, self._most_setting = most_members
+        self._config = config
+        self._most_members = most_members
         self._now_ms = now_ms
         self._groups: dict[str, G] = {}
         self._deadlines: Deadlines[str] = Deadlines()
         self._members = 0
 
     @abstractmethod
-    def _made(self, group_id: str, kept: KeptGroup) -> G:
-        """A group as its records say, whose members' sessions begin now."""
+    def _begun(self, group_id: str) -> G:
+        """A group without members."""
 
     @abstractmethod
-    def _row(self, member: Any) -> Sequence[Any]:
+    def _heartbeat(self, group: G, request: Q, now_ms: int) -> R:
+        """The group's answer to a member."""
+
+    @abstractmethod
+    def _refused(self, code: int, message: str | None = None) -> R:
+        """An answer that is an error."""
+
+    @abstractmethod
+    def _made(self, group_id: str, row: Sequence[Any]) -> G:
+        """A group as its row says, without members."""
+
+    @abstractmethod
+    def _member(self, member_id: str, row: Sequence[Any]) -> Any:
+        """A member as its row says."""
+
+    @abstractmethod
+    def _row(self, member: Any) -> Sequence[object]:
         """What is kept of a member."""
 
     def load(self) -> None:
@@ -96,6 +138,30 @@ class KeptGroups(ABC, Generic[G]):
         self._deadlines.clear()
         self._members = 0
 
+    # --- requests --------------------------------------------------------------------------------------------------------
+
+    def heartbeat(self, group_id: str, request: Q, now_ms: int) -> R:
+        """The answer of a group that there is, or to a member that joins: then the group begins."""
+        group = self._groups.get(group_id)
+        if group is None and request.epoch != 0:
+            return self._refused(codes.GROUP_ID_NOT_FOUND, f"{self.title} {group_id} not found.")
+        group = group or self._begun(group_id)
+        full = self._full(group, request.member_id)
+        if full is not None:
+            return self._refused(codes.GROUP_MAX_SIZE_REACHED, full)
+        result = self._serve(group, partial(self._heartbeat, group, request, now_ms))
+        member = group.members.get(request.member_id)
+        if not result.code and member is not None:
+            self._deadlines.note(group_id, member.deadline_ms())
+        return result
+
+    def _left(self, group_id: str, leave: Callable[[G], R]) -> R:
+        """The answer to a member that leaves a group."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return self._refused(codes.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return self._serve(group, partial(leave, group))
+
     # --- time ------------------------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
@@ -108,21 +174,24 @@ class KeptGroups(ABC, Generic[G]):
     def _meet(self, now_ms: int, group_id: str) -> int:
         group = self._groups[group_id]
         looked_at = len(group.members)
-        self._serve(group, partial(_tick, group, now_ms))
+        self._serve(group, partial(self._tick, group, now_ms))
         self._deadlines.note(group_id, self._groups[group_id].next_deadline_ms())
         return looked_at
 
+    def _tick(self, group: G, now_ms: int) -> R:
+        group.tick(now_ms)
+        return self._refused(codes.NONE)
+
     # --- keeping -----------------------------------------------------------------------------------------------------------
 
-    def _has_room(self, group: G, member_id: str) -> HeartbeatResult | None:
-        """What one that would be a member too many is answered (members_are_bounded)."""
+    def _full(self, group: G, member_id: str) -> str | None:
+        """The message to one that would be a member too many (members_are_bounded); None: there is room."""
         if self._members < self._most_members() or member_id in group.members:
             return None
-        message = f"The coordinator has as many members as {self._most_setting} says."
-        return HeartbeatResult(codes.GROUP_MAX_SIZE_REACHED, message)
+        return f"The coordinator has as many members as turnstile.{self.protocol}.members.max says."
 
-    def _serve(self, group: G, step: Callable[[], HeartbeatResult]) -> HeartbeatResult:
-        """What `step` returns, once what it changed is written (answered_group_is_written, failed_change_is_undone)."""
+    def _serve(self, group: G, step: Callable[[], R]) -> R:
+        """The answer of `step`, once what it changed is written (answered_group_is_written, failed_change_is_undone)."""
         before = self._count(group.id)
         try:
             result = step()
@@ -134,11 +203,11 @@ class KeptGroups(ABC, Generic[G]):
                 self._groups[group.id] = group
         except OSError as fault:
             log.error("a change of a group was not written", group=group.id, error=str(fault))
-            result = HeartbeatResult(codes.COORDINATOR_NOT_AVAILABLE, "The change could not be written.")
+            result = self._refused(codes.COORDINATOR_NOT_AVAILABLE, "The change could not be written.")
             self._restore(group.id)
         except Exception as fault:
             log.error("a mistake in serving a group", group=group.id, exc_info=fault)
-            result = HeartbeatResult(codes.UNKNOWN_SERVER_ERROR)
+            result = self._refused(codes.UNKNOWN_SERVER_ERROR)
             self._restore(group.id)
         self._members += self._count(group.id) - before
         return result
@@ -148,15 +217,14 @@ class KeptGroups(ABC, Generic[G]):
         return 0 if group is None else len(group.members)
 
     def _restore(self, group_id: str) -> None:
-        """As it was last written; nothing, if it never was."""
+        """The group as it was last written, whose members' sessions begin now; no group, if it never was."""
         kept = self._store.kept(group_id, self.kind)
         if kept is None:
             self._groups.pop(group_id, None)
             return
-        group = self._groups[group_id] = self._made(group_id, kept)
+        group = self._groups[group_id] = self._made(group_id, kept.row)
+        group.changed_ms = self._now_ms()
+        session_ms = self._config(group_id).session_ms
+        for member_id, row in kept.members.items():
+            group.restore(self._member(member_id, row), session_ms, group.changed_ms)
         self._deadlines.note(group_id, group.next_deadline_ms())
-
-
-def _tick(group: MemberGroup, now_ms: int) -> HeartbeatResult:
-    group.tick(now_ms)
-    return HeartbeatResult(codes.NONE)

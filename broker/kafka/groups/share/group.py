@@ -9,7 +9,6 @@ share_epochs_never_fall  No epoch falls while its member stays; member epoch <= 
 targets_are_initialized_partitions  A target consists of initialized partitions of topics that its member asked for when the
     target was made.
 told_members_have_their_target  What a member of the assignment epoch was told is its target.
-share_group_changes_taken_once  Each change is in the answer of exactly one `take_changes`.
 
 Source: GroupMetadataManager.shareGroupHeartbeat, ShareGroup of Kafka 4.2.
 """
@@ -18,10 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any
 
 from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.modern.modern_group import ModernGroup, fingerprint_of
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.share.assignor import ShareSubscriber, simple
 from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
@@ -32,21 +30,11 @@ COSTLY = 1000
 
 
 @dataclass(slots=True, kw_only=True)
-class ShareGroup:
-    """`fingerprint` is of the topics that members asked for when the epoch was last raised; `initialized`: the partitions, by topic
-    id, of which the group has a state."""
+class ShareGroup(ModernGroup[ShareMember]):
+    """`initialized`: the partitions, by topic id, of which the group has a state."""
 
-    id: str
-    epoch: int = 0
-    assignment_epoch: int = 0
-    fingerprint: str = ""
-    members: dict[str, ShareMember] = field(default_factory=dict)
     initialized: dict[str, frozenset[int]] = field(default_factory=dict)
-    changed_ms: int = 0
-    _topics_version: int = -1
     _pending: bool = True  # whether partitions may be initialized that are in no target
-    _changed: set[str] = field(default_factory=set)
-    _group_changed: bool = False
 
     @property
     def state(self) -> str:
@@ -87,7 +75,7 @@ class ShareGroup:
     def leave(self, member_id: str, now_ms: int) -> HeartbeatResult:
         if member_id not in self.members:
             return self._unknown(member_id)
-        self._remove(member_id, now_ms)
+        self._remove(self.members[member_id], now_ms)
         return HeartbeatResult(codes.NONE, None, member_id, LEAVE)
 
     def initialize(self, partitions: Iterable[tuple[str, Collection[int]]]) -> None:
@@ -123,16 +111,6 @@ class ShareGroup:
     def _unknown(self, member_id: str) -> HeartbeatResult:
         return HeartbeatResult(codes.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
 
-    # --- time ------------------------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        return min((member.session_deadline_ms for member in self.members.values()), default=None)
-
-    def tick(self, now_ms: int) -> None:
-        """Fences members whose sessions are over."""
-        for member in [each for each in self.members.values() if each.session_deadline_ms <= now_ms]:
-            self._remove(member.id, now_ms)
-
     # --- what a request costs ----------------------------------------------------------------------------------------
 
     def is_costly(self, request: ShareHeartbeat, topics: GroupTopics) -> bool:
@@ -143,34 +121,14 @@ class ShareGroup:
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
-    def take_changes(self) -> tuple[list[Any], dict[str, ShareMember | None]] | None:
-        """(the group's row, the members that changed; None for one that is gone) since the last call; None: nothing."""
-        if not self._changed and not self._group_changed:
-            return None
-        changes = {member_id: self.members.get(member_id) for member_id in self._changed}
-        self._changed = set()
-        self._group_changed = False
+    def _row(self) -> list[object]:
         places = [[topic_id, sorted(numbers)] for topic_id, numbers in sorted(self.initialized.items()) if numbers]
-        return [self.epoch, self.assignment_epoch, self.fingerprint, places], changes
-
-    def restore(self, member: ShareMember, config: ShareGroupConfig, now_ms: int) -> None:
-        """A member of before this process: its session begins anew."""
-        member.session_deadline_ms = now_ms + config.session_ms
-        self.members[member.id] = member
+        return [self.epoch, self.assignment_epoch, self.fingerprint, places]
 
     # --- epochs and targets ------------------------------------------------------------------------------------------
 
-    def _remove(self, member_id: str, now_ms: int) -> None:
-        """The others get what it had at their next heartbeats."""
-        del self.members[member_id]
-        self._changed.add(member_id)
+    def _release(self, member: ShareMember) -> None:
         self._pending = True
-        self._raise_epoch()
-        self.changed_ms = now_ms
-
-    def _raise_epoch(self) -> None:
-        self.epoch += 1
-        self._group_changed = True
 
     def _update_target(self, topics: GroupTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
         """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch. Returns the
@@ -178,7 +136,7 @@ class ShareGroup:
         if not changed and not self._may_update_target(topics):
             return {}
         asked = self._asked(topics)
-        fingerprint = _fingerprint(asked.values())
+        fingerprint = fingerprint_of(sorted(asked.values()))
         self._topics_version = topics.version
         changed = changed or not self.epoch or (self._pending and self._is_unassigned(asked))
         changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
@@ -203,12 +161,7 @@ class ShareGroup:
             ShareSubscriber(m.id, frozenset(asked[name][0] for name in m.names if name in asked), m.target)
             for m in self.members.values()
         ]
-        for member_id, target in simple(members, numbers).items():
-            if target != self.members[member_id].target:
-                self.members[member_id].target = target
-                self._changed.add(member_id)
-        self.assignment_epoch = self.epoch
-        self._group_changed = True
+        self._set_targets(simple(members, numbers))
 
     def _asked(self, topics: GroupTopics) -> dict[str, tuple[str, int]]:
         """The id and size of each topic that a member asks for and that there is."""
@@ -244,7 +197,3 @@ def _update(member: ShareMember, request: ShareHeartbeat) -> bool:
     before = member.names
     member.names = before if request.names is None else request.names
     return member.names != before
-
-
-def _fingerprint(topics: Iterable[tuple[str, int]]) -> str:
-    return blake2b(repr(sorted(topics)).encode(), digest_size=12).hexdigest()

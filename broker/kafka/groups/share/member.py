@@ -23,6 +23,10 @@ class ShareMember:
     target: TopicIdPartitions = NOTHING
     session_deadline_ms: int = 0
 
+    def deadline_ms(self) -> int:
+        """When it is fenced, if nothing is heard of it."""
+        return self.session_deadline_ms
+
     def facts(self) -> tuple[Any, ...]:
         """All that is kept of it: everything but its deadline."""
         return (

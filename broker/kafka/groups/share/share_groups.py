@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Any
 
 from broker.kafka.groups.committed_offsets import SHARE, CommittedOffsets
 from broker.kafka.groups.consumer.records import unpacked
-from broker.kafka.groups.kept_group import KeptGroup
 from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
 from broker.kafka.groups.modern.topics import GroupTopics
@@ -23,10 +23,12 @@ from broker.runtime.partitions_by_topic import by_topic
 from broker.wire import codes
 
 
-class ShareGroups(KeptGroups[ShareGroup]):
-    """Group id -> ShareGroup. `config(group id)` gives the settings in force."""
+class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareGroupConfig]):
+    """Group id -> ShareGroup."""
 
     kind = SHARE
+    title = "Share group"
+    protocol = "share"
 
     def __init__(
         self,
@@ -38,27 +40,11 @@ class ShareGroups(KeptGroups[ShareGroup]):
         most_groups: Callable[[], int],
         now_ms: Callable[[], int],
     ) -> None:
-        super().__init__(store, most_members=(most_members, "turnstile.share.members.max"), now_ms=now_ms)
+        super().__init__(store, config=config, most_members=most_members, now_ms=now_ms)
         self._topics = topics
-        self._config = config
         self._most_groups = most_groups
 
     # --- requests ------------------------------------------------------------------------------------------------------
-
-    def heartbeat(self, group_id: str, request: ShareHeartbeat, now_ms: int) -> HeartbeatResult:
-        """Of a group that there is, or of a member that joins: then the group begins."""
-        group = self._groups.get(group_id)
-        if group is None and request.epoch != 0:
-            return HeartbeatResult(codes.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
-        group = group or ShareGroup(id=group_id)
-        refused = self._has_room(group, request.member_id) or self._has_room_for(group)
-        if refused is not None:
-            return refused
-        result = self._serve(group, lambda: group.heartbeat(request, self._config(group.id), self._topics, now_ms))
-        member = group.members.get(request.member_id)
-        if not result.code and member is not None:
-            self._deadlines.note(group_id, member.session_deadline_ms)
-        return result
 
     def is_costly(self, group_id: str, request: ShareHeartbeat) -> bool:
         """Whether the heartbeat is to wait for its turn."""
@@ -66,17 +52,14 @@ class ShareGroups(KeptGroups[ShareGroup]):
         return group is not None and group.is_costly(request, self._topics)
 
     def leave(self, group_id: str, member_id: str, now_ms: int) -> HeartbeatResult:
-        group = self._groups.get(group_id)
-        if group is None:
-            return HeartbeatResult(codes.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return self._serve(group, lambda: group.leave(member_id, now_ms))
+        return self._left(group_id, lambda group: group.leave(member_id, now_ms))
 
     def initialize(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> HeartbeatResult:
         """There is a state of these partitions (topic id, number); the group begins, if there was none."""
-        group = self._groups.get(group_id) or ShareGroup(id=group_id)
-        refused = self._has_room_for(group)
-        if refused is not None:
-            return refused
+        group = self._groups.get(group_id) or self._begun(group_id)
+        full = self._too_many_groups(group_id)
+        if full is not None:
+            return self._refused(codes.GROUP_MAX_SIZE_REACHED, full)
         return self._serve(group, partial(_initialize, group, partitions))
 
     def uninitialize(self, group: ShareGroup, topic_ids: Iterable[str]) -> HeartbeatResult:
@@ -89,24 +72,34 @@ class ShareGroups(KeptGroups[ShareGroup]):
         if gone:
             self.uninitialize(group, gone)
 
-    def _has_room_for(self, group: ShareGroup) -> HeartbeatResult | None:
-        if group.id in self._groups or len(self._groups) < self._most_groups():
+    def _full(self, group: ShareGroup, member_id: str) -> str | None:
+        return super()._full(group, member_id) or self._too_many_groups(group.id)
+
+    def _too_many_groups(self, group_id: str) -> str | None:
+        if group_id in self._groups or len(self._groups) < self._most_groups():
             return None
-        message = "The coordinator has as many share groups as turnstile.share.groups.max says."
-        return HeartbeatResult(codes.GROUP_MAX_SIZE_REACHED, message)
+        return "The coordinator has as many share groups as turnstile.share.groups.max says."
+
+    def _heartbeat(self, group: ShareGroup, request: ShareHeartbeat, now_ms: int) -> HeartbeatResult:
+        return group.heartbeat(request, self._config(group.id), self._topics, now_ms)
 
     # --- keeping -----------------------------------------------------------------------------------------------------------
 
-    def _made(self, group_id: str, kept: KeptGroup) -> ShareGroup:
-        epoch, assignment_epoch, fingerprint, initialized = kept.row
-        now_ms, config = self._now_ms(), self._config(group_id)
-        group = ShareGroup(
-            id=group_id, epoch=epoch, assignment_epoch=assignment_epoch, fingerprint=fingerprint, changed_ms=now_ms,
+    def _begun(self, group_id: str) -> ShareGroup:
+        return ShareGroup(id=group_id)
+
+    def _refused(self, code: int, message: str | None = None) -> HeartbeatResult:
+        return HeartbeatResult(code, message)
+
+    def _made(self, group_id: str, row: Sequence[Any]) -> ShareGroup:
+        epoch, assignment_epoch, fingerprint, initialized = row
+        return ShareGroup(
+            id=group_id, epoch=epoch, assignment_epoch=assignment_epoch, fingerprint=fingerprint,
             initialized={topic: frozenset(numbers) for topic, numbers in by_topic(unpacked(initialized)).items()},
         )  # fmt: skip
-        for member_id, row in kept.members.items():
-            group.restore(from_row(member_id, row), config, now_ms)
-        return group
+
+    def _member(self, member_id: str, row: Sequence[Any]) -> ShareMember:
+        return from_row(member_id, row)
 
     def _row(self, member: ShareMember) -> Sequence[object]:
         return to_row(member)

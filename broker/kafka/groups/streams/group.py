@@ -16,11 +16,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any
+from dataclasses import dataclass
 
 from broker.kafka.groups.modern.member import LEAVE
+from broker.kafka.groups.modern.modern_group import ModernGroup, fingerprint_of
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.streams.assignor import Candidate, SubtopologyTasks, sticky
 from broker.kafka.groups.streams.endpoints import EndpointPartitions, endpoints_of
@@ -48,26 +47,19 @@ FIRST_EPOCH = 2
 
 
 @dataclass(slots=True, kw_only=True)
-class StreamsGroup:
+class StreamsGroup(ModernGroup[StreamsMember]):
     """`fingerprint`: of the topics of its topology when the epoch was last raised; `validated`: the epoch of the topology for which
     all topics were there, -1: they are not; `standby_replicas`: as of the last target."""
 
-    id: str
-    epoch: int = 0
-    assignment_epoch: int = 0
+    first_epoch = FIRST_EPOCH
+
     topology: Topology | None = None
-    fingerprint: str = ""
     validated: int = -1
     standby_replicas: int = 0
     endpoint_epoch: int = 0
-    members: dict[str, StreamsMember] = field(default_factory=dict)
-    changed_ms: int = 0
     shutdown_by: str | None = None
     _delayed_until_ms: int | None = None
     _configured: ConfiguredTopology | None = None
-    _topics_version: int = -1
-    _changed: set[str] = field(default_factory=set)
-    _group_changed: bool = False
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
@@ -138,7 +130,7 @@ class StreamsGroup:
     def leave(self, member_id: str, now_ms: int) -> StreamsResult:
         if member_id not in self.members:
             return self._unknown(member_id)
-        self._remove(member_id, now_ms)
+        self._remove(self.members[member_id], now_ms)
         return StreamsResult(codes.NONE, None, member_id, LEAVE)
 
     def may_commit(self, member_id: str, epoch: int, topics: Iterable[tuple[str, int]], version: int | None) -> int:
@@ -155,15 +147,6 @@ class StreamsGroup:
         since = [self._since(member, *each) for each in topics]
         is_current = epoch < member.epoch and all(each is not None and each <= epoch for each in since)
         return codes.NONE if is_current else codes.STALE_MEMBER_EPOCH
-
-    def may_fetch(self, member_id: str | None, epoch: int) -> int:
-        """Whether this member may read offsets; an administrator has no id."""
-        if member_id is None and epoch < 0:
-            return codes.NONE
-        member = self.members.get(member_id or "")
-        if member is None:
-            return codes.UNKNOWN_MEMBER_ID
-        return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
 
     def subscribes_to(self, topic: str) -> bool:
         """Whether members read a topic."""
@@ -197,38 +180,16 @@ class StreamsGroup:
     def _unknown(self, member_id: str) -> StreamsResult:
         return StreamsResult(codes.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
 
-    # --- time ------------------------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        return min((member.deadline_ms() for member in self.members.values()), default=None)
-
-    def tick(self, now_ms: int) -> None:
-        """Fences members whose sessions are over, and those that did not revoke in time."""
-        for member in [each for each in self.members.values() if each.deadline_ms() <= now_ms]:
-            self._remove(member.id, now_ms)
-
     # --- what is kept ------------------------------------------------------------------------------------------------
 
-    def take_changes(self) -> tuple[list[Any], dict[str, StreamsMember | None]] | None:
-        """(the group's row, the members that changed; None for one that is gone) since the last call; None: nothing."""
-        if not self._changed and not self._group_changed:
-            return None
-        changes = {member_id: self.members.get(member_id) for member_id in self._changed}
-        self._changed = set()
-        self._group_changed = False
-        row = [
-            self.epoch,
-            self.assignment_epoch,
-            self.topology,
-            self.fingerprint,
-            self.validated,
-            self.standby_replicas,
-        ]
-        return row, changes
+    def _row(self) -> list[object]:
+        return [
+            self.epoch, self.assignment_epoch, self.topology, self.fingerprint, self.validated, self.standby_replicas,
+        ]  # fmt: skip
 
-    def restore(self, member: StreamsMember, config: StreamsGroupConfig, now_ms: int) -> None:
-        """A member of before this process: its session begins anew."""
-        member.session_deadline_ms = now_ms + config.session_ms
+    def restore(self, member: StreamsMember, session_ms: int, now_ms: int) -> None:
+        """Takes in a member of before this process: its session begins anew."""
+        member.session_deadline_ms = now_ms + session_ms
         member.await_revocation(now_ms)
         self.members[member.id] = member
 
@@ -245,18 +206,9 @@ class StreamsGroup:
         assert found is not None
         return found
 
-    def _remove(self, member_id: str, now_ms: int) -> None:
-        """The others get what it had at their next heartbeats."""
-        del self.members[member_id]
-        self._changed.add(member_id)
+    def _release(self, member: StreamsMember) -> None:
         if not self.members:
             self.shutdown_by = self._delayed_until_ms = None
-        self._raise_epoch()
-        self.changed_ms = now_ms
-
-    def _raise_epoch(self) -> None:
-        self.epoch = self.epoch + 1 if self.epoch else FIRST_EPOCH
-        self._group_changed = True
 
     def _is_delayed(self, now_ms: int) -> bool:
         """Whether the first members of the group still wait for others to join."""
@@ -286,12 +238,7 @@ class StreamsGroup:
             }
             members = [Candidate(each.id, each.facts.process_id, each.target) for each in self.members.values()]
             targets = sticky(members, subtopologies, config.standby_replicas)
-        for member_id, target in targets.items():
-            if target != self.members[member_id].target:
-                self.members[member_id].target = target
-                self._changed.add(member_id)
-        self.assignment_epoch = self.epoch
-        self._group_changed = True
+        self._set_targets(targets)
 
     def _advance(self, member: StreamsMember, owned: Tasks | None, now_ms: int, *, is_delayed: bool) -> None:
         epoch, target = self.assignment_epoch, member.target
@@ -345,5 +292,4 @@ def _partitions_of(topics: GroupTopics) -> PartitionsOf:
 
 def _fingerprint(topology: Topology, topics: GroupTopics) -> str:
     """Of the topics that a topology needs, as they are."""
-    told = repr([(name, topics.get(name)) for name in sorted(topology.required_topics())])
-    return blake2b(told.encode(), digest_size=12).hexdigest()
+    return fingerprint_of([(name, topics.get(name)) for name in sorted(topology.required_topics())])

@@ -95,7 +95,7 @@ def test_a_change_that_cannot_be_written_did_not_happen(shard, monkeypatch):
 def test_a_mistake_costs_no_more_than_its_heartbeat(shard, monkeypatch):
     shard.beat("m0", 0)
     with monkeypatch.context() as patch:
-        patch.setattr("broker.kafka.groups.consumer.modern_group._fingerprint", lambda _: 1 / 0)
+        patch.setattr("broker.kafka.groups.consumer.group_state.fingerprint_of", lambda _: 1 / 0)
         assert shard.beat("m1", 0).code == codes.UNKNOWN_SERVER_ERROR
     assert list(shard.groups.get("g").members) == ["m0"]
     assert shard.beat("m0", 1, shard.topics.places("a")).code == codes.NONE

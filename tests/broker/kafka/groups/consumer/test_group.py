@@ -114,7 +114,7 @@ def test_a_session_that_is_over_ends_the_member():
 
 
 def test_members_that_are_lost_at_once_are_fenced_some_at_a_time(monkeypatch):
-    monkeypatch.setattr("broker.kafka.groups.consumer.modern_group.AT_ONCE", 2)
+    monkeypatch.setattr("broker.kafka.groups.consumer.group_state.AT_ONCE", 2)
     group, _, members = group_of(5)
     settle(*members)
     left = []

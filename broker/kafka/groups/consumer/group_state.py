@@ -3,13 +3,12 @@
 A change of what members ask for, or of the topics they name, raises the epoch of the group; the target of that epoch is made
 by an assignor, and each member comes to it by itself (reconciliation.py).
 
-Invariants (`check` asserts all but the last)
+Invariants (`check` asserts them)
 no_partition_held_twice  No partition is held by two members; `holders` maps what members hold to them.
 static_ids_map_one_to_one  The instance ids of static members and the members they stand for map one to one.
 member_epochs_never_fall  No epoch falls while its member stays, but for LEAVE_STATIC and the return from it; member epoch
     <= assignment epoch <= group epoch.
 no_partition_targeted_twice  No partition is in the targets of two members.
-group_changes_are_taken_once  Each change is in the answer of exactly one `take_changes`.
 
 Source: KIP-848; ModernGroup, TargetAssignmentBuilder of Kafka 4.1.
 """
@@ -19,8 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Protocol
 
 from broker.kafka.groups.consumer.assignors import ASSIGNORS, Subscriber
 from broker.kafka.groups.consumer.member import (
@@ -32,19 +30,15 @@ from broker.kafka.groups.consumer.member import (
 )
 from broker.kafka.groups.consumer.reconciliation import is_reconciled, reconcile
 from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
+from broker.kafka.groups.modern.modern_group import ModernGroup, fingerprint_of
+from broker.kafka.groups.modern.topics import GroupTopics
 
 AT_ONCE = 1000
 """Members that one call of `tick` fences."""
 
 
-class Topics(Protocol):
-    """The topics of the cluster, as groups see them. `version` changes whenever an answer may have changed."""
-
-    @property
-    def version(self) -> int: ...
-
-    def get(self, name: str) -> tuple[str, int] | None:
-        """(id in hex, number of partitions)."""
+class Topics(GroupTopics, Protocol):
+    """The topics of the cluster with those that regular expressions match."""
 
     def fault(self, regex: str) -> str | None:
         """Why it is no regular expression; None where it is one."""
@@ -57,22 +51,13 @@ class Topics(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class ModernGroup:
-    """`fingerprint` is of the topics that members asked for when the epoch was last raised."""
+class ConsumerGroupState(ModernGroup[ConsumerMember]):
+    """`instances`: the ids of members by instance id; `holders`: the ids of members by the partition that they hold."""
 
-    id: str
-    epoch: int = 0
-    assignment_epoch: int = 0
-    fingerprint: str = ""
-    members: dict[str, ConsumerMember] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
     holders: dict[TopicIdPartition, str] = field(default_factory=dict)
-    changed_ms: int = 0
     resolved: set[str] = field(default_factory=set)
     """Expressions that were matched with the topics (`resolve`); others match nothing yet."""
-    _topics_version: int = -1
-    _changed: set[str] = field(default_factory=set)
-    _group_changed: bool = False
 
     @property
     def state(self) -> str:
@@ -102,13 +87,9 @@ class ModernGroup:
 
     # --- time ------------------------------------------------------------------------------------------------------
 
-    def next_deadline_ms(self) -> int | None:
-        return min((member.deadline_ms() for member in self.members.values()), default=None)
-
     def tick(self, now_ms: int) -> None:
         """Fences members whose sessions are over, and those that did not revoke in time: AT_ONCE of them; the rest stay due."""
-        due = [each for each in self.members.values() if each.deadline_ms() <= now_ms]
-        for member in due[:AT_ONCE]:
+        for member in self._overdue(now_ms)[:AT_ONCE]:
             self._remove(member, now_ms)
         self._forget_expressions()
 
@@ -119,18 +100,12 @@ class ModernGroup:
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
-    def take_changes(self) -> tuple[list[Any], dict[str, ConsumerMember | None]] | None:
-        """(epochs and fingerprint, the members that changed; None for one that is gone) since the last call; None: nothing."""
-        if not self._changed and not self._group_changed:
-            return None
-        changes = {member_id: self.members.get(member_id) for member_id in self._changed}
-        self._changed = set()
-        self._group_changed = False
-        return [self.epoch, self.assignment_epoch, self.fingerprint], changes
+    def _row(self) -> list[object]:
+        return [self.epoch, self.assignment_epoch, self.fingerprint]
 
-    def restore(self, member: ConsumerMember, config: ConsumerGroupConfig, now_ms: int) -> None:
-        """A member that was read from disk: its session begins anew."""
-        member.session_deadline_ms = now_ms + config.session_ms
+    def restore(self, member: ConsumerMember, session_ms: int, now_ms: int) -> None:
+        """Takes in a member of before this process: its session begins anew."""
+        member.session_deadline_ms = now_ms + session_ms
         if member.progress.state is MemberState.UNREVOKED_PARTITIONS and member.epoch >= 0:
             member.revoke_deadline_ms = now_ms + member.rebalance_ms
         self._add(member)
@@ -155,16 +130,11 @@ class ModernGroup:
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.id
 
-    def _remove(self, member: ConsumerMember, now_ms: int) -> None:
-        """The others get what it had at their next heartbeats."""
-        del self.members[member.id]
+    def _release(self, member: ConsumerMember) -> None:
         if member.instance_id is not None:
             del self.instances[member.instance_id]
         for place in member.holds:
             del self.holders[place]
-        self._changed.add(member.id)
-        self._raise_epoch()
-        self.changed_ms = now_ms
 
     def _forget_expressions(self) -> None:
         """Those that no member has any more; called once after members were removed: it looks at all of them."""
@@ -172,10 +142,6 @@ class ModernGroup:
             self.resolved &= {each.subscription.regex or "" for each in self.members.values()}
 
     # --- epochs, target, progress ------------------------------------------------------------------------------------
-
-    def _raise_epoch(self) -> None:
-        self.epoch += 1
-        self._group_changed = True
 
     def _update_target_assignment(self, config: ConsumerGroupConfig, topics: Topics, *, changed: bool) -> None:
         """Raises the epoch if members ask for something else than before, and makes the target of a new epoch."""
@@ -195,12 +161,7 @@ class ModernGroup:
         ids = {subscription: frozenset(sizes) for subscription, sizes in asked.items()}
         members = [Subscriber(m.id, m.instance_id, ids[m.subscription], m.target) for m in self.members.values()]
         sizes = {topic: size for each in asked.values() for topic, size in each.items()}
-        for member_id, target in ASSIGNORS[self.assignor(config)](members, sizes).items():
-            if target != self.members[member_id].target:
-                self.members[member_id].target = target
-                self._changed.add(member_id)
-        self.assignment_epoch = self.epoch
-        self._group_changed = True
+        self._set_targets(ASSIGNORS[self.assignor(config)](members, sizes))
 
     def _asked(self, topics: Topics) -> dict[Subscription, dict[str, int]]:
         """The ids and sizes of the topics that there are, for each subscription that members have."""
@@ -230,4 +191,4 @@ class ModernGroup:
 
 def _fingerprint(asked: Mapping[Subscription, Mapping[str, int]]) -> str:
     told = sorted((repr(subscription), sorted(sizes.items())) for subscription, sizes in asked.items())
-    return blake2b(repr(told).encode(), digest_size=12).hexdigest()
+    return fingerprint_of(told)

@@ -1,0 +1,138 @@
+"""A group that is kept with its members: of the consumer protocol (KIP-848), a share group (KIP-932) or a streams group (KIP-1071).
+
+A change of what members ask for raises the epoch of the group; the assignment epoch follows when each member has the target of
+that epoch. A member is fenced when its deadline has passed. No I/O and no clock; `now_ms` comes in.
+
+Invariants
+group_changes_are_taken_once  Each change is in the answer of exactly one `take_changes`.
+
+Source: ModernGroup, StreamsGroup of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+from broker.wire import codes
+
+
+class ModernMember(Protocol):
+    """A member of such a group. `session_deadline_ms`: when it is fenced, if nothing is heard of it."""
+
+    id: str
+    target: Any
+    session_deadline_ms: int
+
+    @property
+    def epoch(self) -> int: ...
+
+    def deadline_ms(self) -> int:
+        """When it is fenced, if nothing is heard of it and it does not revoke what it is to."""
+
+
+M = TypeVar("M", bound=ModernMember)
+
+
+class GroupChanges(NamedTuple, Generic[M]):
+    """What is to be written of a group: its row, and the members that changed, None for one that is gone."""
+
+    row: Sequence[object]
+    members: dict[str, M | None]
+
+
+@dataclass(slots=True, kw_only=True)
+class ModernGroup(ABC, Generic[M]):
+    """`fingerprint` is of the topics that members asked for when the epoch was last raised; `changed_ms`: when a member last left,
+    or what one has last changed."""
+
+    first_epoch: ClassVar[int] = 1
+
+    id: str
+    epoch: int = 0
+    assignment_epoch: int = 0
+    fingerprint: str = ""
+    members: dict[str, M] = field(default_factory=dict)
+    changed_ms: int = 0
+    _topics_version: int = -1
+    _changed: set[str] = field(default_factory=set)
+    _group_changed: bool = False
+
+    # --- offsets ---------------------------------------------------------------------------------------------------
+
+    def may_fetch(self, member_id: str | None, epoch: int) -> int:
+        """NONE if this member may read committed offsets, else the code; an administrator has no id and an epoch below 0."""
+        if member_id is None and epoch < 0:
+            return codes.NONE
+        member = self.members.get(member_id or "")
+        if member is None:
+            return codes.UNKNOWN_MEMBER_ID
+        return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """When the first member is to be fenced; None: there is no member."""
+        return min((member.deadline_ms() for member in self.members.values()), default=None)
+
+    def tick(self, now_ms: int) -> None:
+        """Fences members whose sessions are over, and those that did not revoke in time."""
+        for member in self._overdue(now_ms):
+            self._remove(member, now_ms)
+
+    def _overdue(self, now_ms: int) -> list[M]:
+        return [each for each in self.members.values() if each.deadline_ms() <= now_ms]
+
+    # --- what is kept ------------------------------------------------------------------------------------------------
+
+    def take_changes(self) -> GroupChanges[M] | None:
+        """All changes since the last call; None: nothing has changed."""
+        if not self._changed and not self._group_changed:
+            return None
+        changes = {member_id: self.members.get(member_id) for member_id in self._changed}
+        self._changed = set()
+        self._group_changed = False
+        return GroupChanges(self._row(), changes)
+
+    @abstractmethod
+    def _row(self) -> Sequence[object]:
+        """What is kept of the group itself, as msgpack carries it."""
+
+    def restore(self, member: M, session_ms: int, now_ms: int) -> None:
+        """Takes in a member of before this process: its session begins anew."""
+        member.session_deadline_ms = now_ms + session_ms
+        self.members[member.id] = member
+
+    # --- epochs and targets ------------------------------------------------------------------------------------------
+
+    def _remove(self, member: M, now_ms: int) -> None:
+        """The others get what it had at their next heartbeats."""
+        del self.members[member.id]
+        self._release(member)
+        self._changed.add(member.id)
+        self._raise_epoch()
+        self.changed_ms = now_ms
+
+    def _release(self, member: M) -> None:
+        """Drops what else the group notes of a member that is gone."""
+
+    def _raise_epoch(self) -> None:
+        self.epoch = max(self.epoch + 1, self.first_epoch)
+        self._group_changed = True
+
+    def _set_targets(self, targets: Mapping[str, object]) -> None:
+        """`targets`, by member id, are those of the group's epoch."""
+        for member_id, target in targets.items():
+            if target != self.members[member_id].target:
+                self.members[member_id].target = target
+                self._changed.add(member_id)
+        self.assignment_epoch = self.epoch
+        self._group_changed = True
+
+
+def fingerprint_of(facts: object) -> str:
+    """A digest of what groups compare by its `repr`, such as the topics that members ask for."""
+    return blake2b(repr(facts).encode(), digest_size=12).hexdigest()
