@@ -40,6 +40,7 @@ from broker.kafka.groups.messages import (
     FetchOffsets,
     ListGroups,
 )
+from broker.kafka.groups.modern.home import HomeOfGroups
 from broker.kafka.groups.offsets_home import OffsetsHome, Verify
 from broker.kafka.groups.router import GroupCalls, Operations
 from broker.kafka.groups.share.home import ShareCoordinator, ShareState
@@ -88,23 +89,10 @@ class GroupCoordinator(OffsetsHome):
             served=self._look_again,
             now_ms=now_ms,
         )
-        consumer = ConsumerCoordinator(
-            self.consumers,
-            self.topics,
-            make_way=self._make_way,
-            is_other=self._is_known,
-            served=self._look_again,
-            now_ms=now_ms,
-        )
-        self.share = ShareCoordinator(
-            self.shares,
-            image,
-            turns,
-            state=share_state,
-            is_taken=lambda group: self._is_known(group) and self.shares.get(group) is None,
-            served=self._look_again,
-            now_ms=now_ms,
-        )
+        home = HomeOfGroups(self._is_known, self._make_way, self._look_again, now_ms)
+        consumer = ConsumerCoordinator(self.consumers, self.topics, home)
+        streams = StreamsCoordinator(self.streams, self.topics, home)
+        self.share = ShareCoordinator(self.shares, image, turns, home, state=share_state)
         self.operations: Operations = {
             JoinGroup: classic.join,
             SyncGroup: classic.sync,
@@ -120,22 +108,12 @@ class GroupCoordinator(OffsetsHome):
             ConsumerHeartbeat: consumer.heartbeat,
             DescribeConsumerGroup: consumer.describe,
             **self.share.operations,
-            **self._streams_coordinator(now_ms).operations,
+            **streams.operations,
         }
         """What other shards and handlers may ask for."""
         self._open: Deferred[None] = Deferred()
         self._wake = trio.Event()
         self._asleep_until_ms: float = 0
-
-    def _streams_coordinator(self, now_ms: Callable[[], int]) -> StreamsCoordinator:
-        return StreamsCoordinator(
-            self.streams,
-            self.topics,
-            make_way=self._make_way,
-            is_known=self._is_known,
-            served=self._look_again,
-            now_ms=now_ms,
-        )
 
     async def run(self) -> None:
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""

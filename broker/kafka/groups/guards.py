@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker.kafka.security.access import Access, SplitItems
@@ -75,12 +75,16 @@ heartbeat = of_group(Operation.READ, lambda types, request: types.HeartbeatRespo
 leave = of_group(Operation.READ, lambda types, request: types.LeaveGroupResponse(error_code=DENIED, members=()))
 
 
-def _heartbeat_code(access: Access, call: Call, request: Any) -> int:
-    """Who names a topic that it may not describe is denied as a whole; an expression just does not match it."""
-    if not access.may(call, Operation.READ, GROUP, request.group_id):
+def heartbeat_code(access: Access, call: Call, group: str, topics: Iterable[str]) -> int:
+    """NONE if the client may read the group and describe all topics that its member names, else the error."""
+    if not access.may(call, Operation.READ, GROUP, group):
         return DENIED
-    names = request.subscribed_topic_names or ()
-    return codes.NONE if all(access.may(call, Operation.DESCRIBE, TOPIC, name) for name in names) else TOPIC_DENIED
+    return codes.NONE if all(access.may(call, Operation.DESCRIBE, TOPIC, name) for name in topics) else TOPIC_DENIED
+
+
+def _heartbeat_code(access: Access, call: Call, request: Any) -> int:
+    """A regular expression just does not match a topic that the client may not describe."""
+    return heartbeat_code(access, call, request.group_id, request.subscribed_topic_names or ())
 
 
 consumer_heartbeat = unless(
@@ -236,42 +240,46 @@ describe = describe_by(
 )  # fmt: skip
 
 
-def _undescribed(types: Any, group: str, code: int = DENIED) -> Any:
+def undescribed(types: Any, group: str, code: int, message: str | None = None) -> Any:
+    """A consumer or share group that is not described, with the error that says why."""
     return types.DescribedGroup(
-        error_code=code, error_message=None if code == DENIED else MESSAGES[code], group_id=group, group_state="", group_epoch=0,
-        assignment_epoch=0, assignor_name="", members=(),
+        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
+        assignor_name="", members=(),
     )  # fmt: skip
 
 
-def describe_consumer_groups(access: Access, handler: Handler) -> Handler:
-    """A group that has a topic that the client may not describe is not described."""
-    return _describe_members(access, handler, ("assignment", "target_assignment"))
+def describe_members(topics_of: Callable[[Any], Iterable[str]], hidden: Callable[..., Any] = undescribed) -> Guard:
+    """Of an API that describes groups with members: a group that has a topic that the client may not describe is not described.
+
+    `topics_of`: the names of a described group's topics; `hidden`: a group that is not described, as `undescribed` makes it.
+    """
+
+    def guard(access: Access, handler: Handler) -> Handler:
+        def shown(call: Call[Any], group: Any) -> Any:
+            if all(access.may(call, Operation.DESCRIBE, TOPIC, topic) for topic in topics_of(group)):
+                return group
+            return hidden(call.types, group.group_id, TOPIC_DENIED, MESSAGES[TOPIC_DENIED])
+
+        def handle(request: Any, call: Call[Any]) -> Answer:
+            def hide(response: Any) -> Any:
+                response.groups = tuple(shown(call, group) for group in response.groups)
+                return response
+
+            return after(handler(request, call), hide)
+
+        return describe_by("group_ids", lambda types, group: hidden(types, group, DENIED))(access, handle)
+
+    return guard
 
 
-def describe_share_groups(access: Access, handler: Handler) -> Handler:
-    """The same of share groups."""
-    return _describe_members(access, handler, ("assignment",))
+def _assigned_topics(group: Any, *fields: str) -> set[str]:
+    """`fields` of a member that name topics."""
+    assignments = (getattr(member, field) for member in group.members for field in fields)
+    return {str(each.topic_name) for assignment in assignments for each in assignment.topic_partitions}
 
 
-def _describe_members(access: Access, handler: Handler, shown: Sequence[str]) -> Handler:
-    """`shown`: the fields of a member that name topics."""
-
-    def may_see(call: Call, group: Any) -> bool:
-        shares = (getattr(member, name) for member in group.members for name in shown)
-        topics = {str(each.topic_name) for share in shares for each in share.topic_partitions}
-        return all(access.may(call, Operation.DESCRIBE, TOPIC, topic) for topic in topics)
-
-    def handle(request: Any, call: Call[Any]) -> Answer:
-        def hide(response: Any) -> Any:
-            response.groups = tuple(
-                group if may_see(call, group) else _undescribed(call.types, group.group_id, TOPIC_DENIED)
-                for group in response.groups
-            )
-            return response
-
-        return after(handler(request, call), hide)
-
-    return describe_by("group_ids", _undescribed)(access, handle)
+describe_consumer_groups = describe_members(lambda group: _assigned_topics(group, "assignment", "target_assignment"))
+describe_share_groups = describe_members(lambda group: _assigned_topics(group, "assignment"))
 
 
 def list_groups(access: Access, handler: Handler) -> Handler:

@@ -21,7 +21,7 @@ from broker.kafka.groups import guards
 from broker.kafka.groups.consumer.member import Heartbeat
 from broker.kafka.groups.consumer.messages import ConsumerHeartbeat, DescribeConsumerGroup
 from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult
-from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
+from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, described_by, heartbeat_response
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -60,7 +60,7 @@ class _ConsumerGroups:
         self._groups = groups
         self._image = image
         self._descriptions = GroupDescriptions(
-            "consumer", DescribeConsumerGroup, cluster, groups, image=image, turns=turns, member=_member
+            "consumer", DescribeConsumerGroup, cluster, groups, turns=turns, described=described_by(image, _member)
         )
 
     def _is_on(self) -> bool:

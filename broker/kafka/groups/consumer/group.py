@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from broker.kafka.groups.consumer.group_state import ConsumerGroupState, Topics
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat, Subscription
-from broker.kafka.groups.modern.member import LEAVE_STATIC, NOTHING, HeartbeatResult
+from broker.kafka.groups.modern.member import (
+    LEAVE_STATIC,
+    NOTHING,
+    HeartbeatResult,
+    fenced,
+    too_many_members,
+    unknown_member,
+)
 from broker.wire import codes
 
 
@@ -41,9 +48,7 @@ class ConsumerGroup(ConsumerGroupState):
     ) -> HeartbeatResult:
         """NONE with the member's epoch, or the code of the first rule that the request breaks."""
         if len(self.members) >= config.max_size and request.member_id not in self.members:
-            return HeartbeatResult(
-                codes.GROUP_MAX_SIZE_REACHED, f"The consumer group has {config.max_size} members, as many as it may."
-            )
+            return too_many_members("consumer", config.max_size)
         refused = self._refuses(request)
         if refused is not None:
             return refused
@@ -141,7 +146,7 @@ class ConsumerGroup(ConsumerGroupState):
             return None
         if member_id in self.members:
             return None
-        return HeartbeatResult(codes.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+        return unknown_member(self.id, member_id)
 
     def _join(self, request: Heartbeat, now_ms: int) -> ConsumerMember:
         """A new member, one that joins once more, or one that takes the place of its instance."""
@@ -183,9 +188,4 @@ def _fenced(member: ConsumerMember, request: Heartbeat) -> HeartbeatResult | Non
     repeated = request.epoch == member.previous_epoch and request.epoch < member.epoch
     if repeated and request.owned is not None and request.owned <= member.progress.assigned:
         return None
-    kind = "greater" if request.epoch > member.epoch else "smaller"
-    return HeartbeatResult(
-        codes.FENCED_MEMBER_EPOCH,
-        f"Member epoch {request.epoch} is {kind} than the coordinator's, {member.epoch}: "
-        "the member is to give up its partitions and join again.",
-    )
+    return fenced(member.epoch, request.epoch)

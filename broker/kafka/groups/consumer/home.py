@@ -8,52 +8,36 @@ Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
 from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.consumer.member import ConsumerMember, Heartbeat
+from broker.kafka.groups.modern.home import HomeOfGroups, ModernCoordinator
 from broker.kafka.groups.modern.member import LEAVE, LEAVE_STATIC, HeartbeatResult, TopicIdPartitions
 from broker.wire import codes
 from shards.loop.deferred import MaybeDeferred, gather, then
 
 
-class ConsumerCoordinator:
-    """`make_way(group)`: whether no group of another protocol is in the way; a classic one without members is dropped.
+class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
+    """The consumer groups of one shard. `topics` matches regular expressions."""
 
-    `is_other(group)`: whether there is one, of a group that is not of the consumer protocol. `served()` is called after each
-    heartbeat.
-    """
-
-    def __init__(
-        self,
-        groups: ConsumerGroups,
-        topics: ConsumerTopics,
-        *,
-        make_way: Callable[[str], bool],
-        is_other: Callable[[str], bool],
-        served: Callable[[], None],
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._groups = groups
+    def __init__(self, groups: ConsumerGroups, topics: ConsumerTopics, home: HomeOfGroups) -> None:
+        super().__init__(groups, home)
         self._topics = topics
-        self._make_way = make_way
-        self._is_other = is_other
-        self._served = served
-        self._now_ms = now_ms
 
     def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[Any]]:
         """`fields` of a Heartbeat, `owned` as [[topic id, number], ...] -> [fields of a HeartbeatResult, the same way]."""
         request = heartbeat_of(fields)
-        if request.epoch == 0 and self._groups.get(group) is None and not self._make_way(group):
+        if request.epoch == 0 and self._groups.get(group) is None and not self._home.make_way(group):
             return HeartbeatResult(
                 codes.GROUP_ID_NOT_FOUND,
                 f"Group {group} is not a consumer group: it is a share group, or has members of the classic protocol, and "
                 "no group is converted while it has members.",
             ).fields()
         if request.epoch in (LEAVE, LEAVE_STATIC):
-            left = self._groups.leave(group, request.member_id, request.instance_id, request.epoch, self._now_ms())
+            left = self._groups.leave(group, request.member_id, request.instance_id, request.epoch, self._home.now_ms())
             return left.fields()
         missing = self._groups.unknown_expressions(group)
         if not missing:
@@ -62,8 +46,8 @@ class ConsumerCoordinator:
         return then(gather(waiting), lambda _: self._heartbeat(group, request))
 
     def _heartbeat(self, group: str, request: Heartbeat) -> list[Any]:
-        result = self._groups.heartbeat(group, request, self._now_ms())
-        self._served()
+        result = self._groups.heartbeat(group, request, self._home.now_ms())
+        self._home.served()
         for regex in self._groups.unresolved(group) if request.regex else ():
             self._topics.ask(regex).add_callback(lambda _, regex=regex: self._groups.resolve(group, regex))  # type: ignore[misc]
         return result.fields()
@@ -74,7 +58,7 @@ class ConsumerCoordinator:
         topic id."""
         group = self._groups.get(group_id)
         if group is None:
-            return ["other"] if self._is_other(group_id) else []
+            return self._undescribed(group_id)
         members = [self._described(member) for member in group.members.values()]
         return [group.state, group.epoch, group.assignment_epoch, self._groups.assignor(group), members]
 

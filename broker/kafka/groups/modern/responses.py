@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
+from broker.kafka.groups.guards import undescribed
 from broker.kafka.groups.modern.member import HeartbeatResult
 from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
@@ -25,13 +26,14 @@ from shards.loop.turns import Turns
 AssignmentOf = Callable[[Iterable[Sequence[Any]]], Any]
 MadeMember = Callable[[Call[Any], Sequence[Any], AssignmentOf], Message]
 """A Member of the response, of what the group's home says of it; the function makes the Assignment of some places."""
+MadeGroup = Callable[[Call[Any], str, Sequence[Any], int], Message]
+"""A DescribedGroup of the response, of the group's id, what its home answers, and the operations that a client is told."""
 
 
 class GroupDescriptions:
-    """Describes the groups of one protocol. `kind`, consumer or share, names the response; `question` is asked of a group's home.
-
-    A home answers [state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of
-    another protocol.
+    """Describes the groups of one protocol. `kind` (consumer, share, streams) names the response; `question` is asked of a group's
+    home, which answers [] for a group that there is not, ["other"] for one of another protocol; `described` and `undescribed` make
+    groups of the response (guards.undescribed).
     """
 
     def __init__(
@@ -41,29 +43,31 @@ class GroupDescriptions:
         cluster: ClusterMetadata,
         groups: GroupRouter,
         *,
-        image: ClusterImage,
         turns: Turns,
-        member: MadeMember,
+        described: MadeGroup,
+        undescribed: Callable[..., Message] = undescribed,
     ) -> None:
         self._kind = kind
         self._question = question
         self._cluster = cluster
         self._groups = groups
-        self._image = image
         self._turns = turns
-        self._member = member
+        self._describe = described
+        self._undescribed = undescribed
 
     def describe(self, request: Any, call: Call[Any], *, is_on: bool) -> MaybeDeferred[Message]:
         """`is_on` False: all are UNSUPPORTED_VERSION."""
         wanted = [*dict.fromkeys(request.group_ids)]
-        make = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
+        make: Callable[..., Message] = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
         if not is_on:
-            return make(groups=tuple(_undescribed(call, group, codes.UNSUPPORTED_VERSION) for group in wanted))  # type: ignore[no-any-return]
+            return make(
+                groups=tuple(self._undescribed(call.types, group, codes.UNSUPPORTED_VERSION) for group in wanted)
+            )
         operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNKNOWN
 
         def response(answers: list[Any]) -> Message:
             answered = zip(wanted, answers, strict=True)
-            return make(groups=tuple(self._described(call, *each, operations) for each in answered))  # type: ignore[no-any-return]
+            return make(groups=tuple(self._described(call, *each, operations) for each in answered))
 
         return then(ask_each(self._turns, wanted, self._ask), response)
 
@@ -75,18 +79,25 @@ class GroupDescriptions:
 
     def _described(self, call: Call[Any], group: str, answer: list[Any] | None, operations: int) -> Message:
         if not group:
-            return _undescribed(call, group, codes.INVALID_GROUP_ID)
+            return self._undescribed(call.types, group, codes.INVALID_GROUP_ID)
         if answer is None:
-            return _undescribed(call, group, codes.NOT_COORDINATOR)
+            return self._undescribed(call.types, group, codes.NOT_COORDINATOR)
         if len(answer) < 2:
             what = f"is not a {self._kind} group" if answer else "not found"
-            return _undescribed(call, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} {what}.")
+            return self._undescribed(call.types, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} {what}.")
+        return self._describe(call, group, answer, operations)
+
+
+def described_by(image: ClusterImage, member: MadeMember) -> MadeGroup:
+    """Describes consumer and share groups, of whose home the answer is [state, epoch, assignment epoch, assignor, members]."""
+
+    def described(call: Call[Any], group: str, answer: Sequence[Any], operations: int) -> Message:
         state, epoch, assignment_epoch, assignor, members = answer
 
         def assignment(places: Iterable[Sequence[Any]]) -> Any:
-            return self._assignment(call, places)
+            return _assignment(image, call, places)
 
-        described: Message = call.types.DescribedGroup(
+        made: Message = call.types.DescribedGroup(
             error_code=codes.NONE,
             error_message=None,
             group_id=group,
@@ -94,20 +105,23 @@ class GroupDescriptions:
             group_epoch=epoch,
             assignment_epoch=assignment_epoch,
             assignor_name=assignor,
-            members=tuple(self._member(call, member, assignment) for member in members),
+            members=tuple(member(call, each, assignment) for each in members),
             authorized_operations=operations,
         )
-        return described
+        return made
 
-    def _assignment(self, call: Call[Any], places: Iterable[Sequence[Any]]) -> Any:
-        """Of topics that there still are."""
-        topics = []
-        for topic_id, numbers in _by_topic(places):
-            topic = self._image.topics.by_id(topic_id)
-            if topic is not None:
-                named = call.types.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
-                topics.append(named)
-        return call.types.Assignment(topic_partitions=tuple(topics))
+    return described
+
+
+def _assignment(image: ClusterImage, call: Call[Any], places: Iterable[Sequence[Any]]) -> Any:
+    """Of topics that there still are."""
+    topics = []
+    for topic_id, numbers in _by_topic(places):
+        topic = image.topics.by_id(topic_id)
+        if topic is not None:
+            named = call.types.TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)
+            topics.append(named)
+    return call.types.Assignment(topic_partitions=tuple(topics))
 
 
 def heartbeat_response(made: Callable[..., Message], call: Call[Any], result: HeartbeatResult) -> Message:
@@ -133,11 +147,3 @@ def heartbeat_response(made: Callable[..., Message], call: Call[Any], result: He
 
 def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[UUID, tuple[int, ...]]]:
     return [(UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]
-
-
-def _undescribed(call: Call[Any], group: str, code: int, message: str | None = None) -> Message:
-    undescribed: Message = call.types.DescribedGroup(
-        error_code=code, error_message=message, group_id=group, group_state="", group_epoch=0, assignment_epoch=0,
-        assignor_name="", members=(),
-    )  # fmt: skip
-    return undescribed

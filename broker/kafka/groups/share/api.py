@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
 from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
-from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, heartbeat_response
+from broker.kafka.groups.modern.responses import AssignmentOf, GroupDescriptions, described_by, heartbeat_response
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share.member import ShareHeartbeat
 from broker.kafka.groups.share.messages import DescribeShareGroup, ShareGroupHeartbeat
@@ -55,7 +55,7 @@ class _ShareGroups:
         self._groups = groups
         self._image = image
         self._descriptions = GroupDescriptions(
-            "share", DescribeShareGroup, cluster, groups, image=image, turns=turns, member=_member
+            "share", DescribeShareGroup, cluster, groups, turns=turns, described=described_by(image, _member)
         )
 
     # --- heartbeat -----------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
+from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult, fenced, too_many_members, unknown_member
 from broker.kafka.groups.modern.modern_group import ModernGroup, fingerprint_of
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.share.assignor import ShareSubscriber, simple
@@ -74,7 +74,7 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     def leave(self, member_id: str, now_ms: int) -> HeartbeatResult:
         if member_id not in self.members:
-            return self._unknown(member_id)
+            return unknown_member(self.id, member_id)
         self._remove(self.members[member_id], now_ms)
         return HeartbeatResult(codes.NONE, None, member_id, LEAVE)
 
@@ -95,21 +95,11 @@ class ShareGroup(ModernGroup[ShareMember]):
         member = self.members.get(request.member_id)
         if member is None:
             if len(self.members) >= config.max_size:
-                return HeartbeatResult(
-                    codes.GROUP_MAX_SIZE_REACHED, f"The share group has {config.max_size} members, as many as it may."
-                )
-            return None if request.epoch == 0 else self._unknown(request.member_id)
+                return too_many_members("share", config.max_size)
+            return None if request.epoch == 0 else unknown_member(self.id, request.member_id)
         if request.epoch in (0, member.epoch, member.previous_epoch):
             return None  # of before: the answer with the present one may have been lost
-        kind = "greater" if request.epoch > member.epoch else "smaller"
-        return HeartbeatResult(
-            codes.FENCED_MEMBER_EPOCH,
-            f"Member epoch {request.epoch} is {kind} than the coordinator's, {member.epoch}: "
-            "the member is to give up its partitions and join again.",
-        )
-
-    def _unknown(self, member_id: str) -> HeartbeatResult:
-        return HeartbeatResult(codes.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.id}.")
+        return fenced(member.epoch, request.epoch)
 
     # --- what a request costs ----------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
+from broker.kafka.groups.modern.home import HomeOfGroups, ModernCoordinator
 from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult
 from broker.kafka.groups.router import Operations
 from broker.kafka.groups.share.assignor import SIMPLE
@@ -45,27 +46,15 @@ class ShareState(Protocol):
         """Nothing is left of these topics, or of the group: a code."""
 
 
-class ShareCoordinator:
-    """`state` reaches share partitions wherever they are led; None: there are none. `is_taken(group)`: whether that id is of a
-    group of another protocol. `served()` is called after each heartbeat."""
+class ShareCoordinator(ModernCoordinator[ShareGroups]):
+    """The share groups of one shard. `state` reaches share partitions wherever they are led; None: there are none."""
 
     def __init__(
-        self,
-        groups: ShareGroups,
-        image: ClusterImage,
-        turns: Turns,
-        *,
-        state: ShareState | None,
-        is_taken: Callable[[str], bool],
-        served: Callable[[], None],
-        now_ms: Callable[[], int],
+        self, groups: ShareGroups, image: ClusterImage, turns: Turns, home: HomeOfGroups, *, state: ShareState | None
     ) -> None:
-        self._groups = groups
+        super().__init__(groups, home)
         self._image = image
         self._turns = turns
-        self._is_taken = is_taken
-        self._served = served
-        self._now_ms = now_ms
         self._partition_states = state
         self.operations: Operations = {
             ShareGroupHeartbeat: self.heartbeat,
@@ -96,10 +85,10 @@ class ShareCoordinator:
         if self._is_taken(group):
             result = HeartbeatResult(codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a share group.")
         elif request.epoch == LEAVE:
-            result = self._groups.leave(group, request.member_id, self._now_ms())
+            result = self._groups.leave(group, request.member_id, self._home.now_ms())
         else:
-            result = self._groups.heartbeat(group, request, self._now_ms())
-            self._served()
+            result = self._groups.heartbeat(group, request, self._home.now_ms())
+            self._home.served()
         return result.fields()
 
     def describe(self, group_id: str) -> list[Any]:
@@ -107,7 +96,7 @@ class ShareCoordinator:
         protocol. A member as [id, rack, epoch, client id, host, names, partitions], partitions by topic id."""
         group = self._groups.get(group_id)
         if group is None:
-            return ["other"] if self._is_taken(group_id) else []
+            return self._undescribed(group_id)
         members = [
             [m.id, m.rack_id, m.epoch, m.client_id, m.client_host, list(m.names), sorted(m.assigned)]
             for m in group.members.values()
@@ -198,6 +187,10 @@ class ShareCoordinator:
         return then(self._state().delete(group.id, None), gone)
 
     # --- small parts ---------------------------------------------------------------------------------------------------
+
+    def _is_taken(self, group_id: str) -> bool:
+        """Whether that id is of a group of another protocol."""
+        return self._home.is_known(group_id) and self._groups.get(group_id) is None
 
     def _state(self) -> ShareState:
         assert self._partition_states is not None

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.modern.member import LEAVE_STATIC
+from broker.kafka.groups.modern.responses import GroupDescriptions
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.streams import guards, tasks
-from broker.kafka.groups.streams.describe import StreamsDescriptions
+from broker.kafka.groups.streams.describe import described
 from broker.kafka.groups.streams.endpoints import Endpoint
 from broker.kafka.groups.streams.internal_topics import InternalTopics
 from broker.kafka.groups.streams.member import StreamsHeartbeat, StreamsResult
-from broker.kafka.groups.streams.messages import StreamsGroupHeartbeat
+from broker.kafka.groups.streams.messages import DescribeStreamsGroup, StreamsGroupHeartbeat
 from broker.kafka.groups.streams.status import Status
 from broker.kafka.groups.streams.tasks import Tasks
 from broker.kafka.groups.streams.topology import InternalTopic, Subtopology, Topology
@@ -59,7 +60,16 @@ def routes(
     access: Access,
 ) -> list[GuardedRoute]:
     topics = InternalTopics(mesh, access, turns)
-    handler = _StreamsGroups(cluster, groups, image, topics, StreamsDescriptions(cluster, groups, turns))
+    descriptions = GroupDescriptions(
+        "streams",
+        DescribeStreamsGroup,
+        cluster,
+        groups,
+        turns=turns,
+        described=described,
+        undescribed=guards.undescribed,
+    )
+    handler = _StreamsGroups(cluster, groups, image, topics, descriptions)
     return [
         GuardedRoute(HEARTBEAT, handler.heartbeat, guards.heartbeat),
         GuardedRoute(DESCRIBE, handler.describe, guards.describe),
@@ -73,7 +83,7 @@ class _StreamsGroups:
         groups: GroupRouter,
         image: ClusterImage,
         topics: InternalTopics,
-        descriptions: StreamsDescriptions,
+        descriptions: GroupDescriptions,
     ) -> None:
         self._cluster = cluster
         self._groups = groups

@@ -5,67 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.kafka.cluster_metadata import ClusterMetadata
-from broker.kafka.groups.router import GroupRouter
-from broker.kafka.groups.streams.guards import undescribed
-from broker.kafka.groups.streams.messages import DescribedMember, DescribeStreamsGroup, StreamsDescription
+from broker.kafka.groups.streams.messages import DescribedMember, StreamsDescription
 from broker.kafka.groups.streams.records import facts_of
 from broker.kafka.groups.streams.topology import InternalTopic, Subtopology, topology_of
-from broker.kafka.remote import ask_each, or_lost
-from broker.kafka.security.authorized_operations import ALL_GROUP_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
-from shards.loop.deferred import MaybeDeferred, then
-from shards.loop.turns import Turns
 
 if TYPE_CHECKING:
-    from broker.wire.requests import StreamsGroupDescribeRequest
     from broker.wire.responses import StreamsGroupDescribeTypes
 
 
-class StreamsDescriptions:
-    """Describes streams groups to clients of this shard."""
-
-    def __init__(self, cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> None:
-        self._cluster = cluster
-        self._groups = groups
-        self._turns = turns
-
-    def describe(
-        self, request: StreamsGroupDescribeRequest, call: Call[StreamsGroupDescribeTypes], *, is_on: bool
-    ) -> MaybeDeferred[Message]:
-        """`is_on` False: all are UNSUPPORTED_VERSION."""
-        wanted = [*dict.fromkeys(request.group_ids)]
-        if not is_on:
-            groups = tuple(undescribed(call.types, group, codes.UNSUPPORTED_VERSION) for group in wanted)
-            return call.types.StreamsGroupDescribeResponse(groups=groups)
-        operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNKNOWN
-
-        def response(answers: list[Any]) -> Message:
-            answered = zip(wanted, answers, strict=True)
-            return call.types.StreamsGroupDescribeResponse(
-                groups=tuple(_group(call.types, *each, operations) for each in answered)
-            )
-
-        return then(ask_each(self._turns, wanted, self._ask), response)
-
-    def _ask(self, group: str) -> MaybeDeferred[Any]:
-        """None: it can't be asked here."""
-        if not group or not self._cluster.coordinates(group):
-            return None
-        return or_lost(self._groups.ask(DescribeStreamsGroup(group)), lambda: None)
-
-
-def _group(types: StreamsGroupDescribeTypes, group: str, answer: Sequence[Any] | None, operations: int) -> Any:
-    if not group:
-        return undescribed(types, group, codes.INVALID_GROUP_ID)
-    if answer is None:
-        return undescribed(types, group, codes.NOT_COORDINATOR)
-    if len(answer) < 2:
-        what = "is not a streams group" if answer else "not found"
-        return undescribed(types, group, codes.GROUP_ID_NOT_FOUND, f"Group {group} {what}.")
-    told = StreamsDescription(*answer)
+def described(call: Call[StreamsGroupDescribeTypes], group: str, answer: Sequence[Any], operations: int) -> Message:
+    """A DescribedGroup of what the group's home answers: the fields of a StreamsDescription."""
+    types, told = call.types, StreamsDescription(*answer)
     return types.DescribedGroup(
         error_code=codes.NONE,
         error_message=None,

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from broker.kafka.groups.guards import describe_by
+from broker.kafka.groups.guards import describe_members, heartbeat_code
 from broker.kafka.security.access import Access
-from broker.kafka.security.acl import Operation, ResourceType
-from broker.kafka.security.guards import GROUP_DENIED, MESSAGES, TOPIC_DENIED, after, unless
-from broker.serve.call import Answer, Call, Handler
-from broker.wire import codes
+from broker.kafka.security.guards import MESSAGES, unless
+from broker.serve.call import Call
 
 if TYPE_CHECKING:
-    from broker.wire.requests import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
+    from broker.wire.requests import StreamsGroupHeartbeatRequest
     from broker.wire.responses import StreamsGroupDescribeTypes
 
 
@@ -31,11 +29,8 @@ def topics_of(subtopologies: Any) -> set[str]:
 
 
 def _heartbeat_code(access: Access, call: Call, request: StreamsGroupHeartbeatRequest) -> int:
-    if not access.may(call, Operation.READ, ResourceType.GROUP, request.group_id):
-        return GROUP_DENIED
     names = topics_of(request.topology.subtopologies) if request.topology is not None else ()
-    is_seen = all(access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
-    return codes.NONE if is_seen else TOPIC_DENIED
+    return heartbeat_code(access, call, request.group_id, names)
 
 
 heartbeat = unless(
@@ -56,24 +51,8 @@ def undescribed(types: StreamsGroupDescribeTypes, group: str, code: int, message
     )  # fmt: skip
 
 
-def describe(access: Access, handler: Handler) -> Handler:
-    """A group that has a topic that the client may not describe is not described."""
+def _topics_of_group(group: Any) -> set[str]:
+    return topics_of(() if group.topology is None else group.topology.subtopologies or ())
 
-    def may_see(call: Call, group: Any) -> bool:
-        subtopologies = () if group.topology is None else group.topology.subtopologies or ()
-        names = topics_of(subtopologies)
-        return all(access.may(call, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
 
-    def handle(request: StreamsGroupDescribeRequest, call: Call[StreamsGroupDescribeTypes]) -> Answer:
-        def hide(response: Any) -> Any:
-            response.groups = tuple(
-                group
-                if may_see(call, group)
-                else undescribed(call.types, group.group_id, TOPIC_DENIED, MESSAGES[TOPIC_DENIED])
-                for group in response.groups
-            )
-            return response
-
-        return after(handler(request, call), hide)
-
-    return describe_by("group_ids", lambda types, group: undescribed(types, group, GROUP_DENIED))(access, handle)
+describe = describe_members(_topics_of_group, undescribed)

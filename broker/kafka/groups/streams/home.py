@@ -5,9 +5,10 @@ Operations take and return what msgpack carries. Source: GroupCoordinatorService
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from broker.kafka.groups.modern.home import HomeOfGroups, ModernCoordinator
 from broker.kafka.groups.modern.member import LEAVE
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.router import Operations
@@ -26,26 +27,12 @@ from broker.kafka.groups.streams.topology import topology_of
 from broker.wire import codes
 
 
-class StreamsCoordinator:
-    """`make_way(group)`: whether no group of another protocol is in the way; a classic one without members is dropped.
-    `is_known(group)`: whether there is a group of any protocol by that id. `served()` is called after each heartbeat."""
+class StreamsCoordinator(ModernCoordinator[StreamsGroups]):
+    """The streams groups of one shard. `topics` are those of the cluster."""
 
-    def __init__(
-        self,
-        groups: StreamsGroups,
-        topics: GroupTopics,
-        *,
-        make_way: Callable[[str], bool],
-        is_known: Callable[[str], bool],
-        served: Callable[[], None],
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._groups = groups
+    def __init__(self, groups: StreamsGroups, topics: GroupTopics, home: HomeOfGroups) -> None:
+        super().__init__(groups, home)
         self._topics = topics
-        self._make_way = make_way
-        self._is_known = is_known
-        self._served = served
-        self._now_ms = now_ms
         self.operations: Operations = {
             StreamsGroupHeartbeat: self.heartbeat,
             DescribeStreamsGroup: self.describe,
@@ -58,20 +45,20 @@ class StreamsCoordinator:
     def _answer(self, group: str, request: StreamsHeartbeat) -> StreamsResult:
         if (
             self._groups.get(group) is None
-            and self._is_known(group)
-            and not (request.epoch == 0 and self._make_way(group))
+            and self._home.is_known(group)
+            and not (request.epoch == 0 and self._home.make_way(group))
         ):
             return StreamsResult(codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a streams group.")
         if request.epoch == LEAVE:
-            return self._groups.leave(group, request.member_id, self._now_ms())
-        result = self._groups.heartbeat(group, request, self._now_ms())
-        self._served()
+            return self._groups.leave(group, request.member_id, self._home.now_ms())
+        result = self._groups.heartbeat(group, request, self._home.now_ms())
+        self._home.served()
         return result
 
     def describe(self, group_id: str) -> StreamsDescription | list[str]:
         group = self._groups.get(group_id)
         if group is None:
-            return ["other"] if self._is_known(group_id) else []
+            return self._undescribed(group_id)
         return self._described(group)
 
     def _described(self, group: StreamsGroup) -> StreamsDescription:
