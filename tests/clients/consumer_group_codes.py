@@ -1,20 +1,15 @@
 """A conversation about groups of the consumer protocol (KIP-848), right and wrong, compared with what Apache Kafka 4.1 answered.
 
-`CLIENTS_PEER=kafka pytest tests/clients/test_consumer_group_codes.py` asks Kafka itself. Partitions are counted, as Kafka
-gives the odd one to whom a hash of member ids says.
+`CLIENTS_PEER=kafka pytest tests/clients/test_consumer_group_codes.py` asks Kafka itself.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
-from wired import Dialogue, Wired, wired
+from group_dialogue import DialogueMember, GroupDialogue, count_of, held, settled, told
 
-TRY_AGAIN = (14, 15, 16)
 EXPRESSIONS = (
     "a.*b", "(", "a**", "a{1001}", "(?=a)", r"(a)\1", "[[:nope:]]", r"\pN+", r"\p{Nope}", "(?P<n>a)", "a{,2}", "x{2}{3}", r"\Z",
     "(?i)a", "[]a]", "*", "^*", "a|*", r"\Qa", r"[a-\d]", r"\8", "(?i)*", "(?<n>a)", "(?#c)",
@@ -22,61 +17,23 @@ EXPRESSIONS = (
 )  # fmt: skip
 
 
-class Member:
-    """One member: what it was told last. `say(asked, ...)` sends a heartbeat and notes the answer."""
+class Member(DialogueMember):
+    """`owned` is what it says that it has."""
 
     def __init__(self, talk: Conversation, name: str, **fields: Any) -> None:
-        self.talk, self.name, self.fields = talk, name, fields
-        self.epoch = 0
-        self.told: list[tuple[Any, tuple[int, ...]]] | None = []
+        super().__init__(name, talk, talk.heartbeat)
+        self.first = fields
         self.owned: list[tuple[Any, tuple[int, ...]]] = []
 
-    def beat(self, *, version: int = 1, **fields: Any) -> Any:
-        whole = {
-            "epoch": self.epoch,
-            "member": self.name,
-            **(self.fields if self.epoch == 0 else {}),
-            "owned": self.owned,
-        }
-        if self.epoch == 0:
-            whole["owned"] = []
-        answer = self.talk.heartbeat(version=version, **{**whole, **fields})
-        if not answer.error_code and answer.member_epoch >= 0:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.told = [(each.topic_id, each.partitions) for each in answer.assignment.topic_partitions]
-        return answer
-
-    def say(self, asked: str, **fields: Any) -> None:
-        self.talk.say(f"{self.name}: {asked}", told(self.beat(**fields)))
+    def fields(self) -> dict[str, Any]:
+        return {"owned": self.owned} if self.epoch else {**self.first, "owned": []}
 
     def take(self) -> None:
         """Gives up and takes over what it was told."""
-        self.owned = self.told or []
-
-    def until(self, count: int) -> None:
-        for _ in range(200):
-            self.take()
-            self.beat()
-            if sum(len(numbers) for _, numbers in self.told or []) == count:
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"{self.name} was told {self.told}")
+        self.owned = self.assigned or []
 
 
-def told(answer: Any) -> list[Any]:
-    """[code, epoch, heartbeat interval, number of partitions or None]."""
-    count = (
-        None if answer.assignment is None else sum(len(each.partitions) for each in answer.assignment.topic_partitions)
-    )
-    return [answer.error_code, answer.member_epoch, int(answer.heartbeat_interval / timedelta(milliseconds=1)), count]
-
-
-class Conversation(Dialogue):
-    def __init__(self, wire: Wired, topic: str) -> None:
-        super().__init__(wire)
-        self.topic = self.group = topic
-
+class Conversation(GroupDialogue):
     def heartbeat(
         self, *, version: int = 1, member: str = "m", epoch: int = 0, owned: Any = None, names: Any = None,
         regex: str | None = None, rebalance_ms: int = -1, group: str | None = None, instance: str | None = None,
@@ -98,35 +55,14 @@ class Conversation(Dialogue):
     def member(self, name: str, **fields: Any) -> Member:
         return Member(self, name, **{"names": [self.topic], "rebalance_ms": 60_000, **fields})
 
-    def commit(
-        self, member: str, epoch: int, *, version: int = 9, group: str | None = None, instance: str | None = None
-    ) -> int:
-        types = self.wire.types("offset_commit", version)
-        place = types.OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
-        answer = self.wire.ask(
-            "offset_commit", version, group_id=group or self.group, member_id=member, generation_id_or_member_epoch=epoch,
-            group_instance_id=instance, topics=[types.OffsetCommitRequestTopic(name=self.topic, partitions=[place])],
-        )  # fmt: skip
-        code: int = answer.topics[0].partitions[0].error_code
-        return code
-
-    def fetch(self, member: str | None, epoch: int, *, group: str | None = None) -> list[int]:
-        types = self.wire.types("offset_fetch", 9)
-        topic = types.OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0])
-        asked = types.OffsetFetchRequestGroup(
-            group_id=group or self.group, member_id=member, member_epoch=epoch, topics=[topic]
-        )
-        (found,) = self.wire.ask("offset_fetch", 9, groups=[asked], require_stable=False).groups
-        offsets = [each.committed_offset for topic in found.topics for each in topic.partitions]
-        return [found.error_code, *offsets]
-
     def describe(self, group: str | None = None) -> list[Any]:
         (found,) = self.wire.ask(
             "consumer_group_describe", 1, group_ids=[self.group if group is None else group]
         ).groups
         members = sorted(
             [each.member_id, each.instance_id, each.rack_id, each.member_epoch, each.client_host, each.member_type,
-             len(each.subscribed_topic_names), each.subscribed_topic_regex, _count(each.assignment), _count(each.target_assignment)]
+             len(each.subscribed_topic_names), each.subscribed_topic_regex, count_of(each.assignment),
+             count_of(each.target_assignment)]
             for each in found.members
         )  # fmt: skip
         return [
@@ -138,67 +74,10 @@ class Conversation(Dialogue):
             members,
         ]
 
-    def listed(self, **filters: Any) -> list[list[str]]:
-        groups = self.wire.ask("list_groups", 5, **filters).groups
-        return [
-            [g.protocol_type, g.group_state.lower(), g.group_type.lower()] for g in groups if g.group_id == self.group
-        ]
-
-    def classic_join(self, member: str = "", version: int = 9) -> int:
-        protocol = self.wire.types("join_group", version).JoinGroupRequestProtocol(name="range", metadata=b"")
-        code: int = settled(
-            lambda: self.wire.ask(
-                "join_group", version, group_id=self.group, session_timeout=timedelta(seconds=30),
-                rebalance_timeout=timedelta(seconds=30), member_id=member, protocol_type="consumer", protocols=[protocol],
-            )
-        ).error_code  # fmt: skip
-        return code
-
-    def leave(self, member: str, instance: str | None = None) -> list[int]:
-        identity = self.wire.types("leave_group", 5).MemberIdentity(member_id=member, group_instance_id=instance)
-        answer = self.wire.ask("leave_group", 5, group_id=self.group, members=[identity])
-        return [answer.error_code, *(each.error_code for each in answer.members)]
-
-    def delete(self) -> int:
-        (found,) = self.wire.ask("delete_groups", 2, groups_names=[self.group]).results
-        code: int = found.error_code
-        return code
-
-    def delete_offsets(self) -> list[int]:
-        types = self.wire.types("offset_delete", 0)
-        place = types.OffsetDeleteRequestPartition(partition_index=0)
-        answer = self.wire.ask(
-            "offset_delete",
-            0,
-            group_id=self.group,
-            topics=[types.OffsetDeleteRequestTopic(name=self.topic, partitions=[place])],
-        )
-        return [answer.error_code, *(each.error_code for topic in answer.topics for each in topic.partitions)]
-
-
-def _count(assignment: Any) -> int:
-    return sum(len(each.partitions) for each in assignment.topic_partitions)
-
-
-def settled(ask: Callable[[], Any]) -> Any:
-    for _ in range(100):
-        answer = ask()
-        if answer.error_code not in TRY_AGAIN:
-            break
-        time.sleep(0.05)
-    return answer
-
 
 def converse(bootstrap: str, topic: str) -> list[list[Any]]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(timeout=30)
-    with wired(bootstrap) as wire:
-        settled(lambda: wire.ask("find_coordinator", 3, key=topic, key_type=0))  # Kafka makes its internal topic then
-        talk = Conversation(wire, topic)
-        for part in (_malformed, _alone, _two, _static, _commits, _expressions, _admin, _both_protocols):
-            talk.group = f"{topic}{part.__name__}"
-            part(talk)
-    return talk.said
+    parts = (_malformed, _alone, _two, _static, _commits, _expressions, _admin, _both_protocols)
+    return held(bootstrap, topic, Conversation, parts)
 
 
 def _malformed(talk: Conversation) -> None:
@@ -338,26 +217,20 @@ def _expressions(talk: Conversation) -> None:
             talk.heartbeat(member="one", epoch=-1)
     one = talk.member("one", names=None, regex=f"{talk.topic}|other")
     one.beat()
-    one.until(4)
-    talk.say("matches", [each[6:] for each in talk.describe()[-1]] == [[0, one.fields["regex"], 4, 4]])
+    one.until(4, before=one.take)
+    talk.say("matches", [each[6:] for each in talk.describe()[-1]] == [[0, one.first["regex"], 4, 4]])
     one.say("leave", epoch=-1)
 
 
 def _admin(talk: Conversation) -> None:
     one = talk.member("one")
     one.say("join")
-    for what, filters in {
+    talk.say_listed({
         "all": {}, "consumer": {"types_filter": ["Consumer"]}, "classic": {"types_filter": ["classic"]},
         "stable": {"states_filter": ["stable"]},
         "empty": {"states_filter": ["Empty"]}, "stable consumer": {"states_filter": ["Stable"], "types_filter": ["consumer"]},
-    }.items():  # fmt: skip
-        talk.say(f"listed: {what}", talk.listed(**filters))
-    for version in (5, 6):
-        (found,) = talk.wire.ask("describe_groups", version, groups=[talk.group]).groups
-        talk.say(
-            f"described as a classic group, version {version}",
-            [found.error_code, found.group_state, found.protocol_type],
-        )
+    })  # fmt: skip
+    talk.say_described_as_classic()
     talk.say("deleted", talk.delete())
     talk.say("unknown member removed", talk.leave("other"))
     talk.say("removed", talk.leave("one"))

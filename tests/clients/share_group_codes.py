@@ -1,7 +1,7 @@
 """A conversation about share groups (KIP-932), right and wrong, compared with what Apache Kafka 4.2 answered.
 
 `CLIENTS_PEER=kafka pytest tests/clients/test_share_codes.py -k share_group_codes` asks Kafka itself.
-Partitions are counted, as Kafka gives the odd one to whom a hash of member ids says. Lags are left out: Kafka knows none
+Lags are left out: Kafka knows none
 before the first delivery.
 """
 
@@ -12,57 +12,19 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka.admin import AdminClient, NewTopic
-from consumer_group_codes import settled
-from wired import Dialogue, Wired, wired
+from group_dialogue import TRY_AGAIN, DialogueMember, GroupDialogue, count_of, held, settled, told
 
 
-class ShareMember:
-    """One member: what it was told last. `say(asked, ...)` sends a heartbeat and notes the answer."""
-
+class ShareMember(DialogueMember):
     def __init__(self, talk: Conversation, name: str, names: tuple[str, ...] | None = None) -> None:
-        self.talk, self.name = talk, name
+        super().__init__(name, talk, talk.heartbeat)
         self.names = (talk.topic,) if names is None else names
-        self.epoch = 0
-        self.has = -1
 
-    def beat(self, **fields: Any) -> Any:
-        whole = {"epoch": self.epoch, "member": self.name, **({"names": self.names} if self.epoch == 0 else {})}
-        answer = self.talk.heartbeat(**{**whole, **fields})
-        if not answer.error_code and answer.member_epoch >= 0:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.has = _count(answer.assignment)
-        return answer
-
-    def say(self, asked: str, **fields: Any) -> None:
-        self.talk.say(f"{self.name}: {asked}", told(self.beat(**fields)))
-
-    def until(self, count: int) -> None:
-        """Kafka initializes the partitions of new topics after its answer."""
-        for _ in range(200):
-            self.beat()
-            if self.has == count:
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"{self.name} has {self.has}")
+    def fields(self) -> dict[str, Any]:
+        return {} if self.epoch else {"names": self.names}
 
 
-def told(answer: Any) -> list[Any]:
-    """[code, epoch, heartbeat interval, number of partitions or None]."""
-    count = None if answer.assignment is None else _count(answer.assignment)
-    return [answer.error_code, answer.member_epoch, int(answer.heartbeat_interval / timedelta(milliseconds=1)), count]
-
-
-def _count(assignment: Any) -> int:
-    return sum(len(each.partitions) for each in assignment.topic_partitions)
-
-
-class Conversation(Dialogue):
-    def __init__(self, wire: Wired, topic: str) -> None:
-        super().__init__(wire)
-        self.topic = self.group = topic
-
+class Conversation(GroupDialogue):
     def heartbeat(
         self, *, member: str = "m", epoch: int = 0, names: Any = None, group: str | None = None, rack: str | None = None
     ) -> Any:
@@ -80,23 +42,12 @@ class Conversation(Dialogue):
         (found,) = self.wire.ask("share_group_describe", 1, group_ids=[self.group if group is None else group]).groups
         members = sorted(
             [each.member_id, each.rack_id, each.member_epoch, each.client_host, len(each.subscribed_topic_names),
-             _count(each.assignment)]
+             count_of(each.assignment)]
             for each in found.members
         )  # fmt: skip
         return [
             found.error_code, found.group_state, found.group_epoch, found.assignment_epoch, found.assignor_name, members
         ]  # fmt: skip
-
-    def listed(self, **filters: Any) -> list[list[str]]:
-        groups = self.wire.ask("list_groups", 5, **filters).groups
-        return [
-            [g.protocol_type, g.group_state.lower(), g.group_type.lower()] for g in groups if g.group_id == self.group
-        ]
-
-    def delete(self) -> int:
-        (found,) = self.wire.ask("delete_groups", 2, groups_names=[self.group]).results
-        code: int = found.error_code
-        return code
 
     # --- offsets -------------------------------------------------------------------------------------------------------
 
@@ -148,16 +99,6 @@ class Conversation(Dialogue):
 
     # --- other protocols -----------------------------------------------------------------------------------------------
 
-    def classic_join(self, version: int = 9) -> int:
-        protocol = self.wire.types("join_group", version).JoinGroupRequestProtocol(name="range", metadata=b"")
-        code: int = settled(
-            lambda: self.wire.ask(
-                "join_group", version, group_id=self.group, session_timeout=timedelta(seconds=30),
-                rebalance_timeout=timedelta(seconds=30), member_id="", protocol_type="consumer", protocols=[protocol],
-            )
-        ).error_code  # fmt: skip
-        return code
-
     def consumer_beat(self, epoch: int) -> int:
         code: int = self.wire.ask(
             "consumer_group_heartbeat", 1, group_id=self.group, member_id="c", member_epoch=epoch,
@@ -165,41 +106,10 @@ class Conversation(Dialogue):
         ).error_code  # fmt: skip
         return code
 
-    def commit(self, member: str, epoch: int, version: int = 9) -> int:
-        types = self.wire.types("offset_commit", version)
-        place = types.OffsetCommitRequestPartition(partition_index=0, committed_offset=5, committed_metadata="")
-        answer = self.wire.ask(
-            "offset_commit", version, group_id=self.group, member_id=member, generation_id_or_member_epoch=epoch,
-            topics=[types.OffsetCommitRequestTopic(name=self.topic, partitions=[place])],
-        )  # fmt: skip
-        code: int = answer.topics[0].partitions[0].error_code
-        return code
-
-    def fetch(self, member: str | None, epoch: int) -> list[int]:
-        types = self.wire.types("offset_fetch", 9)
-        topic = types.OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0])
-        asked = types.OffsetFetchRequestGroup(group_id=self.group, member_id=member, member_epoch=epoch, topics=[topic])
-        (found,) = self.wire.ask("offset_fetch", 9, groups=[asked], require_stable=False).groups
-        return [found.error_code, *(each.committed_offset for topic in found.topics for each in topic.partitions)]
-
-    def delete_offsets(self) -> list[int]:
-        types = self.wire.types("offset_delete", 0)
-        place = types.OffsetDeleteRequestPartition(partition_index=0)
-        topic = types.OffsetDeleteRequestTopic(name=self.topic, partitions=[place])
-        answer = self.wire.ask("offset_delete", 0, group_id=self.group, topics=[topic])
-        return [answer.error_code, *(each.error_code for topic in answer.topics for each in topic.partitions)]
-
 
 def converse(bootstrap: str, topic: str) -> list[list[Any]]:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(timeout=30)
-    with wired(bootstrap) as wire:
-        settled(lambda: wire.ask("find_coordinator", 3, key=topic, key_type=0))  # Kafka makes its internal topic then
-        talk = Conversation(wire, topic)
-        for part in (_malformed, _alone, _two, _offsets, _admin, _both_protocols, _coordinator):
-            talk.group = f"{topic}{part.__name__}"
-            part(talk)
-    return talk.said
+    parts = (_malformed, _alone, _two, _offsets, _admin, _both_protocols, _coordinator)
+    return held(bootstrap, topic, Conversation, parts)
 
 
 def _malformed(talk: Conversation) -> None:
@@ -258,7 +168,7 @@ def _two(talk: Conversation) -> None:
         talk.say(f"{each.name}: join", told(each.beat())[:2])
     for each in (one, two, *more):
         each.beat()
-    talk.say("shares", sorted(each.has for each in (one, two, *more)))
+    talk.say("shares", sorted(each.count for each in (one, two, *more)))
     for each in more:
         each.say("leave", epoch=-1)
     two.say("leave", epoch=-1)
@@ -302,18 +212,12 @@ def _offsets(talk: Conversation) -> None:
 def _admin(talk: Conversation) -> None:
     one = talk.member("one")
     one.say("join")
-    for what, filters in {
+    talk.say_listed({
         "all": {}, "share": {"types_filter": ["Share"]}, "classic": {"types_filter": ["classic"]},
         "consumer": {"types_filter": ["consumer"]}, "stable": {"states_filter": ["stable"]},
         "empty": {"states_filter": ["Empty"]}, "stable share": {"states_filter": ["Stable"], "types_filter": ["share"]},
-    }.items():  # fmt: skip
-        talk.say(f"listed: {what}", talk.listed(**filters))
-    for version in (5, 6):
-        (found,) = talk.wire.ask("describe_groups", version, groups=[talk.group]).groups
-        talk.say(
-            f"described as a classic group, version {version}",
-            [found.error_code, found.group_state, found.protocol_type],
-        )
+    })  # fmt: skip
+    talk.say_described_as_classic()
     (found,) = talk.wire.ask("consumer_group_describe", 1, group_ids=[talk.group]).groups
     talk.say("described as a consumer group", found.error_code)
     talk.say("deleted", talk.delete())
@@ -338,9 +242,7 @@ def _both_protocols(talk: Conversation) -> None:
             "classic sync",
             talk.wire.ask("sync_group", 4, group_id=talk.group, generation_id=1, member_id="one").error_code,
         )
-        identity = talk.wire.types("leave_group", 5).MemberIdentity(member_id="one", group_instance_id=None)
-        left = talk.wire.ask("leave_group", 5, group_id=talk.group, members=[identity])
-        say("classic leave", [left.error_code, *(each.error_code for each in left.members)])
+        say("classic leave", talk.leave("one"))
         say("consumer join", talk.consumer_beat(0))
         say("consumer beat", talk.consumer_beat(1))
         say("consumer leave", talk.consumer_beat(-1))
@@ -396,7 +298,7 @@ def _coordinator(talk: Conversation) -> None:
 def settled_keys(talk: Conversation, key: str) -> Any:
     for _ in range(100):
         found = talk.wire.ask("find_coordinator", 6, key_type=2, coordinator_keys=[key]).coordinators
-        if found[0].error_code not in (14, 15, 16):
+        if found[0].error_code not in TRY_AGAIN:
             break
         time.sleep(0.05)
     return found
