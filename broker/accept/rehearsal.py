@@ -13,6 +13,7 @@ each_wait_ends_in_the_journal  A decision that is not taken at once is journaled
     connection of which no `observed` event tells was in the observed world from its admission.
 members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
     or its decision is under way.
+no_observed_users  The cap of a user can't be observed: what follows a login is not in the observed world.
 all_begin_as_members  When a first cap is observed, every open connection is in the observed world, also beyond its caps;
     when none is observed any more, all of that world's tokens have been given back.
 the_observed_world_has_no_backlog  Where a rule lets connections wait (KIP-402), one that would wait is counted as that, and does
@@ -200,7 +201,7 @@ class Rehearsal:
     def _begin(self) -> None:
         taken: Counter[str] = Counter()
         for connection in self._connections.values():
-            observed = tuple(OBSERVED + pool for pool in connection.pools)
+            observed = tuple(OBSERVED + pool for pool in connection.pools if not pool.startswith("user:"))
             connection.hold(connection.pools + observed)
             taken.update(observed)
         for pool, tokens in taken.items():

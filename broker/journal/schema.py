@@ -36,7 +36,8 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "reason",
         "string",
-        "refused: one of REASONS; closed: which side ended it; throttled, charge: stand_in; fault: its kind; request: its error",
+        "refused, authenticated: one of REASONS; closed: which side ended it; throttled, charge: stand_in; fault: its kind; "
+        "request: its error",
     ),
     Column("user", "string", "principal name, once known"),
     Column("client_id", "string", "client id of the request header"),
@@ -75,6 +76,7 @@ KINDS: tuple[str, ...] = (
     "observed_charge",
     "observed_meter",
     "observed_rate",
+    "authenticated",
 )
 """`ended`: the process ends in order; no event of it follows. A spool has their places as numbers, so new ones come last."""
 
@@ -86,12 +88,15 @@ REASONS: tuple[str, ...] = (
     "broker_cap",
     "listener_cap",
     "ip_cap",
+    "user_cap",
     "ip_rate",
     "core_rate",
     "fd_limit",
     "shard_unavailable",
     "proxy_header",
 )
+AFTER_LOGIN = "user_cap"
+"""The reason of a connection that was admitted, and then refused for its user: an `authenticated` event tells it."""
 BEFORE_ARRIVAL = "proxy_header"
 """The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
 

@@ -2,7 +2,8 @@
 
 Invariants
 decided_and_counted_once  Every accepted connection is admitted or refused exactly once, and counted and journaled as what
-    it was.
+    it was. One that was admitted and logs in is decided once more, for its user: then it is refused without being taken back
+    from those that were admitted.
 journal_covers_token_use  `admitted` is journaled after the connection's tokens are taken, `closed` before they are
     released: the interval between the two lies within the time in which the tokens were held (journal/schema.py says what
     follows from it).
@@ -121,6 +122,24 @@ class Outcomes:
             held_ms=waited_ms,
             detail=way,
         )
+
+    def authenticated(self, number: int, ip: str, port: int, user: str, version: int, waited_ms: float) -> None:
+        """An admitted connection holds a token of its user's pool. `waited_ms`: from its proof to the decision."""
+        self._journal.add(
+            "authenticated", conn=number, ip=ip, port=port, listener=self.listener, user=user, version=version,
+            held_ms=waited_ms,
+        )  # fmt: skip
+
+    def user_refused(self, number: int, ip: str, port: int, user: str, refusal: Refusal, waited_ms: float) -> None:
+        """An admitted connection has none, and is closed next."""
+        reason, limit, value, version = refusal
+        self._counters.refused(self.listener, reason)
+        self._top_talkers.add(ip, reason)
+        self._sources.add(ip, reason)
+        self._journal.add(
+            "authenticated", conn=number, ip=ip, port=port, listener=self.listener, reason=reason, user=user, limit=limit,
+            limit_value=value, version=version, held_ms=waited_ms,
+        )  # fmt: skip
 
     def closed(
         self,

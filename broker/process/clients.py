@@ -34,6 +34,7 @@ from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
 from broker.serve.throughput_limit import ThroughputLimit
 from broker.serve.tls import context_of
+from broker.serve.user_admission import UserAdmission
 from shards.config.cluster_plan import ClusterPlan, ListenerEndpoint
 from shards.config.proxy_option import proxy_option
 from shards.loop.turns import Turns
@@ -100,6 +101,7 @@ class Clients:
         faults.image_changed({"fault"})
         for endpoint, sock in sockets:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers, self.sources)
+            admission = UserAdmission(context, outcomes)
             serving = Serving(
                 context,
                 outcomes,
@@ -110,7 +112,7 @@ class Clients:
                 requests=requests,
                 answers=self._answers,
                 max_frame_bytes=image.get("socket.request.max.bytes"),
-                authentication=partial(self._authentication, keys) if "sasl" in endpoint.options else None,
+                authentication=partial(self._authentication, keys, admission) if "sasl" in endpoint.options else None,
                 tls=context_of(endpoint),
             )
             faults.attach(serving)
@@ -145,6 +147,6 @@ class Clients:
     def _find_user(self, name: str) -> Mapping[str, Any] | None:
         return self._context.image.users.get(name)
 
-    def _authentication(self, keys: KeyDerivation) -> Authentication:
+    def _authentication(self, keys: KeyDerivation, admission: UserAdmission) -> Authentication:
         context = self._context
-        return Authentication(context.image, context.counters, context.timers, self._users, keys)
+        return Authentication(context.image, context.counters, context.timers, self._users, keys, admission)

@@ -5,7 +5,8 @@ without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152
 `connection.failed.authentication.delay.ms` and ends the connection (KIP-306). With `connections.max.reauth.ms` the client is
 told how long its session lasts, and proves the same user by the same mechanism again (KIP-368, sasl_session.py). So is one that
 proves a delegation token (KIP-48): it is the token's owner until the token ends; a token that is deleted lets nobody in any more,
-and ends no session.
+and ends no session. A client that has proven who it is may still be refused for its user's connections (user_admission.py): it is
+answered as MSK answers, after the same delay; where the home of that cap does not answer, it is closed unanswered, to try again.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from broker.journal.schema import AFTER_LOGIN
+from broker.metrics.outcomes import Refusal
 from broker.metrics.shard_counters import ShardCounters
 from broker.serve.call import Call, Route
 from broker.serve.channel import SASL, TOKEN, Channel
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.sasl import AuthenticationFailed, KeyRequest, Mechanism, TokenLogin, Users, mechanism_of
 from broker.serve.sasl_session import SaslSession
+from broker.serve.user_admission import UserAdmission, too_many_connects
 from broker.wire import apis, codes, wire
 from broker.wire.answer_parts import Encoded
 from broker.wire.codec import Message
@@ -70,6 +74,7 @@ class Authentication:
         timers: Timers,
         users: Users,
         keys: KeyDerivation,
+        admission: UserAdmission,
         proven: Proven | None = None,
     ) -> None:
         """`proven`: what the client has proven before, and has to prove again."""
@@ -78,6 +83,7 @@ class Authentication:
         self._timers = timers
         self._users = users
         self._keys = keys
+        self._admission = admission
         self._proven = proven
         self._mechanism: Mechanism | None = None
         self._mechanism_name = ""
@@ -142,8 +148,7 @@ class Authentication:
         try:
             answer = mechanism.answer(token)
             if not isinstance(answer, KeyRequest):
-                self._name(channel, mechanism)
-                return succeeded(answer)
+                return self._name(channel, mechanism, partial(succeeded, answer), failed)
         except AuthenticationFailed as fault:
             return self._fail(channel, failed(fault))
         request = answer
@@ -152,23 +157,43 @@ class Authentication:
             try:
                 answer = mechanism.derived(key)
                 self._keys.remember(request, key)
-                self._name(channel, mechanism)
+                return self._name(channel, mechanism, partial(succeeded, answer), failed)
             except AuthenticationFailed as fault:
                 return self._fail(channel, failed(fault))
-            return succeeded(answer)
 
         return then(self._keys.derive(request), derived)
 
-    def _name(self, channel: Channel, mechanism: Mechanism) -> None:
-        """The user is known, if this was the last token. Raises AuthenticationFailed for another than it was."""
+    def _name(
+        self,
+        channel: Channel,
+        mechanism: Mechanism,
+        succeeded: Callable[[], bytes],
+        failed: Callable[[AuthenticationFailed], bytes | None],
+    ) -> MaybeDeferred[Encoded | None]:
+        """The response to a token that is right. If it was the last one, the user is known: raises AuthenticationFailed for another
+        than it was, and asks for a token of its pool where it was not known (user_admission.py, one_token_of_a_user)."""
         user = mechanism.user
         if user is None:
-            return
+            return succeeded()
         if self._proven is not None and user != self._proven.user:
             raise AuthenticationFailed(
                 f"Cannot change principals during re-authentication from User.{self._proven.user}: User.{user}"
             )
         channel.user = user
+        if self._proven is not None:
+            self._log_in(channel, user, mechanism)
+            return succeeded()
+
+        def decided(refusal: Refusal | None) -> MaybeDeferred[Encoded | None]:
+            if refusal is not None:
+                return self._turn_away(channel, refusal, failed)
+            self._log_in(channel, user, mechanism)
+            return succeeded()
+
+        return then(self._admission.admit(channel, user), decided)
+
+    def _log_in(self, channel: Channel, user: str, mechanism: Mechanism) -> None:
+        """Other requests are answered from here on."""
         channel.authentication = None
         lifetime_ms = self._session_ms(mechanism.token)
         self._lifetime_ms = lifetime_ms or 0
@@ -187,7 +212,7 @@ class Authentication:
     def _prolong(self, channel: Channel, user: str, lifetime_ms: int | None) -> None:
         """The session begins, or goes on."""
         if self._proven is None:
-            parts = self._image, self._counters, self._timers, self._users, self._keys
+            parts = self._image, self._counters, self._timers, self._users, self._keys, self._admission
             proven = Proven(user, self._mechanism_name)
             proven.session = SaslSession(channel, self._counters, lambda: Authentication(*parts, proven))
         else:
@@ -198,10 +223,24 @@ class Authentication:
     def _fail(self, channel: Channel, response: bytes | None) -> Deferred[Encoded | None]:
         """KIP-306: a failed attempt is counted, and answered after the delay, so that guessing passwords costs time."""
         self._counters.add("auth_failures", 1)
+        return self._end_later(channel, "unauthenticated", response)
+
+    def _turn_away(
+        self, channel: Channel, refusal: Refusal, failed: Callable[[AuthenticationFailed], bytes | None]
+    ) -> Deferred[Encoded | None]:
+        """The user has as many connections as it may have. Clients take an error of SaslAuthenticate for final: where that is not
+        known, there is none."""
+        known = refusal.reason == AFTER_LOGIN
+        return self._end_later(
+            channel, refusal.reason, failed(AuthenticationFailed(too_many_connects())) if known else None
+        )
+
+    def _end_later(self, channel: Channel, why: str, response: bytes | None) -> Deferred[Encoded | None]:
+        """The connection ends with this answer, after `connection.failed.authentication.delay.ms`."""
         answer: Deferred[Encoded | None] = Deferred()
 
         def end() -> None:
-            channel.parting = "unauthenticated"
+            channel.parting = why
             answer.resolve(response)
 
         timer = self._timers.after(self._image.get("connection.failed.authentication.delay.ms"), end)

@@ -58,6 +58,9 @@ class Channel(Protocol):
         """The port of that proxy; None: there is none."""
 
     def close(self, why: str = ...) -> None: ...
+    def hold(self, pools: tuple[str, ...]) -> None:
+        """It holds a token of each of `pools` from here on, and gives them back when it closes."""
+
     def call_when_closed(self, function: Callable[[], None]) -> None:
         """Calls `function` once when the channel has closed, at once if it has; in place of one given before. What a client
         has in a share group is released then."""

@@ -7,8 +7,6 @@
     api-error           ApiVersions is answered, and the first other request with the error `turnstile.refuse.error`, in the
                         form of its API (broker/wire/error_answers.py).
 
-Source of MSK's text: aws-msk-iam-auth issue 28.
-
 Invariants
 refused_are_no_connections  A refused connection has no token, and is in no list of open ones. No quota and no counter of
     requests has anything of it, and no fault acts on it.
@@ -22,13 +20,13 @@ from collections.abc import Callable
 from functools import partial
 from socket import SO_RCVBUF, SOL_SOCKET, socket
 from typing import Any, Final, Protocol
-from uuid import uuid4
 
 from broker.metrics.outcomes import Refusal
 from broker.serve.authentication import AUTHENTICATE
 from broker.serve.call import Call
 from broker.serve.channel import Authenticator, Channel, ChannelServer
 from broker.serve.connection import Connection
+from broker.serve.user_admission import too_many_connects
 from broker.wire import apis, codes, wire
 from broker.wire.answer_parts import Encoded
 from broker.wire.error_answers import error_answer
@@ -173,7 +171,7 @@ class _SaslError:
         call: Call[Any] = Call(api_key, version, correlation_id, client_id)
         response = call.types.SaslAuthenticateResponse(
             error_code=codes.SASL_AUTHENTICATION_FAILED,
-            error_message=f"[{uuid4()}]: Too many connects",
+            error_message=too_many_connects(),
             auth_bytes=b"",
             session_lifetime=0,
         )

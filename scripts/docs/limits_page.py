@@ -8,8 +8,8 @@ from scripts.docs.markdown import code, plain, table
 from shards.limits.bursts import Burst, burst_of
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
-from shards.settings.broker_settings import LIMITING
 from shards.settings.config_key import REDPANDA
+from shards.settings.limiting_settings import LIMITING
 from turnstile.quantities import duration
 from turnstile.settings import SHORT
 
@@ -33,6 +33,8 @@ _REASONS = {
     "its rate and is checked again (`turnstile.ip.rate.recheck`)",
     "ip_cap": "as many connections of the address are open as `kafka_connections_max_per_ip`, `max.connections.per.ip` or an "
     "override allows",
+    "user_cap": "as many connections of the user are open as `turnstile.max.connections.per.user` or an override allows. It was "
+    "admitted, and is refused when it has logged in",
     "ip_rate": "the address opens connections faster than its quota `connection_creation_rate`",
     "core_rate": "a core meets connections faster than `kafka_connection_rate_limit`, and this one waited for 100 ms",
     "fd_limit": "the process has no file descriptor left for it: `ulimit -n`",

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from scripts.docs.markdown import code, plain, slug, table
-from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING, THROUGHPUT
+from shards.settings.broker_settings import COORDINATING, METERING, SERVING
 from shards.settings.config_def import BROKER, TOPIC
 from shards.settings.config_key import KAFKA, REDPANDA, TURNSTILE, ConfigKey
 from shards.settings.config_types import COST, ConfigType, ValueType
+from shards.settings.limiting_settings import LIMITING, THROUGHPUT
 from shards.settings.overrides import Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, UINT32_MAX
 from shards.settings.redpanda_controller import CONTROLLER
 from shards.settings.resource_settings import CLIENT_METRICS, GROUP
+from shards.settings.user_overrides import UserOverrides
 from turnstile.quantities import duration
 
 PLACE = "reference/settings.md"
@@ -89,6 +91,8 @@ def range_of(row: ConfigKey) -> str:
     kind = row.kind
     if isinstance(row.default, Overrides):
         return "list of address:number"
+    if isinstance(row.default, UserOverrides):
+        return "list of user:number"
     if kind is COST:
         return "list of API=cost"
     if kind.choices:

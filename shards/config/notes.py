@@ -1,8 +1,8 @@
 """What people should know of limits that are in force, or that a change brings: sentences. Pure.
 
-A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), and quotas of bytes that are
-smaller than a batch (byte_rates.py), or of users where nobody logs in. Answers of the admin API, `turnstile up` and the pytest
-plugin say them.
+A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), quotas of bytes that are smaller
+than a batch (byte_rates.py), and caps or quotas of users where nobody logs in. Answers of the admin API, `turnstile up` and the
+pytest plugin say them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.observed_limits import ObservedLimits
 from shards.limits.quota_entities import REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
-from shards.settings.broker_config import EVERY_BROKER, given
+from shards.settings.broker_config import EVERY_BROKER, USER_CAP, USER_OVERRIDES, given
 from shards.settings.config_def import broker_setting, canonical_name
 
 LARGEST_BATCH = "message.max.bytes"
@@ -38,7 +38,7 @@ def notes_of_settings(
     notes = _lockouts(state, settings, at)
     for broker, limits in _limits(state, settings).items():
         notes += _of_broker(broker, burst_notes(limits, names=names))
-    return _bounded(notes)
+    return _bounded([*notes, *_user_caps_without_login(state, settings)])
 
 
 def notes_of_observed(state: ConfigState) -> list[str]:
@@ -74,7 +74,8 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
     for broker, limits in _limits(state, state.settings).items():
         of = _by_windows(state, quotas) if broker == EVERY_BROKER else []
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
-    return _bounded([*notes, *_users_without_login(state, [entity for entity, _ in quotas])])
+    users = _users_without_login(state, [entity for entity, _ in quotas])
+    return _bounded([*notes, *_user_caps_without_login(state, state.settings), *users])
 
 
 def lockouts_in_force(state: ConfigState) -> list[str]:
@@ -92,8 +93,7 @@ def _by_windows(
 
 def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list[str]:
     """Quotas of users that no client can be: where no listener asks for a login, all are User:ANONYMOUS (KafkaPrincipal)."""
-    maps = [text for key, text in state.static.items() if key.endswith("/listener.security.protocol.map")]
-    if any(":SASL_" in text for text in maps):
+    if _asks_for_login(state):
         return []
     named = sorted({user for entity in entities if (user := dict(entity).get("user"))} - {_ANONYMOUS})
     return [
@@ -101,6 +101,22 @@ def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list
         f"user={_ANONYMOUS}; start the cluster with --listener SASL=127.0.0.1:0,sasl"
         for user in named
     ]
+
+
+def _user_caps_without_login(state: ConfigState, settings: Mapping[str, str]) -> list[str]:
+    """Caps of users' connections where no client is a user."""
+    if _asks_for_login(state):
+        return []
+    named = {key.partition("/")[2] for key in (*state.static, *settings)} & {USER_CAP, USER_OVERRIDES}
+    return [
+        f"{name} limits no client: no listener asks for a login; start the cluster with --listener SASL=127.0.0.1:0,sasl"
+        for name in sorted(named)
+    ]
+
+
+def _asks_for_login(state: ConfigState) -> bool:
+    maps = [text for key, text in state.static.items() if key.endswith("/listener.security.protocol.map")]
+    return any(":SASL_" in text for text in maps)
 
 
 def _lockouts(state: ConfigState, settings: Mapping[str, str], at: str) -> list[str]:

@@ -9,9 +9,10 @@ rules_remember_no_address  The rule of a pool depends on the settings only; no a
     no peer can make this grow.
 int_max_is_unlimited  INT_MAX is Kafka's way to say unlimited.
 
-A pool is `broker`, `listener:NAME` or `ip:ADDRESS`. `broker:all` has the cap of `kafka_connections_max` where
+A pool is `broker`, `listener:NAME`, `ip:ADDRESS` or `user:NAME`. `broker:all` has the cap of `kafka_connections_max` where
 `max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). Source:
-SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection limits for the `kafka_*` names.
+SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection limits for the `kafka_*` names; users' pools are
+Turnstile's own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,11 +21,22 @@ from typing import cast
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule, tightest
 from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.rate import Window
-from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, check_listener, check_live, check_together
+from shards.settings.broker_config import (
+    CAP,
+    IP_CAP,
+    IP_OVERRIDES,
+    RATE,
+    USER_CAP,
+    USER_OVERRIDES,
+    check_listener,
+    check_live,
+    check_together,
+)
 from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
 from shards.settings.config_types import Value
 from shards.settings.overrides import Overrides
 from shards.settings.ranges import INT_MAX
+from shards.settings.user_overrides import UserOverrides
 
 CORE_CAP = "kafka_connections_max"
 CORE_IP_CAP = "kafka_connections_max_per_ip"
@@ -37,7 +49,7 @@ WINDOWS = (
 )  # fmt: skip
 READ = frozenset(
     {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, EXACT, RECHECK,
-     *WINDOWS}
+     USER_CAP, USER_OVERRIDES, *WINDOWS}
 )  # fmt: skip
 """The settings that are interpreted here."""
 
@@ -47,7 +59,7 @@ class ConnectionLimits:
 
     __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate",
                  "exact", "exact_core_rate", "given", "ip_default", "listener_default", "listeners",
-                 "rate_default", "recheck", "refusing", "waiting")  # fmt: skip
+                 "rate_default", "recheck", "refusing", "user_default", "waiting")  # fmt: skip
 
     def __init__(self, given: Mapping[str, Value] | None = None) -> None:
         self.given: Mapping[str, Value] = dict(given or {})
@@ -68,6 +80,9 @@ class ConnectionLimits:
         listed = self.listed()
         self._networks = any("/" in entry for entry in listed)
         self.exact: dict[str, CapRule] = {f"ip:{entry}": self._of_ip(entry) for entry in listed if "/" not in entry}
+        self.user_default = _optional(self._value(USER_CAP), USER_CAP)
+        own_users = cast(UserOverrides, self._value(USER_OVERRIDES)).entries
+        self.exact |= {f"user:{user}": CapRule(count, USER_OVERRIDES) for user, count in own_users.items()}
         self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
         self.exact["broker"] = tightest((self.refusing, self.waiting))
         self.exact["broker:all"] = self.refusing if self.exact["broker"] is self.waiting else UNLIMITED
@@ -105,7 +120,18 @@ class ConnectionLimits:
             return self._of_ip(pool[3:]) if self._networks else self.ip_default
         if pool.startswith("listener:"):
             return self.listeners.get(pool[9:].lower(), self.listener_default)
-        return UNLIMITED
+        return self.user_default if pool.startswith("user:") else UNLIMITED
+
+    @property
+    def limits_users(self) -> bool:
+        """Whether any user's connections have a cap."""
+        return self.user_default.cap is not None or any(pool.startswith("user:") for pool in self.exact)
+
+    @property
+    def admits_a_user(self) -> bool:
+        """Whether some user may have a connection."""
+        own = (rule for pool, rule in self.exact.items() if pool.startswith("user:"))
+        return any(rule.cap != 0 for rule in (self.user_default, *own))
 
     @property
     def same_for_all_ips(self) -> bool:
@@ -128,8 +154,8 @@ class ConnectionLimits:
 
     def changed_pools(self, before: "ConnectionLimits") -> set[str]:
         """The pools whose cap may be another one than `before`: single ones (`broker`, `ip:10.0.0.1`) where they are few,
-        else their kind (`listener`, `ip`)."""
-        changed: set[str] = set()
+        else their kind (`listener`, `ip`, `user`)."""
+        changed = self._changed_users(before)
         if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
             changed.add("broker")
         if (self.listeners, self.listener_default) != (before.listeners, before.listener_default):
@@ -140,6 +166,12 @@ class ConnectionLimits:
             return changed | {"ip"}
         listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith("ip:")}
         return changed | {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
+
+    def _changed_users(self, before: "ConnectionLimits") -> set[str]:
+        if self.user_default != before.user_default:
+            return {"user"}
+        listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith("user:")}
+        return {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
 
     def _by_network(self) -> list[object]:
         """What rules addresses that no override names."""

@@ -18,6 +18,8 @@ CAP = "max.connections"
 RATE = "max.connection.creation.rate"
 IP_CAP = "max.connections.per.ip"
 IP_OVERRIDES = "max.connections.per.ip.overrides"
+USER_CAP = "turnstile.max.connections.per.user"
+USER_OVERRIDES = "turnstile.max.connections.per.user.overrides"
 
 
 EVERY_BROKER = -1

@@ -6,10 +6,11 @@ The rows are data: broker_settings.py and topic_settings.py. Source: ConfigDef, 
 from collections.abc import Iterable
 
 from shards.settings import kafka_configs
-from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING, THROUGHPUT
+from shards.settings.broker_settings import COORDINATING, METERING, SERVING
 from shards.settings.config_key import NOT_EMULATED, ConfigKey
 from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
+from shards.settings.limiting_settings import LIMITING, THROUGHPUT
 from shards.settings.redpanda_controller import CONTROLLER
 from shards.settings.topic_settings import TOPIC_SETTINGS
 

@@ -15,9 +15,12 @@ from typing import TypeAlias, cast
 from shards.settings.overrides import NO_OVERRIDES, Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 from shards.settings.throughput_groups import ThroughputGroups, parse_groups, spell_groups
+from shards.settings.user_overrides import NO_USER_OVERRIDES, UserOverrides
 
 Cost: TypeAlias = tuple[tuple[str, float, float], ...]  # (API name or "*", microseconds a request, microseconds a KiB)
-Value: TypeAlias = int | float | bool | str | tuple[str, ...] | Overrides | Cost | ThroughputGroups | None
+Value: TypeAlias = (
+    int | float | bool | str | tuple[str, ...] | Overrides | UserOverrides | Cost | ThroughputGroups | None
+)
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
 
 
@@ -177,6 +180,15 @@ def overrides(low: int, high: int, kafka: ConfigType = ConfigType.LIST) -> Value
         return found or NO_OVERRIDES
 
     return ValueType(kafka, "array", parse, items="string")
+
+
+def user_overrides(low: int, high: int) -> ValueType:
+    """Entries `user:number`, each number from low to high."""
+
+    def parse(text: str) -> UserOverrides:
+        return UserOverrides.parse(text, low, high) or NO_USER_OVERRIDES
+
+    return ValueType(ConfigType.LIST, "array", parse, items="string")
 
 
 _MOST_BITS = 4096  # Python refuses to spell much longer numbers

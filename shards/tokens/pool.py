@@ -18,7 +18,7 @@ from shards.limits.caps import OBSERVED, CapRule
 from shards.tokens.pool_terms import PoolMode, Terms, terms_of
 
 NO_LIMIT: Final = 1 << 62
-MANY: Final = ("ip", f"{OBSERVED}ip")
+MANY: Final = ("ip", f"{OBSERVED}ip", "user")
 """The kinds of pool of which there may be a million."""
 _OF_MANY: Final = tuple(f"{kind}:" for kind in MANY)
 
@@ -108,7 +108,7 @@ class PoolTable:
         self.rule_of = rule_of
         self.changing: Callable[[Pool], None] | None = None  # brings a pool's rule up to date: newest_rule_decides
         self.pools: dict[str, Pool] = {}
-        self.few: dict[str, Pool] = {}  # all but the pools of addresses, of which there may be a million
+        self.few: dict[str, Pool] = {}  # all but those of MANY
         self.in_use = 0  # tokens in use, all pools
         self.away_in_use = 0  # of those, of pools with a cap and a home elsewhere
         self.away_held = 0  # tokens granted to this shard in such pools

@@ -12,8 +12,8 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.docs.limits_table import PAGE, definition_of, page, rows  # noqa: E402 - importable only from here on
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS  # noqa: E402
-from shards.settings.broker_settings import LIMITING, THROUGHPUT  # noqa: E402
 from shards.settings.config_key import TURNSTILE  # noqa: E402
+from shards.settings.limiting_settings import LIMITING, THROUGHPUT  # noqa: E402
 
 ROWS = rows()
 NO_LIMITS = {"turnstile.core.rate.exact", "turnstile.ip.rate.recheck", "turnstile.request.cost"}

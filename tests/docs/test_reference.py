@@ -12,9 +12,9 @@ from pages import ROOT
 from broker.admin.openapi import document
 from broker.journal.schema import REASONS
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
-from shards.settings.broker_settings import LIMITING
 from shards.settings.config_def import BROKER, TOPIC
 from shards.settings.config_key import ConfigKey
+from shards.settings.limiting_settings import LIMITING
 from shards.settings.resource_settings import GROUP
 from turnstile.cli.main import COMMANDS, turnstile
 

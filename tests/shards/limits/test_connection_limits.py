@@ -172,3 +172,21 @@ def test_what_changed_is_named_as_closely_as_is_cheap(
     for name, text in after.items():
         new = new.with_change(name, text, LISTENERS)
     assert new.changed_pools(old) == changed
+
+
+def test_a_user_has_its_own_number_or_that_of_all_users():
+    general, own = "turnstile.max.connections.per.user", "turnstile.max.connections.per.user.overrides"
+    limits = with_changes((general, "5"), (own, "alice:1,ip:10.0.0.1:9"))
+    assert limits.rule_of("user:bob") == CapRule(5, general)
+    assert limits.rule_of("user:alice") == CapRule(1, own)
+    assert limits.rule_of("user:ip:10.0.0.1") == CapRule(9, own)
+    assert limits.rule_of("ip:10.0.0.1") == UNLIMITED
+
+
+def test_a_change_of_one_users_number_changes_its_pool_alone():
+    name = "turnstile.max.connections.per.user.overrides"
+    before = ConnectionLimits().with_change(name, "alice:1,bob:2")
+    assert before.with_change(name, "alice:1,bob:3").changed_pools(before) == {"user:bob"}
+    assert before.with_change(name, "alice:1").changed_pools(before) == {"user:bob"}
+    assert before.with_change("turnstile.max.connections.per.user", "7").changed_pools(before) == {"user"}
+    assert before.with_change("kafka_connections_max", "7").changed_pools(before) == {"broker"}

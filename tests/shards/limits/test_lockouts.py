@@ -26,6 +26,9 @@ def said(**settings: str) -> list[str]:
         ({"max__connections__per__ip": "0", "max__connections__per__ip__overrides": "10.0.0.1:0"},
          "max.connections.per.ip=0 refuses every connection"),
         ({"max__connections": "0"}, "max.connections=0 lets no connection of listener EXTERNAL in: each waits for a slot"),
+        ({"turnstile__max__connections__per__user": "0", "turnstile__max__connections__per__user__overrides": "bob:0"},
+         "turnstile.max.connections.per.user=0 refuses every login; to let them in: "
+         "turnstile config set turnstile.max.connections.per.user 100 --admin URL"),
         ({"listener__name__external__max__connections": "0"}, "listener.name.external.max.connections=0 lets no connection"),
     ],
 )  # fmt: skip
@@ -38,6 +41,7 @@ def test_a_limit_that_lets_no_connection_in_is_named(settings: dict[str, str], s
     "settings",
     [
         {},
+        {"turnstile__max__connections__per__user": "0", "turnstile__max__connections__per__user__overrides": "bob:1"},
         {"kafka_connections_max_per_ip": "1"},
         {"kafka_connections_max_per_ip": "0", "kafka_connections_max_overrides": "10.0.0.1:2"},
         {"kafka_connections_max_per_ip": "0", "kafka_connections_max_overrides": "10.0.0.0/8:2"},

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 import shards
-from shards.settings.broker_settings import COORDINATING, LIMITING, METERING, SERVING, THROUGHPUT
+from shards.settings.broker_settings import COORDINATING, METERING, SERVING
 from shards.settings.config_def import BROKER, TOPIC, broker_setting
 from shards.settings.config_key import NOT_EMULATED
 from shards.settings.errors import ConfigInvalid
+from shards.settings.limiting_settings import LIMITING, THROUGHPUT
 
 DEFINITIONS = {"broker_settings.py", "topic_settings.py", "internal_topics.py"}
 

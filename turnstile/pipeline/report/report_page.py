@@ -20,6 +20,7 @@ REASONS = {
     "broker_cap": "the broker's cap",
     "listener_cap": "a listener's cap",
     "ip_cap": "the cap of their address",
+    "user_cap": "the cap of their user",
     "ip_rate": "the rate of their address",
     "core_rate": "Redpanda's connection rate",
     "fd_limit": "want of file descriptors",

@@ -1,0 +1,223 @@
+"""Caps of a user's connections on real processes: exact on all shards and from all addresses, counted before they are set, and
+answered as MSK answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+from harness import TURNSTILE, Cluster, connect, until
+from scram import ScramClient
+from scram import login as scram_login
+from users import add_users, is_served
+from wired import Wired
+
+from broker.wire import codes
+from shards.ownership import home_of
+
+CAP, OVERRIDES = "turnstile.max.connections.per.user", "turnstile.max.connections.per.user.overrides"
+TOO_MANY = r"\[[0-9a-f-]{36}\]: Too many connects"
+SHARDS = 3
+ANY_IP = [f"127.1.0.{n}" for n in range(1, 9)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    data = tmp_path_factory.mktemp("users") / "d"
+    listeners = ("PLAINTEXT=127.0.0.1:0", "SASL=127.0.0.1:0,sasl", "OTHER=127.0.0.1:0,sasl")
+    options = [word for each in listeners for word in ("--listener", each)]
+    options += ["--set", "connection.failed.authentication.delay.ms=0"]
+    cluster = Cluster(data, *options, shards=SHARDS)
+    try:
+        add_users(cluster, ["alice", "bob"])
+        yield cluster
+    finally:
+        cluster.stop()
+    audited = subprocess.run([TURNSTILE, "audit", str(data)], capture_output=True, text=True, timeout=120)
+    assert audited.returncode == 0, audited.stdout
+
+
+@pytest.fixture(autouse=True)
+def no_limits(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.put("/v1/cluster_config", {"upsert": {}, "remove": [CAP, OVERRIDES]})
+    until(lambda: open_here(cluster) == 0, what="all connections closed")
+
+
+def set_caps(cluster: Cluster, cap: int | None = None, **own: int) -> None:
+    upsert: dict[str, object] = {} if cap is None else {CAP: cap}
+    if own:
+        upsert[OVERRIDES] = [f"{user}:{count}" for user, count in own.items()]
+    cluster.put("/v1/cluster_config", {"upsert": upsert, "remove": []})
+
+
+def open_here(cluster: Cluster) -> int:
+    return sum(each["connections"] for each in cluster.get("/v1/shards")["shards"])
+
+
+def refused(cluster: Cluster) -> int:
+    rows = cluster.get("/v1/refusals")["refusals"]
+    return sum(row["count"] for row in rows if row["reason"] == "user_cap")
+
+
+class Logins:
+    """Connections that log in, and stay open if they may."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.open: list[Wired] = []
+
+    def more(self, count: int, user: str = "alice", listener: str = "SASL") -> int:
+        """`count` connections of a user from several addresses, all of which log in at once; how many were let in."""
+        fresh = []
+        for n in range(count):
+            sock = connect(self._cluster.listeners[listener][0], ANY_IP[n % len(ANY_IP)])
+            fresh.append(Wired(sock, "app"))
+            assert fresh[-1].ask("sasl_handshake", 1, mechanism="PLAIN").error_code == codes.NONE
+        token = f"\0{user}\0{user}-secret".encode()
+        for each in fresh:
+            each.send("sasl_authenticate", 1, auth_bytes=token)
+        let_in = 0
+        for each in fresh:
+            answer = each.answer("sasl_authenticate", 1)
+            if answer.error_code == codes.NONE:
+                self.open.append(each)
+                let_in += 1
+            else:
+                assert answer.error_code == codes.SASL_AUTHENTICATION_FAILED
+                assert re.fullmatch(TOO_MANY, answer.error_message)
+                assert not is_served(each)
+                each.sock.close()
+        return let_in
+
+    def fewer(self, count: int) -> None:
+        before = open_here(self._cluster)
+        for _ in range(count):
+            self.open.pop().sock.close()
+        until(lambda: open_here(self._cluster) == before - count, what=f"{count} fewer connections")
+
+    def close(self) -> None:
+        for each in self.open:
+            each.sock.close()
+
+
+@pytest.fixture
+def logins(cluster: Cluster) -> Iterator[Logins]:
+    logins = Logins(cluster)
+    yield logins
+    logins.close()
+
+
+def test_exactly_the_cap_of_a_user_logs_in_from_all_addresses_and_listeners(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 5)
+    before = refused(cluster)
+    assert logins.more(12) == 5
+    assert logins.more(4, listener="OTHER") == 0
+    assert refused(cluster) == before + 11
+    assert all(is_served(each) for each in logins.open)
+    assert logins.more(7, user="bob") == 5
+
+
+def test_a_connection_that_closes_lets_another_of_its_user_in(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 3)
+    for _ in range(5):
+        assert logins.more(5) == 3
+        logins.fewer(3)
+
+
+def test_connections_from_before_a_first_cap_count(cluster: Cluster, logins: Logins):
+    assert logins.more(6) == 6
+    set_caps(cluster, 4)
+    assert logins.more(3) == 0
+    logins.fewer(3)
+    assert logins.more(3) == 1
+
+
+def test_an_override_replaces_the_cap_of_its_user_alone(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 0, bob=2)
+    assert logins.more(3) == 0
+    assert logins.more(4, user="bob") == 2
+    set_caps(cluster, 0, bob=3)
+    assert logins.more(2, user="bob") == 1
+
+
+def test_scram_is_refused_by_its_last_answer(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 0)
+    with connect(cluster.listeners["SASL"][0], ANY_IP[0]) as sock:
+        code, _ = scram_login(
+            Wired(sock, "app"), "SCRAM-SHA-256", ScramClient("SCRAM-SHA-256", "alice", "alice-secret")
+        )
+    assert code == codes.SASL_AUTHENTICATION_FAILED
+
+
+def test_clients_that_do_not_log_in_have_no_cap(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 0)
+    with connect(cluster.listeners["PLAINTEXT"][0], ANY_IP[0]) as sock:
+        assert is_served(Wired(sock, "app"))
+
+
+def test_a_wrong_password_takes_no_token(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 1)
+    with connect(cluster.listeners["SASL"][0], ANY_IP[0]) as sock:
+        client = Wired(sock, "app")
+        assert client.ask("sasl_handshake", 1, mechanism="PLAIN").error_code == codes.NONE
+        answer = client.ask("sasl_authenticate", 1, auth_bytes=b"\0alice\0wrong")
+        assert answer.error_code == codes.SASL_AUTHENTICATION_FAILED
+        assert not re.fullmatch(TOO_MANY, answer.error_message)
+        assert logins.more(2) == 1
+
+
+def test_librdkafka_is_told_that_there_are_too_many(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 0)
+    host, port = cluster.listeners["SASL"][0]
+    errors: list[KafkaError] = []
+    client = AdminClient({
+        "bootstrap.servers": f"{host}:{port}", "security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN",
+        "sasl.username": "alice", "sasl.password": "alice-secret", "error_cb": errors.append, "log_level": 0,
+    })  # fmt: skip
+    with pytest.raises(KafkaException):
+        client.list_topics(timeout=2)
+    client.poll(0)
+    assert any(each.code() == KafkaError._AUTHENTICATION and "Too many connects" in each.str() for each in errors), (
+        errors
+    )
+
+
+def test_a_login_whose_cap_has_a_home_that_hangs_is_closed_unanswered(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 20)
+    before = cluster.metric("turnstile_connections_refused_total", reason="shard_unavailable")
+    fresh = [Wired(connect(cluster.listeners["SASL"][0], ip), "app") for ip in ANY_IP * 3]
+    logins.open += fresh  # closed at the end
+    for each in fresh:
+        assert each.ask("sasl_handshake", 1, mechanism="PLAIN").error_code == codes.NONE
+    home = cluster.shard_pid(home_of("user:alice", SHARDS))
+    os.kill(home, signal.SIGSTOP)
+    try:
+        for each in fresh:
+            each.send("sasl_authenticate", 1, auth_bytes=b"\0alice\0alice-secret")
+        until(
+            lambda: cluster.metric("turnstile_connections_refused_total", reason="shard_unavailable") > before,
+            what="a login that its home does not answer",
+        )
+        ended = {sock.fileno(): sock for sock in select.select([each.sock for each in fresh], [], [], 10)[0]}
+        assert all(sock.recv(1) == b"" for sock in ended.values()) and ended
+    finally:
+        os.kill(home, signal.SIGCONT)
+
+
+def test_a_killed_shard_frees_the_tokens_of_its_connections_and_no_others(cluster: Cluster, logins: Logins):
+    set_caps(cluster, 6)
+    assert logins.more(12) == 6
+    until(lambda: open_here(cluster) == 6, what="the refused ones closed")
+    victim = max(cluster.get("/v1/shards")["shards"], key=lambda each: each["connections"])
+    os.kill(victim["pid"], signal.SIGKILL)
+    until(lambda: open_here(cluster) == 6 - victim["connections"], what="the shard gone with its connections")
+    assert sum(is_served(each) for each in logins.open) == 6 - victim["connections"]
+    assert logins.more(9) == victim["connections"]
