@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from turnstile.entities import entity_text
 from turnstile.observed_quota_text import observed_quotas_line
-from turnstile.quantities import count
+from turnstile.quantities import count, plural
 
 if TYPE_CHECKING:
     from broker.admin.answers import SettingValue
@@ -20,7 +20,7 @@ def would_have(observed: ObservedAnswer) -> str:
     parts += [f"would have made {_connections(waited)} wait"] if waited else []
     addresses = observed["addresses"]
     least = "at least " if observed["more"] else ""
-    whose = f" of {least}{count(addresses)} address{'' if addresses == 1 else 'es'}" if addresses else ""
+    whose = f" of {least}{count(addresses)} {plural('address', addresses)}" if addresses else ""
     undecided = f"; {_connections(observed['undecided'])} could not be decided" if observed["undecided"] else ""
     return f"{', and '.join(parts)}{whose}{undecided}"
 
@@ -68,7 +68,7 @@ def observed_lines(observed: ObservedAnswer) -> list[str]:
 
 
 def _connections(number: int) -> str:
-    return f"{count(number)} connection{'' if number == 1 else 's'}"
+    return f"{count(number)} {plural('connection', number)}"
 
 
 def _text(value: SettingValue) -> str:

@@ -138,9 +138,9 @@ def _account(cluster: Cluster) -> str:
 
 
 def _requests(number: int) -> str:
-    from turnstile.quantities import count
+    from turnstile.quantities import count, plural
 
-    return f"{count(number)} request" + ("" if number == 1 else "s")
+    return f"{count(number)} {plural('request', number)}"
 
 
 def _caps(live: LiveAnswer, ip: str) -> str:

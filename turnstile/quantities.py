@@ -32,6 +32,11 @@ def count(value: float) -> str:
     return _scaled(value, "")
 
 
+def plural(noun: str, number: float) -> str:
+    """`connection` where the number is 1, else `connections`; `addresses` of an `address`."""
+    return noun if number == 1 else noun + ("es" if noun.endswith("s") else "s")
+
+
 def per_second(value: float) -> str:
     """Connections, requests or mutations a second: `12/s`, `0.5/s`."""
     return f"{count(value)}/s"

@@ -26,6 +26,8 @@ _STUCK_S = 20.0
 SAID_S = 2.0
 _LOOK_S = 0.25
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
+_IN_THE_WAY = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
+"""A data directory that has a file where a folder is made, or a folder where a file is."""
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
@@ -61,11 +63,12 @@ def is_starting(report_to: int) -> bool:
 
 
 def system_fault(fault: BaseException) -> str | None:
-    """Why the system refuses, if `fault` (or every exception of a group) is a disk's, or too few descriptors; else None."""
+    """Why the system refuses, if `fault` (or every exception of a group) is a disk's, a file in the way, or too few descriptors;
+    else None."""
     if isinstance(fault, BaseExceptionGroup):
         found = [system_fault(each) for each in fault.exceptions]
         return found[0] if found and None not in found else None
-    if not isinstance(fault, OSError) or fault.errno not in _DISK | _SHORT:
+    if not isinstance(fault, OSError) or fault.errno not in _DISK | _SHORT | _IN_THE_WAY:
         return None
     where = f" ({fault.filename})" if fault.filename else ""
     return f"{os.strerror(fault.errno)}{where}"

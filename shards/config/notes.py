@@ -95,10 +95,13 @@ def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list
     """Quotas of users that no client can be: where no listener asks for a login, all are User:ANONYMOUS (KafkaPrincipal)."""
     if _asks_for_login(state):
         return []
-    named = sorted({user for entity in entities if (user := dict(entity).get("user"))} - {_ANONYMOUS})
+    by_redpanda = state.text(SEMANTICS) == REDPANDAS
+    who = "no client has a user" if by_redpanda else f"every client is user={_ANONYMOUS}"
+    can_be = frozenset() if by_redpanda else {_ANONYMOUS}
+    named = sorted({user for entity in entities if (user := dict(entity).get("user"))} - can_be)
     return [
-        f"the quota of user={user} limits no client: no listener asks for a login, so every client is "
-        f"user={_ANONYMOUS}; start the cluster with --listener SASL=127.0.0.1:0,sasl"
+        f"the quota of user={user} limits no client: no listener asks for a login, so {who}; "
+        "start the cluster with --listener SASL=127.0.0.1:0,sasl"
         for user in named
     ]
 

@@ -80,11 +80,14 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
 
 def _print_audit(result: AuditResult) -> None:
     colour = {"held": "green", "exceeded": "red", "not justified": "red"}
+    width = max((len(check.name) for check in result.checks), default=0)
     for check in result.checks:
         word = click.style(f"{check.verdict:13}", fg=colour.get(check.verdict, "yellow"))
-        click.echo(f"{word} {check.name:21} {printable(check.detail)}")
+        click.echo(f"{word} {check.name:{width}} {printable(check.detail)}")
         for each in check.evidence[:10] if check.verdict in ("exceeded", "not justified") else ():
-            click.echo(" " * 36 + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items()))
+            click.echo(
+                " " * (15 + width) + ", ".join(f"{name} {printable(_plain(value))}" for name, value in each.items())
+            )
     for name, values in result.limits.items():
         click.echo(f"{'limit':13} {printable(name)} {printable(' -> '.join(values))}")
     verdict = click.style(result.verdict, fg=colour.get(result.verdict, "yellow"), bold=True)

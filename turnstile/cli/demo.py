@@ -25,6 +25,7 @@ from rich.table import Table
 
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.cli.output import CommandFailed
+from turnstile.cli.up_params import DataDir
 from turnstile.cluster_process import ClusterError, ClusterProcess
 
 TURNSTILE = (sys.executable, "-P", "-m", "turnstile.entry")
@@ -36,7 +37,7 @@ _FOR_AUDITS = ("numpy", "pandas", "pyarrow", "pyspark")
 @click.command()
 @click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DataDir(),
     help="Where its journal and report stay: a folder that is empty or not there.  [default: a temporary folder]",
 )
 def demo(data_dir: Path | None) -> None:

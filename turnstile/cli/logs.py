@@ -15,6 +15,7 @@ from broker.runtime.printable import printable
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.cli.cluster_command import admin_option, sentence, token_option
 from turnstile.cli.output import CommandFailed
+from turnstile.cli.up_params import DataDir
 
 FILE = "turnstile.log"
 """In the data directory of a cluster that was started with --detach (broker/process/launch.py)."""
@@ -24,7 +25,7 @@ _AGAIN_MS = 200
 @click.command()
 @click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DataDir(),
     help="Of a cluster that has ended.  [default: of the running one]",
 )
 @click.option("-n", "--lines", type=click.IntRange(0), default=100, show_default=True, help="How many, the last ones.")

@@ -12,6 +12,7 @@ from turnstile.cli.cluster_command import same_cluster, with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import Commands
 from turnstile.cli.up_params import NameAndValue, SizedTopic
+from turnstile.quantities import plural
 
 
 @click.group(cls=Commands)
@@ -64,6 +65,6 @@ def create(
         if name in refused:
             click.echo(printable(f"{name}: {refused[name]}"), err=True)
         else:
-            click.echo(f"Created {name} with {partitions} partition{'' if partitions == 1 else 's'}.")
+            click.echo(f"Created {name} with {partitions} {plural('partition', partitions)}.")
     if refused:
         click.get_current_context().exit(1)

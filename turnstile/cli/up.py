@@ -16,7 +16,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import token_in
 from turnstile.cli.output import CommandFailed
 from turnstile.cli.param_type import ParamType
-from turnstile.cli.up_params import ClusterName, Listener, NameAndValue, SizedTopic
+from turnstile.cli.up_params import ClusterName, DataDir, Listener, NameAndValue, SizedTopic
 from turnstile.interrupted import imports_are_done
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
 )
 @click.option(
     "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=DataDir(),
     help="Where logs, offsets, settings and the journal lie.  [default: a temporary folder]",
 )
 @click.option(

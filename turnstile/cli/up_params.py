@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -56,6 +57,21 @@ class ClusterName(ParamType[str]):
         if not is_name(str(value)):
             self.fail(f"{value!r} is not a name: letters, digits, '.', '_' and '-', at most 64", param, ctx)
         return str(value)
+
+
+class DataDir(click.Path):
+    """A data directory, which need not be there yet. An empty text is no path: with a script's unset variable, click would take
+    the current folder."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        if value == "":
+            self.fail("it is empty", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class SizedTopic(ParamType[TopicSize]):

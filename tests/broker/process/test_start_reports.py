@@ -3,7 +3,9 @@
 import os
 import signal
 
-from broker.process.start_reports import await_ready
+import pytest
+
+from broker.process.start_reports import await_ready, system_fault
 from shards.errors import CannotStart
 from tests.support.forks import in_a_process
 
@@ -24,3 +26,10 @@ def test_a_process_that_says_why_it_ends_is_heard_although_it_has_ended():
     assert in_a_process(body) == 0
     os.close(read_end)
     os.close(write_end)
+
+
+def test_a_file_where_a_folder_is_made_is_named(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(OSError) as caught:
+        (tmp_path / "run").mkdir()
+    assert system_fault(caught.value) == f"File exists ({tmp_path / 'run'})"

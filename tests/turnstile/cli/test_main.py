@@ -191,6 +191,14 @@ def test_ctrl_c_during_an_import_is_the_same_quiet_line(last, words, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("command", ["up", "demo", "logs"])
+def test_an_empty_data_dir_is_not_the_current_folder(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = run(command, "--data-dir", "")
+    assert ended.returncode == 2 and "Invalid value for '--data-dir': it is empty" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("words", [["up"], ["up", "--detach"]])
 def test_ctrl_c_while_a_cluster_starts_leaves_none(words, tmp_path):
     data = tmp_path / "data"

@@ -103,6 +103,19 @@ def test_brokers_are_planned_apart() -> None:
     )
 
 
+def test_a_candidate_that_limits_no_client_of_the_log_is_noted() -> None:
+    log = Usage([Use(START_MS, "0", "alice", "app", PRODUCE, 100)], Counter(), [])
+    entities = [
+        {"user": "alice"}, {"user": None}, {"user": None, "client-id": "app"}, {"user": "alice", "client-id": None},
+        {"user": "alicia"}, {"user": None, "client-id": "ap"},
+    ]  # fmt: skip
+    notes = quota_plan(log, [{entity_of(each): {PRODUCE: 1.0}} for each in entities]).notes
+    assert [each for each in notes if each.startswith("No client")] == [
+        "No client of this log is user=alicia: its quota limits nothing here.",
+        "No client of this log is user=<default> client-id=ap: its quota limits nothing here.",
+    ]
+
+
 def read(tmp_path: Path, *lines: str) -> Usage:
     path = tmp_path / "requests.log"
     path.write_text("\n".join(lines) + "\n")

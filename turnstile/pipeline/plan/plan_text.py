@@ -5,6 +5,7 @@ from turnstile.pipeline.plan.candidates import CandidateOutcome
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
 from turnstile.pipeline.plan.variants import Variant
+from turnstile.quantities import plural
 
 TITLES = {
     "redpanda": "Redpanda",
@@ -51,9 +52,14 @@ def printed(plan: LimitPlan) -> str:
 def facts(plan: LimitPlan) -> str:
     """What the log holds."""
     return (
-        f"{plan.connections:,} connections of {plan.ips:,} addresses, {plan.first:%Y-%m-%d %H:%M} to "
-        f"{plan.last:%Y-%m-%d %H:%M} UTC; {plan.bad_rows:,} rows put aside"
+        f"{counted(plan.connections, 'connection')} of {counted(plan.ips, 'address')}, {plan.first:%Y-%m-%d %H:%M} to "
+        f"{plan.last:%Y-%m-%d %H:%M} UTC; {counted(plan.bad_rows, 'row')} put aside"
     )
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 user`, `1,234,567 connections`: exact, as a plan is."""
+    return f"{number:,} {plural(noun, number)}"
 
 
 def put_aside(plan: LimitPlan) -> list[tuple[str, int]]:

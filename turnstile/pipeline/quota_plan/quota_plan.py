@@ -126,7 +126,7 @@ def quota_plan(
         candidates=[Judged(named(each), each, outcome(usage, each)) for each in chosen],
         recommended=variants,
         headroom=float(headroom),
-        notes=[*usage.notes, *_notes(usage, variants)],
+        notes=[*usage.notes, *_absent(usage, candidates), *_notes(usage, variants)],
     )
 
 
@@ -200,6 +200,22 @@ def number(each: float) -> str:
 def at(epoch_ms: int) -> str:
     """An instant as ISO text, UTC."""
     return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat()
+
+
+def _absent(usage: Usage, candidates: Sequence[Quotas]) -> list[str]:
+    """The entities of candidates that limit no client of this log: a misspelt name would look like a quota without effect."""
+    clients = {(use.user, use.client_id) for use in usage.uses}
+    absent = {
+        entity: None for quotas in candidates for entity in quotas if not any(_names(entity, *each) for each in clients)
+    }
+    return [
+        f"No client of this log is {entity_text(dict(entity))}: its quota limits nothing here." for entity in absent
+    ]
+
+
+def _names(entity: Entity, user: str, client_id: str) -> bool:
+    of = {"user": user, "client-id": client_id}
+    return all(name is None or of[kind] == name for kind, name in entity)
 
 
 def _notes(usage: Usage, variants: Sequence[Variant]) -> list[str]:

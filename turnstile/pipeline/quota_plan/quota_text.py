@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
-from turnstile.pipeline.plan.plan_text import columns
+from turnstile.pipeline.plan.plan_text import columns, counted
 from turnstile.pipeline.quota_plan.quota_plan import Judged, QuotaPlan, number, value
 from turnstile.pipeline.quota_plan.what_if import Throttled
 from turnstile.quantities import duration
@@ -60,11 +60,6 @@ def facts(plan: QuotaPlan) -> str:
         f"{counted(brokers, 'broker')}, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC; "
         f"{counted(sum(usage.put_aside.values()), 'line')} put aside"
     )
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 user`, `3 users`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 HEADINGS = ["quotas", "charges", "throttled", "share", "clients", "longest", "in all", "worst minute"]
