@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+from contextlib import ExitStack
 
 import pytest
 
@@ -21,82 +22,106 @@ from shards.supervisor.supervisor import ENDING, Child, Supervisor
 from tests.support.forks import in_a_process
 
 
-def test_what_dies_is_started_again_with_a_new_epoch(tmp_path):
-    read_end, write_end = os.pipe()
+class Said:
+    """Lines that any process of a test adds: what a supervisor says, or what a child notes."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, text):
+        with self.path.open("a") as file:
+            file.write(f"{text}\n")
+
+    def lines(self):
+        return self.path.read_text().splitlines()
+
+
+@pytest.fixture
+def said(tmp_path):
+    return Said(tmp_path / "said")
+
+
+@pytest.fixture
+def pipe():
+    """Makes pipes, as (read end, write end), and closes them."""
+    with ExitStack() as stack:
+
+        def made():
+            ends = os.pipe()
+            for end in ends:
+                stack.callback(os.close, end)
+            return ends
+
+        yield made
+
+
+@pytest.fixture
+def supervised(tmp_path):
+    """Runs a supervisor of children in a process of its own, after `before()` there, and returns its exit status."""
+
+    def run(*children, tell=print, before=lambda: None, **more):
+        def body():
+            supervisor = Supervisor([*children], Epochs(tmp_path / "epoch"), tell=tell, **more)
+            before()
+            supervisor.start()
+            return supervisor.run()
+
+        return in_a_process(body)
+
+    return run
+
+
+def end_all():
+    """Ends the supervisor, from a child of it."""
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.pause()
+    return 0
+
+
+def test_what_dies_is_started_again_with_a_new_epoch(said, pipe, supervised):
+    read_end, write_end = pipe()
 
     def main(epoch):
         os.write(write_end, bytes([epoch]))
         if epoch == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        os.kill(os.getppid(), signal.SIGTERM)
-        signal.pause()
-        return 0
+        return end_all()
 
-    said = tmp_path / "said"
-
-    def body():
-        supervisor = Supervisor(
-            [Child("a shard", 1, main)], Epochs(tmp_path / "epoch"), tell=lambda text: said.write_text(text)
-        )
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
+    assert supervised(Child("a shard", 1, main), tell=said) == 0
     assert os.read(read_end, 10) == b"\x01\x02"
-    assert "was killed by SIGKILL" in said.read_text()
-    os.close(read_end)
-    os.close(write_end)
+    assert "was killed by SIGKILL" in said.lines()[0]
 
 
-def test_what_is_killed_for_want_of_memory_is_told_as_that(tmp_path):
+def test_what_is_killed_for_want_of_memory_is_told_as_that(tmp_path, said, supervised):
     counter, mine = tmp_path / "memory.events", tmp_path / "mine"
     mine.write_text("0::/\n")
     counter.write_text("oom_kill 0\n")
     (tmp_path / "memory.max").write_text(f"{64 << 20}\n")
-    said, board = tmp_path / "said", RestartBoard(1)
-
-    def tell(text):
-        with said.open("a") as file:
-            file.write(text + "\n")
+    board = RestartBoard(1)
 
     def main(epoch):
         if epoch == 1:
             counter.write_text("oom_kill 1\n")
         if epoch < 3:
             os.kill(os.getpid(), signal.SIGKILL)
-        os.kill(os.getppid(), signal.SIGTERM)
-        signal.pause()
-        return 0
+        return end_all()
 
-    def body():
-        supervisor = Supervisor(
-            [Child("a shard", 1, main)], Epochs(tmp_path / "epoch"), tell=tell, board=board,
-            memory=MemoryLimit(tmp_path, mine),
-        )  # fmt: skip
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
-    first, second = said.read_text().splitlines()
+    memory = MemoryLimit(tmp_path, mine)
+    assert supervised(Child("a shard", 1, main), tell=said, board=board, memory=memory) == 0
+    first, second = said.lines()
     assert "was killed for want of memory (its cgroup may have 64 MiB); starting it again" in first
     assert "was killed by SIGKILL" in second
     assert (board.restarts(0), board.memory_kills(0)) == (2, 1)
 
 
-def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_on(tmp_path, monkeypatch):
+def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_on(monkeypatch, said, supervised):
     monkeypatch.setattr(restarts, "FIRST_S", 0.002)
-    said = tmp_path / "said"
     deaths = 9
     board = RestartBoard(2)
 
-    def tell(text):
-        with said.open("a") as file:
-            file.write(text + "\n")
-
     def dying(epoch):
         if epoch > 1 + deaths:
-            os.kill(os.getppid(), signal.SIGTERM)
-            signal.pause()
+            end_all()
         return 3
 
     def living(epoch):
@@ -104,18 +129,9 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
         signal.pause()
         return 0
 
-    def body():
-        supervisor = Supervisor(
-            [Child("a shard", 1, dying), Child("another", 0, living)],
-            Epochs(tmp_path / "epoch"),
-            tell=tell,
-            board=board,
-        )
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
-    lines = said.read_text().splitlines()
+    children = Child("a shard", 1, dying), Child("another", 0, living)
+    assert supervised(*children, tell=said, board=board) == 0
+    lines = said.lines()
     assert len(lines) == deaths
     assert lines[0].endswith("ended with code 3; starting it again")
     assert lines[-1].endswith("starting it again in 0.3 s, as it keeps ending")
@@ -123,35 +139,26 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
     assert board.due_in_s(0) is None
 
 
-def test_who_is_away_for_long_does_not_listen_until_it_starts_again(tmp_path, monkeypatch):
+def test_who_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch, said, supervised):
     monkeypatch.setattr(supervising, "AWAY_S", 0.004)
     monkeypatch.setattr(restarts, "FIRST_S", 0.004)
     _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
     sockets = [sock for shard in bound.values() for _, sock in shard]
-    said = tmp_path / "said"
 
     def tell(text):  # from the supervisor, when it has noted the death
-        with said.open("a") as file:
-            file.write(f"{_connected(sockets)}\n")
+        said(_connected(sockets))
 
     def dying(epoch):
         if epoch > 2:
-            with said.open("a") as file:
-                file.write(f"{_connected(sockets)}\n")
-            os.kill(os.getppid(), signal.SIGTERM)
-            signal.pause()
+            said(_connected(sockets))
+            end_all()
         return 3
 
-    def body():
-        child = Child("a shard", 1, dying, backlogs=Backlogs(sockets[:1], 100))
-        supervisor = Supervisor([child], Epochs(tmp_path / "epoch"), tell=tell)
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
+    child = Child("a shard", 1, dying, backlogs=Backlogs(sockets[:1], 100))
+    assert supervised(child, tell=tell) == 0
     for sock in sockets:
         sock.close()
-    at_once, later, again = (json.loads(line) for line in said.read_text().splitlines())
+    at_once, later, again = (json.loads(line) for line in said.lines())
     assert sum(at_once) == sum(again) == 40 and at_once[0] and again[0]
     assert later == [0, 40]
 
@@ -176,9 +183,9 @@ def _accept_all(sock):
         return count
 
 
-def test_later_stages_end_first(tmp_path):
-    read_end, write_end = os.pipe()
-    others_ready, say_ready = os.pipe()
+def test_later_stages_end_first(pipe, supervised):
+    read_end, write_end = pipe()
+    others_ready, say_ready = pipe()
 
     def child(name, ready=False):
         def main(epoch):
@@ -194,26 +201,18 @@ def test_later_stages_end_first(tmp_path):
 
         return main
 
-    def body():
-        children = [
-            Child("inner", 2, child(b"i", ready=True)),
-            Child("outer", 0, child(b"o")),
-            Child("middle", 1, child(b"m")),
-        ]
-        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print)
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
+    children = (
+        Child("inner", 2, child(b"i", ready=True)),
+        Child("outer", 0, child(b"o")),
+        Child("middle", 1, child(b"m")),
+    )
+    assert supervised(*children) == 0
     assert os.read(read_end, 10) == b"imo"
-    for each in (read_end, write_end, others_ready, say_ready):
-        os.close(each)
 
 
-def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_then(tmp_path, monkeypatch):
+def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_then(monkeypatch, said, supervised):
     _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
     sockets = [sock for shard in bound.values() for _, sock in shard]
-    said = tmp_path / "said"
     fork = os.fork
     tries = []
 
@@ -222,36 +221,26 @@ def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_the
         if len(tries) in (2, 3):
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         if len(tries) == 4:
-            with said.open("a") as file:
-                file.write(f"{_connected(sockets)}\n")
+            said(_connected(sockets))
         return fork()
 
     def main(epoch):
         if epoch == 1:
             return 3
-        os.kill(os.getppid(), signal.SIGTERM)
-        signal.pause()
-        return 0
+        return end_all()
 
     def tell(text):
-        with said.open("a") as file:
-            file.write(text + "\n")
-            if "can't" in text:
-                file.write(f"{_connected(sockets)}\n")
+        said(text)
+        if "can't" in text:
+            said(_connected(sockets))
 
     monkeypatch.setattr(supervising, "_RETRY_S", 0.01)
 
-    def body():
-        child = Child("a shard", 1, main, backlogs=Backlogs(sockets[:1], 100))
-        supervisor = Supervisor([child], Epochs(tmp_path / "epoch"), tell=tell)
-        monkeypatch.setattr(os, "fork", failing_twice)
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
+    child = Child("a shard", 1, main, backlogs=Backlogs(sockets[:1], 100))
+    assert supervised(child, tell=tell, before=lambda: monkeypatch.setattr(os, "fork", failing_twice)) == 0
     for sock in sockets:
         sock.close()
-    lines = said.read_text().splitlines()
+    lines = said.lines()
     assert lines[1] == "a shard can't be started: Resource temporarily unavailable; trying on"
     assert json.loads(lines[2]) == [0, 40]
     again = json.loads(lines[3])
@@ -259,9 +248,9 @@ def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_the
 
 
 @pytest.mark.parametrize("number", sorted(ENDING))
-def test_every_signal_that_would_end_it_ends_all_in_order(tmp_path, number):
-    read_end, write_end = os.pipe()
-    other_ready, say_ready = os.pipe()
+def test_every_signal_that_would_end_it_ends_all_in_order(number, pipe, supervised):
+    read_end, write_end = pipe()
+    other_ready, say_ready = pipe()
 
     def child(name, asks=False):
         def main(epoch):
@@ -277,22 +266,13 @@ def test_every_signal_that_would_end_it_ends_all_in_order(tmp_path, number):
 
         return main
 
-    def body():
-        children = [Child("outer", 0, child(b"o")), Child("inner", 1, child(b"i", asks=True))]
-        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print)
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
+    assert supervised(Child("outer", 0, child(b"o")), Child("inner", 1, child(b"i", asks=True))) == 0
     assert os.read(read_end, 10) == b"io"
-    for each in (read_end, write_end, other_ready, say_ready):
-        os.close(each)
 
 
-def test_a_second_ctrl_c_kills_what_has_not_ended(tmp_path, monkeypatch):
+def test_a_second_ctrl_c_kills_what_has_not_ended(monkeypatch, said, pipe, supervised):
     monkeypatch.setattr(supervising, "_STOP_S", 600.0)
-    said = tmp_path / "said"
-    deaf_ready, say_ready = os.pipe()
+    deaf_ready, say_ready = pipe()
 
     def deaf(epoch):
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
@@ -308,21 +288,13 @@ def test_a_second_ctrl_c_kills_what_has_not_ended(tmp_path, monkeypatch):
         os.kill(os.getppid(), signal.SIGINT)
         return 0
 
-    def body():
-        children = [Child("deaf", 1, deaf), Child("asking", 1, asking)]
-        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=lambda text: said.write_text(text))
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
-    assert said.read_text() == "ending at once: killing what has not ended"
-    os.close(deaf_ready)
-    os.close(say_ready)
+    assert supervised(Child("deaf", 1, deaf), Child("asking", 1, asking), tell=said) == 0
+    assert said.lines() == ["ending at once: killing what has not ended"]
 
 
-def test_processes_that_are_stopped_end_in_order(tmp_path):
-    read_end, write_end = os.pipe()
-    resource_ready, say_ready = os.pipe()
+def test_processes_that_are_stopped_end_in_order(tmp_path, pipe):
+    read_end, write_end = pipe()
+    resource_ready, say_ready = pipe()
 
     def child(name):
         def main(epoch):
@@ -349,11 +321,9 @@ def test_processes_that_are_stopped_end_in_order(tmp_path):
 
     assert in_a_process(body) == 0
     assert os.read(read_end, 10) == b"io"
-    for each in (read_end, write_end, resource_ready, say_ready):
-        os.close(each)
 
 
-def test_the_end_of_its_owner_ends_it(tmp_path, monkeypatch):
+def test_the_end_of_its_owner_ends_it(monkeypatch, supervised):
     monkeypatch.setattr(supervising, "LOOK_S", 0.01)
     owner = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
@@ -362,35 +332,19 @@ def test_the_end_of_its_owner_ends_it(tmp_path, monkeypatch):
         signal.pause()
         return 0
 
-    def body():
-        children = [Child("a shard", 1, main)]
-        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print, owner=Owner(pid=owner.pid))
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
+    assert supervised(Child("a shard", 1, main), owner=Owner(pid=owner.pid)) == 0
     owner.communicate()
 
 
-def test_a_signal_without_a_name_is_told_by_its_number(tmp_path):
-    said = tmp_path / "said"
+def test_a_signal_without_a_name_is_told_by_its_number(said, supervised):
 
     def main(epoch):
         if epoch == 1:
             os.kill(os.getpid(), signal.SIGRTMIN + 5)
-        os.kill(os.getppid(), signal.SIGTERM)
-        signal.pause()
-        return 0
+        return end_all()
 
-    def body():
-        supervisor = Supervisor(
-            [Child("a shard", 1, main)], Epochs(tmp_path / "epoch"), tell=lambda text: said.write_text(text)
-        )
-        supervisor.start()
-        return supervisor.run()
-
-    assert in_a_process(body) == 0
-    assert f"was killed by signal {signal.SIGRTMIN + 5}" in said.read_text()
+    assert supervised(Child("a shard", 1, main), tell=said) == 0
+    assert f"was killed by signal {signal.SIGRTMIN + 5}" in said.lines()[0]
 
 
 def test_as_process_1_of_a_container_it_reaps_what_others_have_left(tmp_path):
