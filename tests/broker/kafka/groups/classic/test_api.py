@@ -106,14 +106,6 @@ async def fetch(desk: Desk, group: str, partitions: tuple[int, ...] | None, at: 
     return {(t.name, p.partition_index): p.committed_offset for t in found.topics for p in t.partitions}
 
 
-@pytest.fixture
-async def desk(tmp_path: Path, nursery: trio.Nursery) -> Desk:
-    desk = Desk(tmp_path, brokers=2, shards=2)
-    await desk.start(nursery)
-    await desk.make_topic("t", 4)
-    return desk
-
-
 # A test that lets time pass asks for `autojump_clock` itself: pytest-trio looks for clocks among a test's own arguments.
 
 

@@ -16,15 +16,6 @@ from broker.wire import codes
 JOIN = {"member_epoch": 0, "rebalance_timeout": timedelta(seconds=10), "topic_partitions": (), "member_id": "m"}
 
 
-@pytest.fixture
-async def desk(tmp_path: Path, nursery: trio.Nursery) -> Desk:
-    """Two brokers of two shards, and a topic `t` of four partitions."""
-    desk = Desk(tmp_path, brokers=2, shards=2)
-    await desk.start(nursery)
-    await desk.make_topic("t", 4)
-    return desk
-
-
 async def beat(desk: Desk, group: str, *, at: tuple[int, int] = (0, 0), version: int = 1, **fields: Any) -> Any:
     asked = {"topic_partitions": None, **fields}
     return await desk.ask("consumer_group_heartbeat", version, at=at, group_id=group, **asked)

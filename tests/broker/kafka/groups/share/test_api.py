@@ -16,15 +16,6 @@ from broker.wire import codes
 JOIN = {"member_epoch": 0, "subscribed_topic_names": ("t",)}
 
 
-@pytest.fixture
-async def desk(tmp_path: Path, nursery: trio.Nursery) -> Desk:
-    """Two brokers of two shards, and a topic `t` of four partitions."""
-    desk = Desk(tmp_path, brokers=2, shards=2)
-    await desk.start(nursery)
-    await desk.make_topic("t", 4)
-    return desk
-
-
 async def beat(desk: Desk, group: str, *, at: tuple[int, int] = (0, 0), **fields: Any) -> Any:
     asked = {"member_id": "m", "subscribed_topic_names": None, "rack_id": None, **fields}
     return await desk.ask("share_group_heartbeat", 1, at=at, group_id=group, **asked)

@@ -1,43 +1,17 @@
-"""Share groups of one shard: what was answered is kept, a failed write changes nothing; members and groups are bounded."""
-
-from pathlib import Path
+"""Share groups of one shard: members and initialized partitions are kept, groups are bounded, and lost members cost rounds."""
 
 import pytest
-from consumer_members import FakeTopics
+from group_shards import ShareShard
 from share_members import CONFIG
 
-from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.kafka.groups.deadlines import A_GROUP, A_ROUND
 from broker.kafka.groups.share.member import ShareHeartbeat
-from broker.kafka.groups.share.share_groups import ShareGroups
 from broker.wire import codes
-
-
-class Shard:
-    """The share groups of a shard that may die."""
-
-    def __init__(self, directory: Path, *, members: int = 100, groups: int = 100) -> None:
-        self.directory, self.now_ms, self.most = directory, 1000, (members, groups)
-        self.topics = FakeTopics(a=4)
-        self.restart()
-
-    def restart(self) -> None:
-        self.store = CommittedOffsets(self.directory)
-        members, groups = self.most
-        self.groups = ShareGroups(
-            self.store, self.topics, config=lambda group_id: CONFIG, most_members=lambda: members,
-            most_groups=lambda: groups, now_ms=lambda: self.now_ms,
-        )  # fmt: skip
-        self.groups.load()
-
-    def beat(self, member, epoch, *, group="g"):
-        request = ShareHeartbeat(member, epoch, "r", ("a",) if epoch == 0 else None, "c", "/h")
-        return self.groups.heartbeat(group, request, self.now_ms)
 
 
 @pytest.fixture
 def shard(tmp_path):
-    return Shard(tmp_path)
+    return ShareShard(tmp_path)
 
 
 def test_members_go_on_where_they_were_after_the_shard_died(shard):
@@ -59,36 +33,18 @@ def test_members_go_on_where_they_were_after_the_shard_died(shard):
     assert after.members["m0"].assigned == had
 
 
-def test_a_member_that_was_lost_is_not_known_to_the_successor_and_the_group_stays(shard):
-    shard.beat("m0", 0)
-    shard.now_ms += CONFIG.session_ms
-    shard.groups.tick(shard.now_ms)
-    shard.restart()
-    assert shard.beat("m0", 1).code == codes.UNKNOWN_MEMBER_ID
-    assert (shard.groups.get("g").state, shard.groups.get("g").epoch) == ("Empty", 2)
-
-
-def test_a_change_that_cannot_be_written_did_not_happen(shard, monkeypatch):
-    shard.beat("m0", 0)
-    known = shard.groups.get("g").members["m0"].facts()
-
+def test_partitions_whose_state_cannot_be_written_begin_no_group(shard, monkeypatch):
     def full(*_):
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
         patch.setattr(shard.store, "keep", full)
-        assert shard.beat("m1", 0).code == codes.COORDINATOR_NOT_AVAILABLE
-        assert shard.beat("m1", 0, group="other").code == codes.COORDINATOR_NOT_AVAILABLE
-        assert shard.groups.leave("g", "m0", 0).code == codes.COORDINATOR_NOT_AVAILABLE
         assert shard.groups.initialize("other", [("t", 0)]).code == codes.COORDINATOR_NOT_AVAILABLE
     assert shard.groups.get("other") is None
-    group = shard.groups.get("g")
-    assert list(group.members) == ["m0"] and group.members["m0"].facts() == known
-    assert shard.beat("m1", 0).code == codes.NONE
 
 
 def test_members_and_groups_of_a_shard_are_bounded(tmp_path):
-    shard = Shard(tmp_path, members=2, groups=2)
+    shard = ShareShard(tmp_path, members=2, groups=2)
     assert shard.beat("m0", 0).code == shard.beat("m1", 0, group="h").code == codes.NONE
     assert shard.beat("m2", 0, group="h").code == codes.GROUP_MAX_SIZE_REACHED
     shard.restart()
@@ -113,21 +69,8 @@ def test_what_is_initialized_is_kept_also_without_members(shard):
     assert shard.groups.get("g").initialized == {"u": {1}}
 
 
-def test_a_file_of_many_changes_is_compacted_and_still_right(shard, monkeypatch):
-    monkeypatch.setattr("broker.storage.record_file.COMPACT_BYTES", 0)
-    shard.restart()
-    for number in range(100):
-        shard.beat(f"m{number}", 0)
-        if number > 1:
-            shard.groups.leave("g", f"m{number}", 0)
-    before = shard.groups.get("g")
-    shard.restart()
-    after = shard.groups.get("g")
-    assert (after.epoch, list(after.members), after.initialized) == (before.epoch, ["m0", "m1"], before.initialized)
-
-
 def test_members_of_many_groups_that_are_lost_at_once_are_fenced_in_rounds(tmp_path):
-    shard = Shard(tmp_path, members=10_000, groups=1000)
+    shard = ShareShard(tmp_path, members=10_000, groups=1000)
     for number in range(4 * A_ROUND // A_GROUP):
         shard.beat("m", 0, group=f"g{number}")
     shard.now_ms += CONFIG.session_ms

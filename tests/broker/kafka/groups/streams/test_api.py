@@ -15,15 +15,6 @@ from broker.kafka.groups.streams.status import MISSING_INTERNAL_TOPICS
 from broker.wire import codes
 
 
-@pytest.fixture
-async def desk(tmp_path: Path, nursery: trio.Nursery) -> Desk:
-    """Two brokers of two shards, and a topic `t` of four partitions."""
-    desk = Desk(tmp_path, brokers=2, shards=2)
-    await desk.start(nursery)
-    await desk.make_topic("t", 4)
-    return desk
-
-
 def topology(desk: Desk, *, changelog: str | None = None, **fields: Any) -> Any:
     types = desk.types("streams_group_heartbeat", 0)
     made = (
