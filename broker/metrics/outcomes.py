@@ -130,6 +130,13 @@ class Outcomes:
             held_ms=waited_ms,
         )  # fmt: skip
 
+    def login_given_up(self, number: int, ip: str, port: int, user: str, version: int, waited_ms: float) -> None:
+        """It closed before the home of its user's pool had answered."""
+        self._journal.add(
+            "authenticated", conn=number, ip=ip, port=port, listener=self.listener, reason="closed", user=user,
+            version=version, held_ms=waited_ms,
+        )  # fmt: skip
+
     def user_refused(self, number: int, ip: str, port: int, user: str, refusal: Refusal, waited_ms: float) -> None:
         """An admitted connection has none, and is closed next."""
         reason, limit, value, version = refusal

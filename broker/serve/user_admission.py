@@ -44,8 +44,17 @@ class UserAdmission:
         decision = self._tokens.take((attempt.pool,), attempt)
         if decision is not None:
             return self.decided(attempt, decision)
-        attempt.answer.ends_by(partial(self._tokens.cancel, attempt))
+        attempt.answer.ends_by(partial(self._gave_up, attempt))
         return attempt.answer
+
+    def _gave_up(self, attempt: UserAttempt) -> None:
+        """Its connection has closed, and was journaled as that: the audit is told that it may have held a token."""
+        channel = attempt.channel
+        self._tokens.cancel(attempt)
+        waited_ms = (self._poller.now_ns - attempt.asked_ns) / 1e6
+        self._outcomes.login_given_up(
+            channel.id, channel.ip, channel.port, attempt.user, self._tokens.version, waited_ms
+        )
 
     def decided(self, attempt: UserAttempt, decision: Admitted | Refused) -> Refusal | None:
         """Counts and journals the decision; why the connection is refused, None if it holds a token now."""

@@ -20,6 +20,7 @@ from turnstile.pipeline.audit import (
     rate_checks,
     rate_unit_checks,
     refusal_checks,
+    user_checks,
 )
 from turnstile.pipeline.audit.audit_result import FINDINGS, UNKNOWN, AuditResult, Check
 from turnstile.pipeline.audit.connections import Admissions, Ends, paired
@@ -45,6 +46,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     admissions = Admissions(held, timeline, seen)
     say("caps")
     caps = open_connection_checks.checks(held, timeline, admissions.connections)
+    users = user_checks.logged_in(events, ends).kept()
     moved = moves(events).kept()
     starts = rate_unit_checks.started(moved)
     say("rates")
@@ -53,11 +55,13 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
         *rate_unit_checks.checks(moved, timeline, seen.gaps, starts, back=bool(seen.back)),
     ]
     say("tokens")
-    tokens = grant_checks.checks(moved, held, timeline, seen, incomplete)
+    tokens = grant_checks.checks(moved, held, users, timeline, seen, incomplete)
     say("refusals")
     refusals = refusal_checks.checks(events, held, moved, timeline, seen, incomplete)
+    refusals += user_checks.checks(events, users, timeline, seen, incomplete)
     moved.forget()
     held.forget()
+    users.forget()
     say("observed")
     observed = observed_checks.checks(events, timeline, seen, ends, incomplete)
     observed += observed_rate_checks.checks(events, timeline, seen)

@@ -30,7 +30,7 @@ import pyarrow.compute
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import BAD, GRANT, RETURN
 from turnstile.pipeline.audit.token_books import CARRY, Books, books
-from turnstile.pipeline.audit.token_steps import STEPS, WHAT, moved, opened
+from turnstile.pipeline.audit.token_steps import STEPS, WHAT, Spans, moved, opened
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
@@ -54,19 +54,33 @@ BEYOND = pyarrow.schema(
 )
 
 
-def checks(moves: Rows, held: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]) -> list[Check]:
-    """Both checks. `held`: connections.CONNECTIONS; `incomplete`: brokers of which events are missing."""
+def checks(
+    moves: Rows, held: Rows, users: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]
+) -> list[Check]:
+    """Both checks. `held`: connections.CONNECTIONS; `users`: user_checks.logged_in; `incomplete`: brokers of which events are
+    missing."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
-    if not kinds or not seen.kinds["grant"] + seen.kinds["reclaim"]:
+    limits_users = timeline.any_limit("user")
+    if not (kinds or limits_users) or not seen.kinds["grant"] + seen.kinds["reclaim"]:
         return [Check(name, HELD, "no moves of tokens to judge", []) for name in (GRANTED, USED)]
     spans = {place: span for place, span in seen.spans().items() if place[0] not in incomplete}
     whole = {place: span for place, span in spans.items() if span.shards}
-    steps = moves.each(partial(moved, whole, kinds), STEPS).and_(held.each(partial(opened, whole, kinds), STEPS))
+    moved_kinds = [*kinds, "user"] if limits_users else kinds
+    steps = moves.each(partial(moved, whole, moved_kinds), STEPS).and_(held.each(partial(opened, whole, kinds), STEPS))
+    if limits_users:
+        steps = steps.and_(users.each(partial(_of_users, whole), STEPS))
     found = steps.by_in_time(("broker", "pool"), partial(beyond, timeline), BEYOND, CARRY).table().to_pylist()
     unread = Counter(row["broker"] for row in found if row["check"] == BAD)
     found = [row for row in found if row["broker"] not in unread]
     left_out = {place[0]: 1 for place in [each[:3] for each in seen.processes] if place[0] >= 0 and place not in whole}
     return [_check(name, [row for row in found if row["check"] == name], unread, left_out) for name in (GRANTED, USED)]
+
+
+def _of_users(spans: Spans, table: pyarrow.Table) -> pyarrow.Table:
+    """STEPS of user_checks.logged_in."""
+    return opened(
+        spans, ["user"], table.rename_columns(["user" if name == "ip" else name for name in table.column_names])
+    )
 
 
 def _check(name: str, rows: list[TableRow], unread: Counter[int], left_out: Mapping[int, int]) -> Check:

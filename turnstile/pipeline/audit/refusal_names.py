@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy
 import pyarrow
 
+from broker.journal.schema import AFTER_LOGIN
 from shards.limits.caps import UNLIMITED
 from shards.limits.quota_entities import CONNECTION_RATE
 from turnstile.pipeline.events import arrays, sweep
@@ -16,7 +17,8 @@ from turnstile.pipeline.events.version_limits import VersionLimits
 CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
 """Reason -> kind of pool. `max.connections` lets wait (KIP-402); it refuses, also as a listener's cap, who came late by
 `turnstile.ip.rate.recheck` alone."""
-BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", "ip_rate", "core_rate")
+BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", AFTER_LOGIN, "ip_rate", "core_rate")
+"""Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
 FOUND = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
@@ -106,6 +108,9 @@ def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
     if reason in CAPS:
         rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(f"ip:{ip}")
         return None if rule.cap is None else LimitValue(rule.name, float(rule.cap))
+    if reason == AFTER_LOGIN:
+        own = limits.limits.rule_of(f"user:{ip}")
+        return None if own.cap is None else LimitValue(own.name, float(own.cap))
     if reason == "ip_rate":
         rate = limits.rate("ip", ip)
         return None if rate == float("inf") else LimitValue(CONNECTION_RATE, rate)

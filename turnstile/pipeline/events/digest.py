@@ -34,6 +34,7 @@ NEEDED = {
     "observed_charge": _CHARGE,
     "observed_meter": ("version", "detail"),
     "observed_rate": ("version", "detail"),
+    "authenticated": ("conn", "ip", "listener", "user", "version"),
 }
 """Kind -> columns without which an event of it can't be judged."""
 READ = (*KEYS, "ts_us", *dict.fromkeys((*(name for names in NEEDED.values() for name in names), "reason")))

@@ -20,7 +20,8 @@ _TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.flo
 _NOT_READ = ("ts", "api")
 OF_QUOTAS = ("user", "client_id", "bytes", "throttle_ms")
 """Columns that only checks of client quotas read, of the events of TOLD_LATE, and of a `closed` event the client (OF_CLIENTS): it
-may have left before it was told a throttle. Nulls where a file has no such event."""
+may have left before it was told a throttle. Checks of users' caps read the user of it and of `authenticated`. Nulls where a file
+has no such event."""
 OF_CLIENTS = ("user", "client_id")
 EVENTS = pyarrow.schema(
     [
@@ -121,7 +122,7 @@ def _read_for(table: pyarrow.Table) -> Sequence[str]:
         return ()
     if arrays.is_one_of(table, "kind", TOLD_LATE).any():
         return OF_QUOTAS
-    return OF_CLIENTS if arrays.is_one_of(table, "kind", ("closed",)).any() else ()
+    return OF_CLIENTS if arrays.is_one_of(table, "kind", ("closed", "authenticated")).any() else ()
 
 
 def _coded(columns: pyarrow.Schema) -> pyarrow.Schema:

@@ -184,6 +184,8 @@ class Timeline:
         each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
         if measure == "rate":
             return any(limits.rates(kind) for limits in each)
+        if kind == "user":
+            return any(one.limits.limits_users for one in each)
         if kind == "ip":
             return any(not one.limits.same_for_all_ips or one.limits.ip_default.cap is not None for one in each)
         keys = self._listeners if kind == "listener" else ("",)

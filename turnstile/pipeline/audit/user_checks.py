@@ -1,0 +1,111 @@
+"""Caps of a user's connections (`turnstile.max.connections.per.user`): never more logged in than allowed, and every login that was
+refused for its user refused by a cap that was in force, and reached.
+
+A connection counts in its user's pool from its `authenticated` event to its end. Both checks are those of addresses
+(open_connection_checks.py, refusal_checks.py), made of rows whose address is the user: so `ip` is the user in what is found.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from functools import partial
+
+import numpy
+import pyarrow
+
+from broker.journal.schema import AFTER_LOGIN
+from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
+from turnstile.pipeline.audit.connections import CONNECTIONS, INCARNATION, READ, Ends, pair
+from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
+from turnstile.pipeline.audit.refusal_checks import unjustified, unseen_in, without_full_pool
+from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
+from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.arrays import TableRow
+from turnstile.pipeline.events.journal import EVENTS
+from turnstile.pipeline.events.rows import Rows
+from turnstile.pipeline.events.survey import Survey
+from turnstile.pipeline.events.sweep import PoolCounts
+from turnstile.pipeline.events.timeline import Timeline
+
+CAP, CAUSED = "user_cap", "user_refused_with_cause"
+GAVE_UP = "closed"
+"""The reason of a client that left while its login was decided: it may have held a token for a moment."""
+_DECISIONS = pyarrow.schema([EVENTS.field(name) for name in REFUSAL])
+
+
+def logged_in(events: Rows, ends: Ends) -> Rows:
+    """CONNECTIONS of users: each from its login to its end, with the user as its `ip`."""
+    told = events.of_kinds(("authenticated", "closed"), (*READ, "user", "reason"))
+    return told.by((*INCARNATION, "conn"), partial(_paired, ends), CONNECTIONS)
+
+
+def checks(events: Rows, users: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]) -> list[Check]:
+    """Both checks; none where no client logged in. `users`: `logged_in`; `incomplete`: brokers of which events are missing."""
+    logins = seen.kinds["authenticated"]
+    if not logins:
+        return []
+    steps = users.each(sweep.steps, sweep.STEPS)
+    over = steps.swept(["ip"], partial(_beyond, timeline), sweep.EXCESS, closes_first=True).to_pylist()
+    decided = events.of_kinds(("authenticated",), (*REFUSAL, "user"))
+    refused = decided.each(partial(_refused, (AFTER_LOGIN,)), _DECISIONS)
+    found = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
+    tried = decided.each(_as_of_addresses, _DECISIONS)
+    found += without_full_pool(tried, users, timeline, seen, unseen_in(seen), "ip_cap").to_pylist()
+    return [_capped(over, logins, is_limited=timeline.any_limit("user")), _caused(found, incomplete)]
+
+
+def _paired(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
+    is_refusal = arrays.is_one_of(table, "kind", ("authenticated",)) & arrays.present(table, "reason")
+    mine = _by_user(table.filter(pyarrow.array(~is_refusal)))
+    is_login = arrays.is_one_of(mine, "kind", ("authenticated",))
+    kinds = pyarrow.array(numpy.where(is_login, "admitted", "closed"), pyarrow.string())
+    return pair(ends, mine.set_column(mine.column_names.index("kind"), "kind", kinds).select(READ))
+
+
+def _by_user(table: pyarrow.Table) -> pyarrow.Table:
+    return table.set_column(table.column_names.index("ip"), "ip", table["user"])
+
+
+def _beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
+    return sweep.beyond(timeline, counted._replace(kind="user"))
+
+
+def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
+    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", reasons)))
+    return _by_user(mine).select(_DECISIONS.names).cast(_DECISIONS)
+
+
+def _as_of_addresses(table: pyarrow.Table) -> pyarrow.Table:
+    """The refusals as those by an address's cap; clients that gave up as those by another cap, which may have held a token."""
+    mine = _refused((AFTER_LOGIN, GAVE_UP), table)
+    is_refusal = arrays.is_one_of(mine, "reason", (AFTER_LOGIN,))
+    reasons = pyarrow.array(numpy.where(is_refusal, "ip_cap", "broker_cap"), pyarrow.string())
+    return mine.set_column(mine.column_names.index("reason"), "reason", reasons).cast(_DECISIONS)
+
+
+def _capped(rows: list[TableRow], logins: int, *, is_limited: bool) -> Check:
+    if not is_limited:
+        return Check(CAP, HELD, "no cap was set", [])
+    if not rows:
+        return Check(CAP, HELD, f"{logins} logins, never more connections of a user than allowed", [])
+    counts: Counter[int] = Counter()
+    for row in rows:
+        counts[row["broker"]] += row.pop("excess")
+    rows.sort(key=lambda row: row["at_ns"])
+    first = rows[0]
+    detail = (
+        f"{counts.total()} logins beyond the cap; first user {first['pool']} of broker {first['broker']}: {first['open']} open, "
+        f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
+    )
+    return Check(CAP, EXCEEDED, detail, rows[: sweep.SHOWN], counts)
+
+
+def _caused(rows: list[TableRow], incomplete: Collection[int]) -> Check:
+    if not rows:
+        return Check(CAUSED, HELD, "each login was refused by a cap of its user that was in force, and reached", [])
+    counts, shown, is_sure = unjustified(rows, incomplete)
+    first = shown[0]
+    detail = (
+        f"{counts.total()} refused logins; first user {first['ip']} by {first['limit']} of version {first['version']} on broker "
+        f"{first['broker']}, at mono_ns {first['at_ns']}: {first['why']}"
+    )
+    return Check(CAUSED, NOT_JUSTIFIED if is_sure else UNKNOWN, detail, shown, counts)
