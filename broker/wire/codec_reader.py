@@ -57,7 +57,7 @@ class ReaderSource:
         lines = [
             "    count = b[i]; i += 1",
             "    if count > 127: count, i = read_uvarint(b, count, i)",
-            "    if count > MAX_TAGS: malformed('too many tagged fields')",
+            "    if count > FREE_TAGS: claim_tags(count)",
             "    for _ in range(count):",
             "        tag, i, stop = read_tag(b, i, end)",
         ]

@@ -21,8 +21,12 @@ ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
 MAX_STRING_BYTES = 0x7FFF
-MAX_TAGS = 100
-"""Most tagged fields of one structure; no client sends more than a few."""
+MAX_TAGS = 10_000
+MAX_ARRAY = 1_000_000
+"""Most tagged fields of one structure, and most items of one array, as the readers of Kafka 4.4 have them; Kafka checks both
+before it allocates (kafka.apache.org/44/getting-started/upgrade; CVE-2026-111115)."""
+FREE_TAGS = 100
+"""Tagged fields that a structure may have before they count as items; no client sends more than a few."""
 COUNT_ITEMS_ABOVE_BYTES = 4096
 """Items are counted in messages longer than this: a shorter one has no room for many."""
 
@@ -39,7 +43,8 @@ ANY = sys.maxsize
 
 
 class ItemCount:
-    """Array items of the message that is being read, at all depths. `most`: above it, reading ends with TooMany."""
+    """Array items of the message that is being read, at all depths, and tagged fields of structures with more than FREE_TAGS.
+    `most`: above it, reading ends with TooMany."""
 
     def __init__(self) -> None:
         self.most = ANY
@@ -49,6 +54,9 @@ class ItemCount:
         self.most, self.items = most, 0
 
     def claim(self, items: int) -> None:
+        """The items of one array. Raises TooMany, and Malformed for more than MAX_ARRAY."""
+        if items > MAX_ARRAY:
+            raise Malformed(f"an array of more than {MAX_ARRAY:,} items")
         self.items += items
         if self.items > self.most:
             raise TooMany(f"more than {self.most} items")
@@ -149,14 +157,21 @@ def malformed(what: str) -> NoReturn:
     raise Malformed(what)
 
 
+def claim_tags(count: int) -> None:
+    """The tagged fields of a structure that has more than FREE_TAGS. Raises TooMany, and Malformed for more than MAX_TAGS."""
+    if count > MAX_TAGS:
+        raise Malformed(f"more than {MAX_TAGS:,} tagged fields")
+    ITEMS.claim(count)
+
+
 def skip_tags(buffer: Buffer, at: int, end: int) -> int:
     """The offset behind a block of tagged fields none of which is known."""
     count = buffer[at]
     at += 1
     if count > 127:
         count, at = read_uvarint(buffer, count, at)
-    if count > MAX_TAGS:
-        raise Malformed(f"more than {MAX_TAGS} tagged fields")
+    if count > FREE_TAGS:
+        claim_tags(count)
     for _ in range(count):
         _tag, at, stop = read_tag(buffer, at, end)
         at = stop

@@ -42,6 +42,32 @@ def test_a_request_of_more_items_than_there_may_be_closes_its_connection_and_no_
         assert admitted(good)
 
 
+def tagged(tags: int) -> bytes:
+    """A DeleteGroups 2 of no group, with so many tagged fields in its header."""
+    count = bytes((tags & 0x7F | 0x80, tags >> 7))
+    header = struct.pack(">hhi", DELETE_GROUPS, 2, 7) + string("c") + count + b"\5\0" * tags
+    return struct.pack(">i", len(header) + 2) + header + b"\1\0"
+
+
+def test_a_structure_of_more_than_10000_tagged_fields_closes_its_connection_and_no_other(cluster):
+    with connect(cluster.address) as good, connect(cluster.address) as bad:
+        good.sendall(tagged(10_000))
+        assert answer(good)[:4] == (7).to_bytes(4, "big")
+        bad.sendall(tagged(10_001))
+        assert bad.recv(1) == b""
+        assert admitted(good)
+
+
+def test_an_array_of_more_than_a_million_items_closes_its_connection_where_a_request_may_have_more(tmp_path):
+    options = ("--set", "turnstile.request.max.items=3000000")
+    with running(tmp_path / "d", *options, shards=1) as cluster, connect(cluster.address) as bad:
+        group = string("g") + array(string("t") + struct.pack(">i", 1_000_001) + bytes(4 * 1_000_001))
+        bad.sendall(request(9, 1, "c", group))
+        assert bad.recv(1) == b""
+        with connect(cluster.address) as good:
+            assert admitted(good)
+
+
 def test_a_resource_that_is_named_thousands_of_times_is_told_once(cluster):
     resource = struct.pack(">b", 4) + string("0") + struct.pack(">i", -1)
     with connect(cluster.address) as sock:

@@ -10,7 +10,7 @@ from broker.serve.dispatch import Dispatcher
 from broker.serve.prepared_answers import PreparedAnswers
 from broker.wire import wire
 from broker.wire.codec import Message
-from broker.wire.primitives import COUNT_ITEMS_ABOVE_BYTES, MAX_TAGS, uvarint
+from broker.wire.primitives import COUNT_ITEMS_ABOVE_BYTES, FREE_TAGS, MAX_ARRAY, MAX_TAGS, uvarint
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, Spawn
 from shards.loop.turns import Turns
@@ -132,18 +132,43 @@ def test_items_are_counted_at_all_depths():
         wire.parse_body(frame, at, 9, 8, items - 1)
 
 
-@pytest.mark.parametrize("where", ["header", "body"])
-def test_no_structure_has_more_than_a_few_tagged_fields(where: str):
-    def frame(tags: int) -> bytes:
-        block = uvarint(tags) + b"".join(uvarint(1000 + n) + b"\1x" for n in range(tags))
-        header, body = (block, b"\0") if where == "header" else (b"\0", block)
-        return bytes.fromhex("002a 0002 00000009 ffff".replace(" ", "")) + header + b"\1" + body
+def tagged(tags: int, where: str) -> bytes:
+    """A DeleteGroups 2 with so many tagged fields in its header or its body."""
+    block = uvarint(tags) + b"".join(uvarint(1000 + n) + b"\1x" for n in range(tags))
+    header, body = (block, b"\0") if where == "header" else (b"\0", block)
+    return bytes.fromhex("002a 0002 00000009 ffff".replace(" ", "")) + header + b"\1" + body
 
-    *_, at = wire.parse_header(frame(MAX_TAGS))
-    assert wire.parse_body(frame(MAX_TAGS), at, DELETE_GROUPS, 2).groups_names == ()
-    with pytest.raises(wire.BadFrame, match="tagged fields"):
-        *_, at = wire.parse_header(frame(MAX_TAGS + 1))
-        wire.parse_body(frame(MAX_TAGS + 1), at, DELETE_GROUPS, 2)
+
+@pytest.mark.parametrize("where", ["header", "body"])
+def test_no_structure_has_more_than_10000_tagged_fields(where: str):
+    *_, at = wire.parse_header(tagged(MAX_TAGS, where))
+    assert wire.parse_body(tagged(MAX_TAGS, where), at, DELETE_GROUPS, 2, MAX_TAGS).groups_names == ()
+    with pytest.raises(wire.BadFrame, match="more than 10,000 tagged fields"):
+        *_, at = wire.parse_header(tagged(MAX_TAGS + 1, where))
+        wire.parse_body(tagged(MAX_TAGS + 1, where), at, DELETE_GROUPS, 2, 2 * MAX_TAGS)
+
+
+def test_many_tagged_fields_of_a_structure_count_as_items():
+    for tags, most_items in ((MAX_TAGS, MAX_TAGS), (FREE_TAGS, 1)):
+        frame = tagged(tags, "body")
+        assert wire.parse_body(frame, 11, DELETE_GROUPS, 2, most_items).groups_names == ()
+    with pytest.raises(wire.TooManyItems):
+        wire.parse_body(tagged(MAX_TAGS, "body"), 11, DELETE_GROUPS, 2, MAX_TAGS - 1)
+
+
+def test_an_array_has_a_million_items_at_most_whatever_a_request_may_have():
+    types = wire.request_types(9, 8)
+
+    def frame(partitions: int) -> bytes:
+        topic = types.OffsetFetchRequestTopics(name="t", partition_indexes=(0,) * partitions)
+        group = types.OffsetFetchRequestGroup(group_id="g", topics=(topic,))
+        return wire.encode_request(Call(9, 8), types.OffsetFetchRequest(groups=(group,), require_stable=False))[4:]
+
+    *_, at = wire.parse_header(frame(1))
+    (group,) = wire.parse_body(frame(MAX_ARRAY), at, 9, 8, 2 * MAX_ARRAY).groups
+    assert len(group.topics[0].partition_indexes) == 1_000_000
+    with pytest.raises(wire.BadFrame, match="an array of more than 1,000,000 items"):
+        wire.parse_body(frame(MAX_ARRAY + 1), at, 9, 8, 2 * MAX_ARRAY)
 
 
 async def test_the_first_request_of_a_version_waits_until_it_is_compiled_beside_the_loop(dispatcher, monkeypatch):
