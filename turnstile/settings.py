@@ -30,7 +30,10 @@ REDPANDAS = frozenset(
         "group_max_session_timeout_ms",
         "group_min_session_timeout_ms",
         "max_kafka_throttle_delay_ms",
+        "max_transactions_per_coordinator",
         "storage_min_free_bytes",
+        "topic_memory_per_partition",
+        "topic_partitions_memory_allocation_percent",
         "topic_partitions_per_shard",
         "topic_partitions_reserve_shard0",
     )

@@ -13,6 +13,7 @@ from shards.settings.limiting_settings import LIMITING, THROUGHPUT
 from shards.settings.overrides import Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, UINT32_MAX
 from shards.settings.redpanda_controller import CONTROLLER
+from shards.settings.redpanda_topics import TOPIC_ROOM
 from shards.settings.resource_settings import CLIENT_METRICS, GROUP
 from shards.settings.user_overrides import UserOverrides
 from turnstile.quantities import duration
@@ -40,6 +41,7 @@ _SECTIONS: tuple[tuple[str, str, Sequence[ConfigKey]], ...] = (
     ("Operations of the controller", "How many changes a second it takes.", CONTROLLER),
     ("Windows and time limits", "How rates are averaged, and how long a connection or a session lasts.", METERING),
     ("Requests and records", "What requests may be, and how partitions are kept.", SERVING),
+    ("Room for topics", "How many topics and partitions there may be, by Redpanda's names.", TOPIC_ROOM),
     ("Coordinators", "Groups, transactions, logins and telemetry.", COORDINATING),
     ("Configs of a topic", "Without its own, the broker's setting counts.", list(TOPIC.values())),
     ("Configs of a group", "Without its own, the broker's setting counts.", list(GROUP.values())),

@@ -1,22 +1,33 @@
-"""How many topics and replicas may still be created: Redpanda's `kafka_topics_max` and `topic_partitions_per_shard`. Pure.
+"""How many topics and replicas may still be created: Redpanda's `kafka_topics_max`, `topic_partitions_per_shard` and
+`topic_memory_per_partition`. Pure.
 
 Internal topics count for neither. Replicas count that are named (replicas.py): a partition of three counts three times.
 
-Source: partition_allocator (Redpanda 24.3), whose bounds by memory and by descriptors there are none of here; the error of
-`kafka_topics_max` is Turnstile's choice, as none is known of Redpanda.
+The memory of a broker is a setting, `turnstile.broker.memory.bytes`: a cluster for tests has the same room on every machine.
+
+Source: partition_allocator (Redpanda 24.3), whose bound by descriptors there is none of here; the error of `kafka_topics_max` is
+Turnstile's choice, as none is known of Redpanda. MEMORY_PER_SHARD: Redpanda's sizing guidelines, 2 GB for each core.
 """
 
 from __future__ import annotations
 
 import math
-from typing import cast
+from typing import NamedTuple, cast
 
 from shards.config import internal_topics
 from shards.config.changes import ConfigState
 from shards.config.replicas import Result, replicas_of
 from shards.settings.broker_config import EVERY_BROKER, given
 
+MEMORY_PER_SHARD = 2 << 30
 _NO_TOPIC: Result = ["POLICY_VIOLATION", "There are as many topics as kafka_topics_max allows."]
+
+
+class _ReplicaBound(NamedTuple):
+    """A setting, and the replicas of users' partitions that it allows in the cluster."""
+
+    setting: str
+    most: int
 
 
 class TopicRoom:
@@ -29,11 +40,18 @@ class TopicRoom:
         reserved = cast(int, values.get("topic_partitions_reserve_shard0", 0))
         own = state.topics.keys() - internal_topics.INTERNAL_TOPICS
         self._topics = math.inf if most is None else most - len(own)
-        self._replicas, self._most_replicas = math.inf, 0
+        self._bounds: list[_ReplicaBound] = []
+        counted = sum(len(each) for name in own for each in replicas_of(state.topics[name]))
         if per_shard is not None:
-            self._most_replicas = max(state.brokers * (shards * per_shard - reserved), 0)
-            counted = sum(len(each) for name in own for each in replicas_of(state.topics[name]))
-            self._replicas = self._most_replicas - counted
+            most_replicas = max(state.brokers * (shards * per_shard - reserved), 0)
+            self._bounds.append(_ReplicaBound("topic_partitions_per_shard", most_replicas))
+        per_partition = cast(int | None, values.get("topic_memory_per_partition"))
+        if per_partition is not None:
+            memory = cast(int | None, values.get("turnstile.broker.memory.bytes")) or shards * MEMORY_PER_SHARD
+            percent = cast(int, values.get("topic_partitions_memory_allocation_percent", 10))
+            most_replicas = state.brokers * (memory * percent // 100) // per_partition
+            self._bounds.append(_ReplicaBound("topic_memory_per_partition", most_replicas))
+        self._replicas = counted
 
     def problem(self, name: str, topics: int, replicas: int) -> Result | None:
         """Why there is no room for `topics` (0 or 1) of this name, and so many replicas."""
@@ -41,15 +59,14 @@ class TopicRoom:
             return None
         if topics > self._topics:
             return _NO_TOPIC
-        if replicas > self._replicas:
-            return [
-                "INVALID_PARTITIONS",
-                f"{replicas:,} more replicas are beyond the {self._most_replicas:,} that topic_partitions_per_shard allows.",
-            ]
+        for bound in self._bounds:
+            if self._replicas + replicas > bound.most:
+                why = f"{replicas:,} more replicas are beyond the {bound.most:,} that {bound.setting} allows."
+                return ["INVALID_PARTITIONS", why]
         return None
 
     def take(self, name: str, topics: int, replicas: int) -> None:
         """They are created."""
         if name not in internal_topics.INTERNAL_TOPICS:
             self._topics -= topics
-            self._replicas -= replicas
+            self._replicas += replicas

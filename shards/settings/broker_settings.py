@@ -17,7 +17,7 @@ from shards.settings.config_types import (
     whole,
     words,
 )
-from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX, UINT32_MAX
+from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 from shards.settings.releases import AS_VERSION, OWN_VERSION, RELEASES
 
 METERING = [
@@ -100,13 +100,6 @@ SERVING = [
     ConfigKey("kafka_max_bytes_per_fetch", whole(0), None,
             "Where the partitions of a Fetch ask for more in all, each gets an equal share of it; the first batch is whole all the "
             "same. The tighter of this and fetch.max.bytes rules (Redpanda: 64 MiB).", REDPANDA, True),
-    ConfigKey("kafka_topics_max", whole(0, UINT32_MAX), None,
-            "Topics of users that there may be; beyond it none is created. Internal topics don't count.", REDPANDA, True),
-    ConfigKey("topic_partitions_per_shard", whole(1), None,
-            "Replicas of users' partitions for each shard of the cluster; beyond it no topic or partition is created "
-            "(Redpanda: 5000).", REDPANDA, True),
-    ConfigKey("topic_partitions_reserve_shard0", whole(0), 0,
-            "Replicas that each broker's first shard leaves free of topic_partitions_per_shard.", REDPANDA, True),
     ConfigKey("message.max.bytes", whole(0), 1_048_588, "Largest record batch.", dynamic=True),
     ConfigKey("fetch.max.bytes", whole(1024), 57_671_680, "Most bytes in one Fetch response."),
     ConfigKey("max.incremental.fetch.session.cache.slots", whole(0), 1000,
@@ -251,6 +244,9 @@ COORDINATING = [
             "How often transactions are aborted whose timeout is over."),
     ConfigKey("transaction.remove.expired.transaction.cleanup.interval.ms", whole(1), 3_600_000,
             "How often expired transactional ids are removed."),
+    ConfigKey("max_transactions_per_coordinator", whole(1), None,
+            "Transactional ids that one shard keeps; a new one beyond makes the one used least recently go, whose transaction is "
+            "aborted (Redpanda: 10000).", REDPANDA, True),
     ConfigKey("turnstile.transactional.ids.max", whole(1), 100_000,
             "Transactional ids that one shard keeps; a producer with a new one beyond is refused.", TURNSTILE, True),
     shown("transaction.state.log.num.partitions", whole(1), 50, ""),

@@ -12,11 +12,12 @@ from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
 from shards.settings.limiting_settings import LIMITING, THROUGHPUT
 from shards.settings.redpanda_controller import CONTROLLER
+from shards.settings.redpanda_topics import TOPIC_ROOM
 from shards.settings.topic_settings import TOPIC_SETTINGS
 
 LISTENER_PREFIX = "listener.name."
 BROKER: dict[str, ConfigKey] = {
-    row.name: row for row in [*LIMITING, *THROUGHPUT, *CONTROLLER, *METERING, *SERVING, *COORDINATING]
+    row.name: row for row in [*LIMITING, *THROUGHPUT, *CONTROLLER, *METERING, *SERVING, *TOPIC_ROOM, *COORDINATING]
 }
 BROKER |= {row.name: row for row in kafka_configs.rows("broker") if row.name not in BROKER}
 TOPIC: dict[str, ConfigKey] = {row.name: row for row in TOPIC_SETTINGS}

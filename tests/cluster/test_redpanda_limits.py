@@ -5,6 +5,7 @@ import struct
 
 import pytest
 from batches import batch
+from confluent_kafka import KafkaException, Producer
 from harness import connect, running
 from request_bytes import (
     THROTTLING_QUOTA_EXCEEDED,
@@ -80,6 +81,30 @@ def test_there_are_no_more_topics_and_partitions_than_may_be_also_of_those_that_
         sock.sendall(create_topics("c", {"v": 3, "w": 2}, strict=False))
         assert created(answer(sock), strict=False).errors == {"v": INVALID_PARTITIONS, "w": 0}
     cluster.unset("topic_partitions_per_shard")
+
+
+def transactional(cluster, name):
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "transactional.id": name, "transaction.timeout.ms": 60_000}
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("t", name)
+    producer.flush(30)
+    return producer
+
+
+def test_a_transactional_id_too_many_ends_the_one_used_least_recently(cluster):
+    cluster.set("max_transactions_per_coordinator", 2)
+    oldest, second = transactional(cluster, "oldest"), transactional(cluster, "second")
+    newest = transactional(cluster, "newest")
+    with pytest.raises(KafkaException):
+        oldest.commit_transaction(30)
+    second.commit_transaction(30)
+    newest.commit_transaction(30)
+    cluster.unset("max_transactions_per_coordinator")
+    again = transactional(cluster, "oldest")
+    again.commit_transaction(30)
 
 
 def test_beyond_the_controllers_rates_topics_are_refused_one_by_one_and_the_admin_api_says_429(tmp_path):

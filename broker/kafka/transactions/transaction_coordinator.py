@@ -12,8 +12,10 @@ overdue_transactions_are_aborted  An ONGOING transaction is aborted when its tim
     producer is gone.
 transactional_ids_are_bounded  There are at most `turnstile.transactional.ids.max` ids here: a new one beyond is refused
     with POLICY_VIOLATION. One that was idle for transactional.id.expiration.ms is forgotten.
+oldest_sessions_make_room  While Redpanda's max_transactions_per_coordinator is set, a new id that would be one too many makes
+    the ids that were used least recently go: an idle one at once, one with a transaction once that is aborted.
 
-Source: TransactionCoordinator, TransactionStateManager of Kafka 4.1.
+Source: TransactionCoordinator, TransactionStateManager of Kafka 4.1; for the last, Redpanda's description of the property.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from heapq import nsmallest
 from typing import Any
 
 import trio
@@ -56,6 +59,8 @@ from shards.settings import patterns
 
 TIMEOUT_CHECK = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 EXPIRY_CHECK = "transaction.remove.expired.transaction.cleanup.interval.ms"
+MOST_TERMINATED = 100
+"""Sessions that one new id makes go: a setting that was lowered by far is reached step by step."""
 _NO_PRODUCER = [-1, -1]
 
 log = Logger()
@@ -80,6 +85,8 @@ class TransactionCoordinator:
         self._spawn = spawn
         self._markers = Markers(homes, spawn)
         self._wall_ms = wall_ms
+        self._terminated: set[str] = set()
+        """Ids that are forgotten when their transaction is aborted (oldest_sessions_make_room)."""
         self._open: Deferred[None] = Deferred()
         operations: dict[type[TransactionMessage | ListTransactions], Callable[..., Any]] = {
             InitProducer: self.init,
@@ -122,6 +129,8 @@ class TransactionCoordinator:
             known = self._log.get(transactional_id)
             if known is None and len(self._log) >= self._image.get("turnstile.transactional.ids.max"):
                 return Transition(codes.POLICY_VIOLATION)
+            if known is None:
+                self._make_room()
             take = self._ids.take_now
             return steps.init_producer_id(known, transactional_id, timeout_ms, expected, take, self._wall_ms())
 
@@ -178,6 +187,7 @@ class TransactionCoordinator:
         """Forgets every id. Raises OSError."""
         for each in self._log:
             self._log.forget(each.transactional_id)
+        self._terminated.clear()
 
     def close(self) -> None:
         self._log.close()
@@ -196,12 +206,36 @@ class TransactionCoordinator:
         """Forgets ids that were not used for transactional.id.expiration.ms (transactional_ids_are_bounded)."""
         now_ms, expiration_ms = self._wall_ms(), self._image.get("transactional.id.expiration.ms")
         for known in self._log:
-            if steps.expired(known, expiration_ms, now_ms):
-                try:
-                    self._log.forget(known.transactional_id)
-                except OSError as fault:
-                    log.error("an expired transactional id was not removed", error=str(fault))
-                    return
+            if steps.expired(known, expiration_ms, now_ms) and not self._forget(known):
+                return
+
+    def _make_room(self) -> None:
+        """For one new id (oldest_sessions_make_room)."""
+        most = self._image.get("max_transactions_per_coordinator")
+        excess = 0 if most is None else min(len(self._log) + 1 - len(self._terminated) - most, MOST_TERMINATED)
+        if excess <= 0:
+            return
+        sessions = (m for m in self._log if m.state not in PREPARED and m.transactional_id not in self._terminated)
+        for oldest in nsmallest(excess, sessions, key=lambda metadata: metadata.update_ms):
+            log.info(
+                "a session is terminated: there are as many as max_transactions_per_coordinator",
+                transactional_id=oldest.transactional_id,
+            )
+            if oldest.state in IDLE:
+                self._forget(oldest)
+                continue
+            self._terminated.add(oldest.transactional_id)
+            if self._take(Transition(codes.NONE, steps.fence(oldest, self._wall_ms()))).code:
+                self._terminated.discard(oldest.transactional_id)
+
+    def _forget(self, known: TransactionMetadata) -> bool:
+        """Whether it could be written."""
+        try:
+            self._log.forget(known.transactional_id)
+        except OSError as fault:
+            log.error("a transactional id was not removed", transactional_id=known.transactional_id, error=str(fault))
+            return False
+        return True
 
     # --- small parts -----------------------------------------------------------------------------------------------
 
@@ -238,11 +272,16 @@ class TransactionCoordinator:
         """Every marker is written."""
         if self._log.get(decided.transactional_id) is not decided:
             return  # all was reset meanwhile
+        completed = steps.complete(decided, self._wall_ms())
         try:
-            self._log.put(steps.complete(decided, self._wall_ms()))
+            self._log.put(completed)
         except OSError as fault:
             log.error("a transaction was not completed", transactional_id=decided.transactional_id, error=str(fault))
             self._spawn(self._complete_later(decided))
+            return
+        if decided.transactional_id in self._terminated:
+            self._terminated.discard(decided.transactional_id)
+            self._forget(completed)
 
     async def _complete_later(self, decided: TransactionMetadata) -> None:
         await trio.sleep(1)

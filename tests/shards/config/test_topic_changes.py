@@ -132,6 +132,22 @@ def test_there_are_no_more_topics_of_users_than_kafka_topics_max():
     assert {"b", "c"} <= now.topics.keys()
 
 
+def test_there_are_no_more_replicas_than_brokers_have_memory_for():
+    """Three brokers of 10 MB, of which 20 % are for partitions: room for 60 of 100,000 bytes. The tighter bound rules."""
+    limited = {"/topic_memory_per_partition": "100000", "/topic_partitions_memory_allocation_percent": "20"}
+    now = state(static=limited, __consumer_offsets=-1)
+    now.put([("setting", "/turnstile.broker.memory.bytes", "10000000")])
+    delta, results = create_topics(now, [["a", 15, {}, None, 3], ["b", 16, {}], ["c", 15, {}], ["d", 1, {}]], 2)
+    assert [error for error, _ in results] == ["", "INVALID_PARTITIONS", "", "INVALID_PARTITIONS"]
+    assert "60 that topic_memory_per_partition" in results[1][1]
+    now.put(delta)
+    now.put([("setting", "/turnstile.broker.memory.bytes", None)])
+    now.put([("setting", "/topic_partitions_per_shard", "11")])
+    (problem,) = create_topics(now, [["d", 7, {}]], 2)[1]
+    assert "66 that topic_partitions_per_shard" in problem[1]
+    assert create_topics(now, [["d", 6, {}]], 2)[1] == [["", ""]]
+
+
 def test_there_are_no_more_replicas_than_topic_partitions_per_shard_on_all_of_them():
     """Three brokers of two shards: 3 * (2 * 3 - 1) = 15. Named replicas count; internal topics don't."""
     limited = {"/topic_partitions_per_shard": "3", "/topic_partitions_reserve_shard0": "1"}

@@ -187,6 +187,39 @@ async def test_the_number_of_ids_is_bounded_and_expired_ones_make_room(broker: T
     assert await TransactionalClient(broker, "id 7", second=True).init() == 0
 
 
+async def test_a_new_id_ends_the_session_used_least_recently_and_aborts_its_transaction(
+    broker: TransactionalBroker,
+) -> None:
+    """Redpanda's max_transactions_per_coordinator, of one shard."""
+    one = broker.coordinators[0]
+
+    def known() -> set[str]:
+        return {row[0] for row in one.listing([], [], -1, "")}
+
+    for number in range(20):
+        await client(broker, f"id {number}", second=True)
+    here = sorted(known())[:4]
+    for coordinator in broker.coordinators:
+        coordinator.reset()
+    broker.image.apply(broker.image.version + 1, [("setting", "/max_transactions_per_coordinator", "2")])
+    clients = []
+    for name in here[:3]:
+        clients.append(await client(broker, name, second=True))
+        broker.now_ms += 1
+        if name == here[1]:
+            assert await clients[1].produce(0, b"lost") == 0
+    assert known() == {here[1], here[2]}
+    assert await clients[0].add(0) == [codes.INVALID_PRODUCER_ID_MAPPING]
+    await client(broker, here[3], second=True)
+    with trio.fail_after(30):
+        while here[1] in known():  # noqa: ASYNC110 - nothing tells it
+            await trio.sleep(0.01)
+    assert committed(broker) == []
+    assert known() == {here[2], here[3]}
+    assert await clients[1].end(commit=True) == codes.INVALID_PRODUCER_ID_MAPPING
+    assert await clients[2].produce(0, b"there") == 0
+
+
 async def test_transactions_are_listed_and_hanging_ones_ended_by_an_administrator(broker: TransactionalBroker) -> None:
     one = await client(broker, second=False)
     assert await one.produce(0, b"a") == 0
