@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
+from broker.kafka.api_error import ApiException
 from broker.serve.call import Call, Handler
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -59,20 +60,11 @@ async def _ask_in_turns(turns: Turns, keys: Sequence[K], ask: Callable[[K], Mayb
     return answers
 
 
-class ApiError(Exception):
-    """An error that a response carries: a Kafka code and one sentence (Kafka: ApiException)."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-
-class RequestRefused(ApiError):
+class RequestRefused(ApiException):
     """One part of a request is refused by the handler; its other parts are served."""
 
 
-class ChangeFailed(ApiError):
+class ChangeFailed(ApiException):
     """The coordinator refused a change, or did not answer; in the latter case the change may have been made."""
 
 
@@ -96,8 +88,3 @@ async def ask_coordinator(mesh: CoordinatorCalls, method: str, *args: Any) -> An
             "ControllerThrottled": codes.THROTTLING_QUOTA_EXCEEDED,
         }
         raise ChangeFailed(known.get(fault.code, codes.UNKNOWN_SERVER_ERROR), fault.message) from None
-
-
-def code_named(name: str) -> int:
-    """The code of a Kafka error name, 0 for ""."""
-    return int(getattr(codes, name)) if name else codes.NONE

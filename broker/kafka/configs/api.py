@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from broker.kafka.api_error import code_named
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs import guards
 from broker.kafka.configs.broker_loggers import check_node, logger_changes
@@ -33,7 +34,6 @@ from broker.kafka.remote import (
     RequestRefused,
     ask_coordinator,
     changed_by,
-    code_named,
     spawned,
 )
 from broker.kafka.security.guarded_route import GuardedRoute

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from broker.kafka.api_error import ApiError
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security import acl_and_user_guards
 from broker.kafka.security.access import Access, acls_of
@@ -37,6 +38,9 @@ def routes(access: Access, mesh: CoordinatorCalls, spawn: Spawn) -> list[Guarded
         GuardedRoute(30, spawned(spawn, handler.create), acl_and_user_guards.create_acls),
         GuardedRoute(31, spawned(spawn, handler.delete), acl_and_user_guards.delete_acls),
     ]
+
+
+_CHANGED = ApiError(codes.NONE, "")
 
 
 class _Acls:
@@ -70,7 +74,9 @@ class _Acls:
 
     async def create(self, request: CreateAclsRequest, call: Call[CreateAclsTypes]) -> Message:
         if not self._access.is_on:
-            return _created(call.types, [(codes.SECURITY_DISABLED, _NO_AUTHORIZER_TO_CHANGE)] * len(request.creations))
+            return _created(
+                call.types, [ApiError(codes.SECURITY_DISABLED, _NO_AUTHORIZER_TO_CHANGE)] * len(request.creations)
+            )
         acls = [
             Acl(
                 each.resource_type, each.resource_name, each.resource_pattern_type, each.principal, each.host,
@@ -82,12 +88,12 @@ class _Acls:
             raise ClientFault("INVALID_REQUEST", "CreatableAcls contain unknown elements")
         if any(_is_of_filters(acl) for acl in acls):
             return _created(
-                call.types, [(codes.UNKNOWN_SERVER_ERROR, None)] * len(acls)
+                call.types, [ApiError(codes.UNKNOWN_SERVER_ERROR)] * len(acls)
             )  # as Kafka: no binding is made
         faults = [_fault(acl) for acl in acls]
         wanted = [acl for acl, fault in zip(acls, faults, strict=True) if not fault]
         failed = await self._change(call, [[list(acl), True] for acl in wanted])
-        results = [(codes.INVALID_REQUEST, fault) if fault else failed for fault in faults]
+        results = [ApiError(codes.INVALID_REQUEST, fault) if fault else failed for fault in faults]
         return _created(call.types, results)
 
     async def delete(self, request: DeleteAclsRequest, call: Call[DeleteAclsTypes]) -> Message:
@@ -118,16 +124,16 @@ class _Acls:
         )
         return types.DeleteAclsResponse(filter_results=results)
 
-    async def _change(self, call: Call, changes: Sequence[Sequence[Any]]) -> tuple[int, str | None]:
-        """The error of a change that the coordinator was asked for; 0 and "", as in Kafka, if it is in force everywhere."""
+    async def _change(self, call: Call, changes: Sequence[Sequence[Any]]) -> ApiError:
+        """The error of a change that the coordinator was asked for; NONE and "", as in Kafka, if it is in force everywhere."""
         if not changes:
-            return codes.NONE, ""
+            return _CHANGED
         try:
             await ask_coordinator(self._mesh, "alter_acls", changed_by(call), changes, False)
         except ChangeFailed as failed:
             code = codes.POLICY_VIOLATION if failed.code == codes.INVALID_CONFIG else failed.code
-            return code, failed.message
-        return codes.NONE, ""
+            return ApiError(code, failed.message)
+        return _CHANGED
 
 
 def _known(wanted: AclFilter) -> AclFilter:
@@ -159,7 +165,7 @@ def _fault(acl: Acl) -> str | None:
     return None
 
 
-def _created(types: CreateAclsTypes, results: Sequence[tuple[int, str | None]]) -> CreateAclsTypes.CreateAclsResponse:
+def _created(types: CreateAclsTypes, results: Sequence[ApiError]) -> CreateAclsTypes.CreateAclsResponse:
     made = (types.AclCreationResult(error_code=code, error_message=message) for code, message in results)
     return types.CreateAclsResponse(results=tuple(made))
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named, spawned
+from broker.kafka.api_error import code_named
+from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
 from broker.kafka.security.guarded_route import OPEN, GuardedRoute

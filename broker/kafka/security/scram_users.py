@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security import acl_and_user_guards
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -81,18 +82,18 @@ class _Users:
             try:
                 await ask_coordinator(self._mesh, "alter_users", changed_by(call), changes)
             except ChangeFailed as failed:
-                faults |= {name: (failed.code, failed.message) for name in names if name not in faults}
+                faults |= {name: failed.error for name in names if name not in faults}
         return call.types.AlterUserScramCredentialsResponse(
             results=tuple(
                 call.types.AlterUserScramCredentialsResult(user=name, error_code=code, error_message=message)
                 for name in names
-                for code, message in [faults.get(name, (codes.NONE, None))]
+                for code, message in [faults.get(name, NO_ERROR)]
             )
         )
 
-    def _faults(self, request: AlterUserScramCredentialsRequest) -> dict[str, tuple[int, str | None]]:
+    def _faults(self, request: AlterUserScramCredentialsRequest) -> dict[str, ApiError]:
         """The first fault of each user's alterations, by user."""
-        faults: dict[str, tuple[int, str | None]] = {}
+        faults: dict[str, ApiError] = {}
         asked: tuple[ScramCredentialDeletion | ScramCredentialUpsertion, ...] = (
             *request.deletions,
             *request.upsertions,
@@ -107,31 +108,26 @@ class _Users:
         for each in request.upsertions:
             if len(each.salt) > MAX_SALT_BYTES:
                 message = f"Salt must not be longer than {MAX_SALT_BYTES} bytes"
-                faults.setdefault(each.name, (codes.UNACCEPTABLE_CREDENTIAL, message))
+                faults.setdefault(each.name, ApiError(codes.UNACCEPTABLE_CREDENTIAL, message))
         return faults
 
-    def _fault(
-        self, name: str, mechanism: int, iterations: int | None, repeated: bool
-    ) -> tuple[int, str | None] | None:
+    def _fault(self, name: str, mechanism: int, iterations: int | None, repeated: bool) -> ApiError | None:
         """`iterations` None: a deletion."""
         if not name:
-            return codes.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
+            return ApiError(codes.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
         if mechanism not in MECHANISM:
-            return codes.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"
+            return ApiError(codes.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
         if repeated:
-            return codes.DUPLICATE_RESOURCE, ("A user credential cannot be altered twice in the same request")
+            return ApiError(codes.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
         if iterations is None:
             known = self._image.users.get(name, {})
             missing = MECHANISM[mechanism] not in known
-            return (
-                (codes.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
-                if missing
-                else None
-            )
+            message = "Attempt to delete a user credential that does not exist"
+            return ApiError(codes.RESOURCE_NOT_FOUND, message) if missing else None
         if iterations < MIN_ITERATIONS:
-            return codes.UNACCEPTABLE_CREDENTIAL, "Too few iterations"
+            return ApiError(codes.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
         if iterations > MAX_ITERATIONS:
-            return codes.UNACCEPTABLE_CREDENTIAL, "Too many iterations"
+            return ApiError(codes.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
         return None
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.share.acknowledgement import AcknowledgementBatch, AcknowledgeType
 from broker.kafka.share.in_flight import TERMINAL, RecordState, Run, changed, laid, merged, overlapping
 from broker.wire import codes
@@ -59,13 +60,6 @@ class OffsetSpan(NamedTuple):
     first: int
     last: int
     size: int = 0
-
-
-class AcknowledgementError(NamedTuple):
-    """The outcome of an acknowledgement: a Kafka error code, and its message if it has one; NONE if it is heeded."""
-
-    code: int
-    message: str | None = None
 
 
 class SharePartition:
@@ -175,7 +169,7 @@ class SharePartition:
 
     # What becomes of them
 
-    def acknowledge(self, batches: Sequence[AcknowledgementBatch], lock: Lock) -> AcknowledgementError:
+    def acknowledge(self, batches: Sequence[AcknowledgementBatch], lock: Lock) -> ApiError:
         """Applies what `lock.member` acknowledges, all of it or nothing (acknowledgements_whole_or_not). Offsets in front of the
         start are passed over."""
         runs = self.runs
@@ -189,22 +183,22 @@ class SharePartition:
                 runs = changed(runs, max(first, self.start_offset), last, _acknowledged(kind, lock))
         self.runs = runs
         self._advance()
-        return AcknowledgementError(codes.NONE)
+        return NO_ERROR
 
-    def _refused(self, member: str, batch: AcknowledgementBatch, runs: Sequence[Run]) -> AcknowledgementError | None:
+    def _refused(self, member: str, batch: AcknowledgementBatch, runs: Sequence[Run]) -> ApiError | None:
         if not runs:
-            return AcknowledgementError(
+            return ApiError(
                 codes.INVALID_RECORD_STATE, "Batch record not found. The base offset is not found in the cache."
             )
         if batch.first >= self.end_offset:
-            return AcknowledgementError(codes.INVALID_REQUEST, "The first offset in request is past acquired records.")
+            return ApiError(codes.INVALID_REQUEST, "The first offset in request is past acquired records.")
         if batch.last >= self.end_offset:
-            return AcknowledgementError(codes.INVALID_REQUEST, "The last offset in request is past acquired records.")
+            return ApiError(codes.INVALID_REQUEST, "The last offset in request is past acquired records.")
         for run in overlapping(runs, batch.first, batch.last):
             if run.member and run.member != member:
-                return AcknowledgementError(codes.INVALID_RECORD_STATE, "Member is not the owner of batch record")
+                return ApiError(codes.INVALID_RECORD_STATE, "Member is not the owner of batch record")
             if run.state is not RecordState.ACQUIRED:
-                return AcknowledgementError(
+                return ApiError(
                     codes.INVALID_RECORD_STATE,
                     "The batch cannot be acknowledged. The batch is not in the acquired state.",
                 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
+from broker.kafka.api_error import ApiError
 from broker.kafka.records.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation
@@ -30,7 +31,7 @@ from broker.kafka.share.messages import (
 )
 from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey
-from broker.kafka.share.share_partition import AcknowledgementError, AcquiredRecords
+from broker.kafka.share.share_partition import AcquiredRecords
 from broker.kafka.share.share_requests import PartitionResult, ShareAnswer, ShareFetchLimits, ShareRequest
 from broker.kafka.share.share_session import ShareSession, ShareSessions, TopicIdPartition
 from broker.kafka.share.share_store import ShareStore, Unavailable
@@ -39,7 +40,7 @@ from broker.wire import codes
 from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, Spawn
 
-STORAGE_ERROR = AcknowledgementError(codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
+STORAGE_ERROR = ApiError(codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
 
 Results = dict[TopicIdPartition, PartitionResult]
 
@@ -170,19 +171,19 @@ class SharePartitionManager:
 
     def _acknowledge_one(
         self, request: ShareRequest, place: TopicIdPartition, batches: Sequence[AcknowledgementBatch]
-    ) -> AcknowledgementError:
+    ) -> ApiError:
         key = ShareKey(request.group, place)
         try:
             topic = self.store.topic_of(key)
         except Unavailable as why:
-            return AcknowledgementError(why.code, why.message)
+            return ApiError(why.code, why.message)
         if not are_valid(batches, renews=request.renews):
-            return AcknowledgementError(codes.INVALID_REQUEST)
+            return ApiError(codes.INVALID_REQUEST)
         if not self._may_read(request.reader, topic):
-            return AcknowledgementError(codes.TOPIC_AUTHORIZATION_FAILED)
+            return ApiError(codes.TOPIC_AUTHORIZATION_FAILED)
         partition = self.store.kept.get(key)
         if partition is None:
-            return AcknowledgementError(codes.UNKNOWN_TOPIC_OR_PARTITION)
+            return ApiError(codes.UNKNOWN_TOPIC_OR_PARTITION)
         lock = self.store.lock(request.group, request.member)
         try:
             refused = self.store.change(key, partition, lambda: partition.acknowledge(batches, lock))

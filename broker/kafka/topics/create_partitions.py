@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.remote import spawned
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import guards
-from broker.kafka.topics.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_topics
+from broker.kafka.topics.topic_mutations import TopicMutations, check_topics
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -50,7 +51,7 @@ class _CreatePartitions:
         errors, wanted = check_topics(request.topics, self._check_added, _more)
         sizes = {name: more.total - self._size(name) for name, more in wanted.items()}
         if sum(max(0, added) for added in sizes.values()) > MAX_PARTITIONS_PER_REQUEST:
-            too_many = TopicError(codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            too_many = ApiError(codes.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
             errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
         elif wanted:
             late = {
@@ -69,25 +70,25 @@ class _CreatePartitions:
         )
         return types.CreatePartitionsResponse(results=results)
 
-    def _check_added(self, topic: CreatePartitionsTopic) -> TopicError:
+    def _check_added(self, topic: CreatePartitionsTopic) -> ApiError:
         known = self._image.topics.get(topic.name)
         if known is None:
-            return TopicError(codes.UNKNOWN_TOPIC_OR_PARTITION)
+            return ApiError(codes.UNKNOWN_TOPIC_OR_PARTITION)
         added = topic.count - len(known.leaders)
         if topic.assignments is None or added <= 0:
             return NO_ERROR
-        return TopicError.of(number_problem(len(topic.assignments), added))
+        return ApiError.of(number_problem(len(topic.assignments), added))
 
     def _size(self, name: str) -> int:
         topic = self._image.topics.get(name)
         return 0 if topic is None else len(topic.leaders)
 
-    def _check_replicas(self, topic: CreatePartitionsTopic) -> TopicError:
+    def _check_replicas(self, topic: CreatePartitionsTopic) -> ApiError:
         """Errors that Kafka looks for only after it has charged the partitions."""
         known = self._image.topics.get(topic.name)
         factor = None if known is None else len(known.replicas[0])
         assigned = (assignment.broker_ids for assignment in topic.assignments or ())
-        return TopicError.of(assignments_problem(assigned, self._cluster.brokers, factor))
+        return ApiError.of(assignments_problem(assigned, self._cluster.brokers, factor))
 
 
 def _more(topic: CreatePartitionsTopic) -> MorePartitions:

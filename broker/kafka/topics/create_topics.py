@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.configs.config_entries import topic_entries
 from broker.kafka.remote import spawned
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import guards
-from broker.kafka.topics.topic_mutations import NO_ERROR, TopicError, TopicMutations, check_topics
+from broker.kafka.topics.topic_mutations import TopicMutations, check_topics
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -59,7 +60,7 @@ class _CreateTopics:
             len(topic.assignments) or max(0, self._partitions(topic.num_partitions)) for topic in request.topics
         )
         if asked > MAX_PARTITIONS_PER_REQUEST:
-            too_many = TopicError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+            too_many = ApiError(codes.POLICY_VIOLATION, "Excessively large number of partitions per request.")
             errors = dict.fromkeys((topic.name for topic in request.topics), too_many)
         elif wanted:
             sizes = {name: len(new.replicas or ()) or self._partitions(new.partitions) for name, new in wanted.items()}
@@ -72,39 +73,39 @@ class _CreateTopics:
         )
         return call.types.CreateTopicsResponse(topics=results)
 
-    def _check(self, topic: CreatableTopic) -> TopicError:
+    def _check(self, topic: CreatableTopic) -> ApiError:
         """Errors that are seen without the coordinator: of names, replicas, assignments and configs."""
         illegal = illegal_name(topic.name)
         if illegal:
-            return TopicError(codes.INVALID_TOPIC_EXCEPTION, illegal)
+            return ApiError(codes.INVALID_TOPIC_EXCEPTION, illegal)
         if topic.name in self._image.topics:
-            return TopicError(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+            return ApiError(codes.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         error = _check_configs(topic.configs)
         if error.code:
             return error
         if topic.assignments:
             return self._check_assignments(topic)
-        return TopicError.of(factor_problem(self._factor(topic.replication_factor), self._cluster.brokers))
+        return ApiError.of(factor_problem(self._factor(topic.replication_factor), self._cluster.brokers))
 
-    def _check_assignments(self, topic: CreatableTopic) -> TopicError:
+    def _check_assignments(self, topic: CreatableTopic) -> ApiError:
         if topic.replication_factor != -1:
             message = "A manual partition assignment was specified, but replication factor was not set to -1."
-            return TopicError(codes.INVALID_REQUEST, message)
+            return ApiError(codes.INVALID_REQUEST, message)
         if topic.num_partitions != -1:
             message = "A manual partition assignment was specified, but numPartitions was not set to -1."
-            return TopicError(codes.INVALID_REQUEST, message)
+            return ApiError(codes.INVALID_REQUEST, message)
         factor = len(topic.assignments[0].broker_ids)
         assigned = (assignment.broker_ids for assignment in topic.assignments)
         problem = assignments_problem(assigned, self._cluster.brokers, factor)
         if problem:
-            return TopicError.of(problem)
+            return ApiError.of(problem)
         if {a.partition_index for a in topic.assignments} != set(range(len(topic.assignments))):
             message = "partitions should be a consecutive 0-based integer sequence"
-            return TopicError(codes.INVALID_REPLICA_ASSIGNMENT, message)
+            return ApiError(codes.INVALID_REPLICA_ASSIGNMENT, message)
         return NO_ERROR
 
     def _created(
-        self, call: Call[CreateTopicsTypes], topic: CreatableTopic, error: TopicError
+        self, call: Call[CreateTopicsTypes], topic: CreatableTopic, error: ApiError
     ) -> CreateTopicsTypes.CreatableTopicResult:
         types = call.types
         if error.code:
@@ -148,13 +149,13 @@ def _new(topic: CreatableTopic) -> NewTopic:
     return NewTopic(topic.name, topic.num_partitions, configs, replicas or None, topic.replication_factor)
 
 
-def _check_configs(configs: Sequence[CreatableTopicConfig]) -> TopicError:
+def _check_configs(configs: Sequence[CreatableTopicConfig]) -> ApiError:
     nulls = [config.name for config in configs if config.value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
-        return TopicError(codes.INVALID_CONFIG, message)
+        return ApiError(codes.INVALID_CONFIG, message)
     try:
         canonical_configs({config.name: config.value for config in configs})
     except ConfigInvalid as error:
-        return TopicError(codes.INVALID_CONFIG, str(error))
+        return ApiError(codes.INVALID_CONFIG, str(error))
     return NO_ERROR

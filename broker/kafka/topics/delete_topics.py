@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.remote import spawned
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import guards
-from broker.kafka.topics.topic_mutations import DUPLICATE, NO_ERROR, TopicError, TopicMutations, repeated
+from broker.kafka.topics.topic_mutations import DUPLICATE, TopicMutations, repeated
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -28,7 +29,7 @@ class _NamedTopic(NamedTuple):
     """A topic to delete: its name, "" if `error` says that it has none."""
 
     name: str
-    error: TopicError
+    error: ApiError
 
 
 class _DeleteTopics:
@@ -71,14 +72,12 @@ class _DeleteTopics:
     def _name(self, name: str | None, topic_id: uuid.UUID | None) -> _NamedTopic:
         """The name of a topic given by name or by id."""
         if name is not None and topic_id:
-            return _NamedTopic(
-                "", TopicError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-            )
+            return _NamedTopic("", ApiError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id."))
         if name is not None:
             return _NamedTopic(name, NO_ERROR)
         if not topic_id:
-            return _NamedTopic("", TopicError(codes.INVALID_REQUEST, "Neither topic name nor id were specified."))
+            return _NamedTopic("", ApiError(codes.INVALID_REQUEST, "Neither topic name nor id were specified."))
         topic = self._image.topics.by_id(topic_id)
         if topic is None:
-            return _NamedTopic("", TopicError(codes.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."))
+            return _NamedTopic("", ApiError(codes.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."))
         return _NamedTopic(topic.name, NO_ERROR)

@@ -14,9 +14,10 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from broker.kafka.api_error import code_named
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.quotas.mutations import Bill, Mutations
-from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
+from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by
 from broker.kafka.security.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import metadata_guards

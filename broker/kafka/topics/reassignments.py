@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.kafka.api_error import ApiError
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.topics import guards
-from broker.kafka.topics.topic_mutations import TopicError
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
@@ -109,7 +109,7 @@ class _Reassignments:
 def _reassigned(
     types: AlterPartitionReassignmentsTypes, partition: int, result: Sequence[str]
 ) -> AlterPartitionReassignmentsTypes.ReassignablePartitionResponse:
-    code, message = TopicError.of(result)
+    code, message = ApiError.of(result)
     return types.ReassignablePartitionResponse(partition_index=partition, error_code=code, error_message=message)
 
 

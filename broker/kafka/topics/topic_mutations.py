@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from broker.kafka.api_error import ApiError
 from broker.kafka.quotas.mutations import Bill, Mutations
-from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, code_named
+from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by
 from broker.serve.call import Call
 from broker.serve.client_quotas import ClientQuotas
 from broker.wire import codes
@@ -24,20 +25,7 @@ STRICT_SINCE = {19: 6, 20: 5, 37: 3}
 """From which version of CreateTopics, DeleteTopics and CreatePartitions a mutation beyond the quota is refused."""
 
 
-class TopicError(NamedTuple):
-    """Why a topic of a batch is refused, a code and its message (Kafka: ApiError); `code` 0: it is not."""
-
-    code: int = codes.NONE
-    message: str | None = None
-
-    @classmethod
-    def of(cls, problem: Sequence[str] | None) -> TopicError:
-        """What the coordinator's own checks found, [error name or "", message]; None is nothing."""
-        return cls(code_named(problem[0]), problem[1] or None) if problem and problem[0] else cls()
-
-
-NO_ERROR = TopicError()
-DUPLICATE = TopicError(codes.INVALID_REQUEST, "Duplicate topic name.")
+DUPLICATE = ApiError(codes.INVALID_REQUEST, "Duplicate topic name.")
 
 AnyTopic = TypeVar("AnyTopic", "CreatableTopic", "CreatePartitionsTopic")
 Arguments = TypeVar("Arguments")
@@ -52,12 +40,12 @@ class CheckedTopics(NamedTuple, Generic[Arguments]):
     """The topics of a request, by name: errors of those that are named twice or fail a check, and the coordinator's arguments
     for the others."""
 
-    errors: dict[str, TopicError]
+    errors: dict[str, ApiError]
     wanted: dict[str, Arguments]
 
 
 def check_topics(
-    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], TopicError], asked: Callable[[AnyTopic], Arguments]
+    topics: Sequence[AnyTopic], check: Callable[[AnyTopic], ApiError], asked: Callable[[AnyTopic], Arguments]
 ) -> CheckedTopics[Arguments]:
     """`check`: a topic's error, NO_ERROR for none. `asked`: the coordinator's arguments for a topic."""
     twice = repeated(topic.name for topic in topics)
@@ -88,8 +76,8 @@ class TopicMutations:
         sizes: dict[str, int],
         *,
         validate_only: bool | None = None,
-        late: dict[str, TopicError] | None = None,
-    ) -> dict[str, TopicError]:
+        late: dict[str, ApiError] | None = None,
+    ) -> dict[str, ApiError]:
         """Asks the coordinator for `wanted`, {name: argument}; returns the errors, by name.
 
         `sizes` are the partitions of each topic, which are charged to the client's quota, if it has one: of every topic
@@ -99,14 +87,14 @@ class TopicMutations:
         """
         late = late or {}
         options = () if validate_only is None else (bool(validate_only),)
-        errors: dict[str, TopicError] = {}
+        errors: dict[str, ApiError] = {}
         bill = Bill()
         if self._mutations.in_use:
             sound = {name: asked for name, asked in wanted.items() if name not in late}
             errors = await self._ask(method, call, sound, True) if options and sound else {}
             charged = {name: sizes[name] for name in wanted if name in sizes and name not in errors}
             bill = await self._mutations.charge(call, charged, strict=call.api_version >= STRICT_SINCE[call.api_key])
-            errors |= dict.fromkeys(bill.refused, TopicError(*bill.error))
+            errors |= dict.fromkeys(bill.refused, ApiError(*bill.error))
         errors = {**late, **errors}
         allowed = {name: asked for name, asked in wanted.items() if name not in errors}
         if allowed:
@@ -118,11 +106,11 @@ class TopicMutations:
 
     async def _ask(
         self, method: str, call: Call, wanted: Mapping[str, object], *options: object
-    ) -> dict[str, TopicError]:
+    ) -> dict[str, ApiError]:
         """The coordinator's objection to each of `wanted`, by name; `wanted[name]` is the argument, None for the name itself."""
         asked = [name if value is None else value for name, value in wanted.items()]
         try:
             results = await ask_coordinator(self._mesh, method, changed_by(call), asked, *options)
         except ChangeFailed as failed:
-            return {name: TopicError(failed.code, failed.message) for name in wanted}
-        return {name: TopicError.of(result) for name, result in zip(wanted, results, strict=True) if result[0]}
+            return dict.fromkeys(wanted, failed.error)
+        return {name: ApiError.of(result) for name, result in zip(wanted, results, strict=True) if result[0]}
