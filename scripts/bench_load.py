@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 class Run(NamedTuple):
-    """What one load took: from the first connection to the last, of all processors, and before the first."""
+    """The seconds of one load: from the first connection to the last, of all processors, and before the first."""
 
     seconds: float
     cpu_s: float

@@ -176,7 +176,7 @@ def _type(field: Field, names: dict[str, str]) -> str:
 
 
 def modules() -> dict[str, str]:
-    """What is written, by the name of its file in broker/wire/."""
+    """The modules that are written, by the names of their files in broker/wire/."""
     return {"requests.py": requests(), "responses.py": responses()}
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Check(NamedTuple):
-    """What was tried, what is wrong with it (nothing: it is right), and what was found."""
+    """A trial, its fault (none: it is right), and the findings."""
 
     name: str
     fault: str

@@ -115,7 +115,7 @@ class Cluster:
         return str(self._home / ("python" if not without else f"python-without-{without}") / "bin" / "python3")
 
     def sees(self, code: str) -> subprocess.CompletedProcess[str]:
-        """What a worker's Python does with some code."""
+        """The output of some code in a worker's Python."""
         return subprocess.run([*self._hidden(), self.python(), "-c", code], capture_output=True, text=True, check=False)
 
     def _make_python(self) -> None:
@@ -180,7 +180,7 @@ def _free_port() -> int:
 
 
 def turnstile(cluster: Cluster, *arguments: str, python: str = "") -> subprocess.CompletedProcess[str]:
-    """What the command says."""
+    """The output of the command."""
     process = begin(cluster, *arguments, python=python)
     out, err = process.communicate()
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)

@@ -73,7 +73,7 @@ JOBS = {
 
 
 class Answer(NamedTuple):
-    """What a job says and writes."""
+    """The output and the files of a job."""
 
     code: int
     texts: dict[str, str]

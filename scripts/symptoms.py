@@ -1,4 +1,4 @@
-"""What the log of a real client says when it is refused or throttled: the table of docs/symptoms.md.
+"""The log of a real client that is refused or throttled: the table of docs/symptoms.md.
 
     python scripts/symptoms.py [--write] [NAME ...]
 
@@ -59,7 +59,7 @@ PROGRAMS = {
 
 
 class Said(NamedTuple):
-    """What a client printed, without what differs from run to run: lines by how often, and what its call returned."""
+    """The output of a client, without the parts that differ from run to run: lines by how often, and the result of its call."""
 
     lines: Counter[str]
     returned: str

@@ -1,4 +1,4 @@
-"""Which shard is home to what: the only module that knows the hashes. Every process computes the same, after every restart.
+"""The homes of keys among the shards: the only module that knows the hashes. Every process computes the same, after every restart.
 
 A *home* decides about a key, and the other shards ask it; of a partition it decides only about markers, cleaning and deletion,
 and every shard of the leader reads and appends. The keys:

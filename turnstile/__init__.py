@@ -1,4 +1,5 @@
-"""What people use: a cluster for Python programs and tests, the `turnstile` command, the load driver, replay, the Spark jobs.
+"""The parts that people use: a cluster for Python programs and tests, the `turnstile` command, the load driver, replay, the Spark
+jobs.
 
     with turnstile.Cluster(limits={"per_ip": 50}, topics={"orders": 6}) as cluster:
         run_my_client(cluster.bootstrap)

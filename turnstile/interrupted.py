@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a command, from its first instant to its last: one line, and exit code 130.
+"""The end of a command by Ctrl-C, from its first instant to its last: one line, and exit code 130.
 
 interrupts_end_before_work  Before a command has begun its work, Ctrl-C ends the process at once. Importing takes a tenth of
     a second and more; a KeyboardInterrupt in the middle of that would be a traceback, or be swallowed by an import.

@@ -1,4 +1,4 @@
-"""What observed client quotas (rehearsal, shadow mode) would have done, in words: for `quota observed`, `status` and `top`."""
+"""The effects of observed client quotas (rehearsal, shadow mode), in words: for `quota observed`, `status` and `top`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def would_have_throttled(observed: ObservedQuotasAnswer) -> str:
 
 
 def observed_quotas_line(observed: ObservedQuotasAnswer) -> str:
-    """What is observed, and what it would have done, in one line."""
+    """The observed quotas, and their effects, in one line."""
     named = sum(len(row["values"]) for row in observed["set"] if "ip" not in row["entity"])
     return f"{count(named)} {plural('client quota', named)} {would_have_throttled(observed)}"
 

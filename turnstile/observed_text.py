@@ -1,4 +1,4 @@
-"""What observed limits (rehearsal, shadow mode) would have done, in words: for `config observed`, `status` and `top`."""
+"""The effects of observed limits (rehearsal, shadow mode), in words: for `config observed`, `status` and `top`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def would_have(observed: ObservedAnswer) -> str:
 
 
 def observed_line(observed: ObservedAnswer) -> str:
-    """What is observed, and what it would have done, in one line: caps, client quotas, or both."""
+    """The observed limits, and their effects, in one line: caps, client quotas, or both."""
     quotas = observed["quotas"]
     caps = [_caps_line(observed)] if limits_connections(observed) else []
     return "; ".join([*caps, *([observed_quotas_line(quotas)] if quotas and quotas_of(observed, ip=False) else [])])

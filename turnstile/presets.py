@@ -1,4 +1,4 @@
-"""What managed clusters publish of their limits: a table (presets.tsv), and the settings that emulate a part of it. Pure.
+"""The limits that managed clusters publish: a table (presets.tsv), and the settings that emulate a part of it. Pure.
 
 Columns of the table
     preset         the cluster, such as msk-serverless
@@ -73,7 +73,7 @@ def settings_like(name: str, brokers: int) -> dict[str, str]:
 
 
 def note_of(name: str) -> str:
-    """What `turnstile up --like` says of it."""
+    """The note of `turnstile up --like` on it."""
     rows = presets()[name]
     emulated = sum(row.is_emulated for row in rows)
     return f"like {name}: {emulated} of its {len(rows)} published limits are emulated; `turnstile presets {name}` lists all"

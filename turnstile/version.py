@@ -1,4 +1,4 @@
-"""Which Turnstile this is: the distribution's version, and the commit that it was made of."""
+"""The version of this Turnstile: the distribution's version, and the commit that it was made of."""
 
 from __future__ import annotations
 

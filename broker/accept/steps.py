@@ -43,7 +43,7 @@ class Step(StrEnum):
 
 
 class Event(StrEnum):
-    """What ends a step."""
+    """The event that ends a step."""
 
     PASSED = "passed"
     """The step was granted its request, or there was nothing to ask for."""

@@ -234,7 +234,7 @@ class Admin:
         return {"by": by, "total": sum(reasons.values()), "admitted": admitted, "refusals": rows}
 
     async def sources(self) -> SourcesAnswer:
-        """What became of the connections of each address, since their shard started (source_counts.summed)."""
+        """The outcomes of each address's connections, since their shard started (source_counts.summed)."""
         return summed((await self.coordinator.ask_all("describe_sources")).values())
 
     async def proxies(self) -> list[ProxyRow]:

@@ -64,7 +64,7 @@ class SettingsView:
         ]
 
     def user_changes(self, name: str, password: str | None) -> list[list[Any]]:
-        """What makes `password` the one of `name`, or, without one, removes the user."""
+        """The change that makes `password` the one of `name`, or, without one, removes the user."""
         if password is None:
             known = self._coordinator.state.users.get(name)
             if known is None:

@@ -1,4 +1,4 @@
-"""Which requests the admin API takes: those with its token, and none from a web page of another site.
+"""The requests that the admin API takes: those with its token, and none from a web page of another site.
 
 every_request_carries_the_token  With a token, every request but /healthz carries it, as `Authorization: Bearer TOKEN` or as
     the password of Basic (so that a browser can ask for it).

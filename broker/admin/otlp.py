@@ -1,4 +1,4 @@
-"""What clients pushed as telemetry, made readable: MetricsData of OTLP, of which these are the fields that clients fill.
+"""The telemetry that clients pushed, made readable: MetricsData of OTLP, of which these are the fields that clients fill.
 
 Numbers of fields are those of opentelemetry/proto/metrics/v1/metrics.proto and common/v1/common.proto. A field that is not known
 is skipped.

@@ -42,7 +42,7 @@ def as_json(setting: ConfigKey, value: Value) -> Any:
 
 
 def schema() -> SettingsSchema:
-    """What Redpanda's `/v1/cluster_config/schema` says of each setting."""
+    """Each setting as Redpanda's `/v1/cluster_config/schema` describes it."""
     return {"properties": {name: _property(setting) for name, setting in BROKER.items()}}
 
 

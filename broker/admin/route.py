@@ -36,7 +36,7 @@ _STRICT = "/v1/"
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a route takes of a request. `place`: query, path or header; "" is not of the caller's making, and not described.
+    """A parameter of a route. `place`: query, path or header; "" is not of the caller's making, and not described.
     `schema`: of its value. `read(request)` raises HTTPException."""
 
     name: str
@@ -58,7 +58,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Content:
-    """What a Response has that a route made by itself."""
+    """The body of a Response that a route made by itself."""
 
     kind: object
 
@@ -86,7 +86,7 @@ class AdminRoute:
 
     @property
     def says(self) -> str:
-        """What it does: sentences."""
+        """Its description: sentences."""
         return " ".join((self.function.__doc__ or "").split())
 
     @property
@@ -95,7 +95,7 @@ class AdminRoute:
         return self.path.startswith(_STRICT)
 
     def endpoint(self, admin: Admin) -> Callable[[Request], Awaitable[Response]]:
-        """What answers a request."""
+        """The function that answers a request."""
 
         async def answer(request: Request) -> Response:
             self._refuse_unknown(request)

@@ -114,7 +114,7 @@ class Sampler:
         return {reason: self.total(sample, f"refused_{reason}", listener, members) for reason in REASONS}
 
     def totals(self, sample: Sample, of: Iterable[BrokerShard] | None = None) -> LiveTotals:
-        """What displays show of one instant: gauges, and counts since the cluster started."""
+        """The figures of one instant that displays show: gauges, and counts since the cluster started."""
         members = list(of or sample.slots)
 
         def total(name: str) -> int:

@@ -51,7 +51,7 @@ class Home(NamedTuple):
 
 
 class Closest(NamedTuple):
-    """What the shards tell of their limits closest to being reached. `close`: of others than addresses' caps."""
+    """The limits closest to being reached, of all shards. `close`: of others than addresses' caps."""
 
     homes: list[Home]
     rates: list[AddressRate]

@@ -40,8 +40,8 @@ class Watched(NamedTuple):
 
 
 class WatchSample(NamedTuple):
-    """What was seen at `mono_s` (for differences) and `at` (Unix seconds, for people). `counts`: connections by outcome, since the
-    shards started."""
+    """A sample, taken at `mono_s` (for differences) and `at` (Unix seconds, for people). `counts`: connections by outcome, since
+    the shards started."""
 
     at: float
     mono_s: float
@@ -112,7 +112,8 @@ class Watches:
             await self.sample()
 
     async def answer(self, watched: Watched, minutes: int, since: float) -> WatchAnswer:
-        """What was seen in the last `minutes`, after `since`; what was not watched yet is from here on."""
+        """The samples of the last `minutes`, after `since`; an address or client that was not watched yet is watched from here
+        on."""
         watch = self._watches.pop(watched, None)
         if watch is None:
             watch = WatchedSamples(self._wall_clock(), self._mono_clock())

@@ -36,7 +36,7 @@ _DELAY = "connection.failed.authentication.delay.ms"
 
 
 class Injectable(Protocol):
-    """What of a listener's Serving a fault takes the place of."""
+    """The part of a listener's Serving that a fault replaces."""
 
     def answer_by(self, answer: AnswerFrame, opened: Callable[[Connection], None] | None) -> None: ...
 

@@ -1,4 +1,5 @@
-"""What the observed caps of one shard would have done: connections that they would have refused, or made wait, by cap and address.
+"""The effects that the observed caps of one shard would have had: connections that they would have refused, or made wait, by cap
+and address.
 
 Counted since the observed caps were last changed, so that the numbers are those of the values that are shown beside them.
 The counters of shard_counters.py go on from the start of the cluster.
@@ -58,7 +59,7 @@ class ObservedCounts:
 
 
 class ObservedSummary(NamedTuple):
-    """What all shards have counted: connections that would have been refused, that would have waited for a slot, of how many
+    """The counts of all shards: connections that would have been refused, that would have waited for a slot, of how many
     addresses (`more`: of more than were counted apart), and that nothing is known of. `caps`: one row for each cap,
     `by_ip`: as merge_top, the addresses with most."""
 
@@ -72,7 +73,7 @@ class ObservedSummary(NamedTuple):
 
 
 def summed(answers: Iterable[Mapping[str, Any]]) -> ObservedSummary:
-    """What several shards describe, together."""
+    """The descriptions of several shards, summed."""
     told = list(answers)
     caps: dict[ObservedCap, int] = {}
     for answer in told:

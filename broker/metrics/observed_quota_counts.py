@@ -1,4 +1,5 @@
-"""What the observed client quotas of one shard would have done: requests that they would have throttled, by quota and client.
+"""The effects that the observed client quotas of one shard would have had: requests that they would have throttled, by quota and
+client.
 
 Counted since the observed quotas were last changed, so that the numbers are those of the values that are shown beside them.
 The counters of shard_counters.py go on from the start of the cluster.
@@ -100,7 +101,7 @@ class ObservedQuotaCounts:
 
 
 class ObservedQuotaSummary(NamedTuple):
-    """What all shards have counted; `more`: there are more clients than were counted apart. Most come first."""
+    """The counts of all shards; `more`: there are more clients than were counted apart. Most come first."""
 
     requests: int
     throttle_ms: int
@@ -110,7 +111,7 @@ class ObservedQuotaSummary(NamedTuple):
 
 
 def summed_quotas(answers: Iterable[Mapping[str, Any]]) -> ObservedQuotaSummary:
-    """What several shards describe, together."""
+    """The descriptions of several shards, summed."""
     told = list(answers)
     tallies: dict[tuple[str, float], QuotaTally] = {}
     for quota, value, requests, throttle_ms, refused in (row for answer in told for row in answer["quotas"]):

@@ -60,11 +60,11 @@ class QuotaEvents:
         )  # fmt: skip
 
     def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:
-        """What a meter goes on from."""
+        """Notes the state that a meter goes on from."""
         self._add(place, state, at_ms)
 
     def told(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
-        """What another shard recorded."""
+        """Notes the charges that another shard recorded."""
         self._add(place, {"recorded_ms": recorded_ms, "amount": amount}, at_ms)
 
     def reset(self, *, at_ms: int) -> None:

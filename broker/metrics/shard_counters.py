@@ -87,7 +87,7 @@ BUCKET_BOUNDS_S = tuple(2**n / 1e6 for n in range(BUCKETS - 1))
 
 
 class Layout:
-    """Which slot is which: `at[name]`, `at[name, listener]`, and the first bucket of a histogram (`at[name]`), whose
+    """The places of slots: `at[name]`, `at[name, listener]`, and the first bucket of a histogram (`at[name]`), whose
     sum in nanoseconds follows the last bucket."""
 
     def __init__(self, listeners: Iterable[str]) -> None:

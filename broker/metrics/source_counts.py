@@ -59,7 +59,7 @@ class SourcesAnswer(TypedDict):
 
 
 def summed(answers: Iterable[Mapping[str, Any]]) -> SourcesAnswer:
-    """What several shards describe, together."""
+    """The descriptions of several shards, summed."""
     shards = forgotten = 0
     sources: dict[str, dict[str, int]] = {}
     for answer in answers:

@@ -1,4 +1,4 @@
-"""What `turnstile up` asks for, put into the stored configuration; and what the user is told of it, where it was typed.
+"""The options of `turnstile up`, put into the stored configuration; and the notes on them, where they were typed.
 
 earlier_changes_are_kept_and_told  An earlier run's live changes are kept unless --override-stored is given; each that is in
     the way of the command line is told, with when it was made, by whom, and the command that undoes it.

@@ -1,4 +1,4 @@
-"""What a shard tells of its limits that are closest to being reached: of addresses' caps and rates, and of clients' quotas.
+"""The limits of a shard that are closest to being reached: of addresses' caps and rates, and of clients' quotas.
 
 bounded  An answer has at most MOST limits of each kind, whatever the number of addresses and clients, and no question walks all
     of them: caps are looked at in the sweep of the tokens (shards/tokens/fullest.py), quotas in turns of QUOTAS_AT_ONCE a tick,

@@ -1,4 +1,4 @@
-"""Which shards answer the coordinator: each is asked twice a second, and one that stays silent is ended.
+"""Heartbeats from the coordinator to its shards: each is asked twice a second, and one that stays silent is ended.
 
 unresponsive_until_answered  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
 ended_without_progress  It is ended once it has neither answered a question nor made progress for the timeout

@@ -43,7 +43,7 @@ _TOKEN_SECRET = "delegation.token.secret.key"
 
 @dataclass
 class LaunchOptions:
-    """What the user asked for, parsed and checked as far as no process is needed for it."""
+    """The options of the user, parsed and checked as far as no process is needed for it."""
 
     brokers: int = 1
     shards: int = 1

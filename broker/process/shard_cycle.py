@@ -1,4 +1,4 @@
-"""What the parts of a shard do, in which order, when its image has another version and at the end of each pass of its loop.
+"""The steps of a shard's parts, in their order, when its image has another version and at the end of each pass of its loop.
 
 Both orders are invariants, so both are lists here and nowhere else; tests/broker/process/test_shard_cycle.py holds them.
 """

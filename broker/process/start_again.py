@@ -1,4 +1,4 @@
-"""What a cluster that is told to start again takes over: its ports, and a temporary data directory.
+"""The possessions that a cluster takes over when it is told to start again: its ports, and a temporary data directory.
 
 It starts as another run of its program, in the same process, so that its options, its environment and its configuration file
 are read again; pid, terminal and parent stay. A process that was detached detaches again, and has another pid.
@@ -32,7 +32,7 @@ class Kept(NamedTuple):
 
 
 def taken_over() -> Kept:
-    """What the run before has left to this one, once; nothing, no port and None in a first run."""
+    """The ports and the directory that the run before has left to this one, once; nothing, no port and None in a first run."""
     told = os.environ.pop(_VARIABLE, None)
     if told is None:
         return Kept({}, 0, None)

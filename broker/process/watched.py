@@ -1,4 +1,4 @@
-"""What a shard tells of the addresses and clients that are watched: their counts, and the rates and quotas at home here."""
+"""The figures of a shard for the addresses and clients that are watched: their counts, and the rates and quotas at home here."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def routes() -> list[Route]:
 
 @dataclass(slots=True)
 class Proven:
-    """What the client of a session has proven."""
+    """The identity that the client of a session has proven."""
 
     user: str
     mechanism: str

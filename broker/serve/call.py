@@ -118,7 +118,7 @@ its API in broker/wire/requests.py, the call's types are those of its API in res
 
 
 class Route(NamedTuple):
-    """Which function answers an API, in which versions.
+    """The function that answers an API, and the versions in which it does.
 
     `prepared`: an answer that comes at once follows from the request, the listener and the version of the configuration
     alone (and from the address that the client reached, on listeners that advertise it), so that it may be given again to an

@@ -1,4 +1,4 @@
-"""What a challenge of SCRAM shows of a credential: how its salt is made, and its iterations.
+"""The part of a credential that a challenge of SCRAM shows: how its salt is made, and its iterations.
 
 Tools differ in it: Kafka's make 25 or 26 characters and 4096 iterations, librdkafka's take any bytes and number. So that a
 challenge does not tell an unknown user from the others, an unknown user has the shape of a credential that is kept: which

@@ -1,4 +1,4 @@
-"""What `turnstile verdict` sees of clients: every request, and what arrives on a muted connection, in the journal.
+"""The observation of clients for `turnstile verdict`: every request, and what arrives on a muted connection, in the journal.
 
 On while `turnstile.observe` is true, and otherwise not on the path of a request.
 

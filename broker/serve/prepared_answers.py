@@ -25,7 +25,7 @@ _ID, _BEHIND_ID = 4, 8
 
 
 class ToldClient(NamedTuple):
-    """What a request says of its client. `software`: name and version, of ApiVersions alone."""
+    """The description of a client in a request. `software`: name and version, of ApiVersions alone."""
 
     client_id: str | None
     software: tuple[str, str] | None = None

@@ -23,7 +23,8 @@ KeyUpdates, each of which costs new keys here and was made beforehand there."""
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
-    """What a listener's connections share. Raises OSError or ssl.SSLError when the files are no certificate and key."""
+    """The SSL context that a listener's connections share. Raises OSError or ssl.SSLError when the files are no certificate and
+    key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context

@@ -1,4 +1,4 @@
-"""What the cleaner remembers of transactions, batch after batch, from the first segment on.
+"""The transactions that the cleaner remembers, batch after batch, from the first segment on.
 
 Batches of an aborted transaction are discarded when they are read. A marker goes no earlier than all batches of its transaction:
 who reads committed records must find the end of what is aborted, and recovery the end of what has begun.

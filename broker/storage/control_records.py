@@ -40,7 +40,7 @@ def end_marker(producer_id: int, epoch: int, marker: EndTransactionMarker, now_m
 
 
 def marker_of(buffer: Buffer, at: int = 0) -> EndTransactionMarker:
-    """What the control batch at `at` says. Its checksum is known to hold."""
+    """The marker in the control batch at `at`. Its checksum is known to hold."""
     (kind,) = struct.unpack_from(">h", buffer, at + _TYPE_AT)
     (coordinator_epoch,) = struct.unpack_from(">i", buffer, at + _COORDINATOR_EPOCH_AT)
     return EndTransactionMarker(kind == COMMIT, coordinator_epoch)

@@ -14,7 +14,7 @@ from broker.storage.partitions import PartitionAnswer
 
 
 class PartitionFetch(NamedTuple):
-    """What a Fetch asks of one partition; `epoch` is the leader epoch the client knows, or -1. `committed`: isolation level
+    """One partition of a Fetch request; `epoch` is the leader epoch the client knows, or -1. `committed`: isolation level
     read_committed."""
 
     topic: str
@@ -53,12 +53,12 @@ class FetchInProgress:
         self._failed = False
 
     def asked(self, index: int) -> tuple[Any, ...]:
-        """What Partitions.read is asked for this partition, after those in front of it."""
+        """The question to Partitions.read about this partition, after those in front of it."""
         topic, partition, epoch, offset, max_bytes, committed = self.wanted[index]
         return topic, partition, epoch, offset, min(max_bytes, self._left_bytes), committed, not self._size_bytes, True
 
     def take(self, answer: PartitionAnswer) -> None:
-        """What it answered."""
+        """Takes in its answer."""
         size = len(answer[3])
         self._size_bytes += size
         self._left_bytes -= size

@@ -87,7 +87,7 @@ def replace_checked(path: str, value: Any) -> None:
 
 
 def read_checked(path: str) -> Any:
-    """What `replace_checked` wrote; None if it is damaged. Raises OSError, so FileNotFoundError if there is none."""
+    """The data that `replace_checked` wrote; None if it is damaged. Raises OSError, so FileNotFoundError if there is none."""
     with open(path, "rb") as file:
         raw = file.read()
     if len(raw) < _CHECKSUM.size or _CHECKSUM.pack(crc32c(raw[_CHECKSUM.size :])) != raw[: _CHECKSUM.size]:

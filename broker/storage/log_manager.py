@@ -38,7 +38,7 @@ class HomedTopic(Protocol):
 
 
 class TopicImage(Protocol):
-    """What is needed of a shards.config.image.ClusterImage; `version` rises with every change."""
+    """The part of a shards.config.image.ClusterImage that is needed here; `version` rises with every change."""
 
     version: int
 

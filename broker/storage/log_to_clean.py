@@ -1,4 +1,4 @@
-"""Which part of a compacted log may be cleaned, and whether it is time to.
+"""The part of a compacted log that may be cleaned, and the time at which it is.
 
 Source: LogCleanerManager.cleanableOffsets, maxCompactionDelay and grabFilthiestCompactedLog, LogToClean of Kafka 4.1.
 """

@@ -50,7 +50,7 @@ class LastMarker(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """What DescribeProducers tells of a producer; -1 where there is nothing to tell."""
+    """A producer as DescribeProducers tells it; -1 where there is nothing to tell."""
 
     producer_id: int
     epoch: int
@@ -188,7 +188,7 @@ class ProducerStateManager:
         }
 
     def describe(self) -> list[ProducerState]:
-        """What is known of each producer."""
+        """The state of each producer."""
         return [self._describe(*each) for each in self._states.items()]
 
     def _describe(self, producer_id: int, state: tuple[int, tuple[BatchMetadata, ...]]) -> ProducerState:

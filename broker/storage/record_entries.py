@@ -49,5 +49,5 @@ def entries(buffer: Buffer, position: int, count: int) -> Iterator[RecordEntry]:
 
 
 def packed_varint(value: int) -> bytes:
-    """What `varint` reads, of 64 bits."""
+    """The encoding that `varint` reads, of 64 bits."""
     return uvarint(value << 1 ^ value >> 63)

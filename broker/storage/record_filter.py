@@ -1,4 +1,4 @@
-"""What the cleaner leaves of one batch.
+"""The filter of the cleaner: the records of one batch that it leaves.
 
 kept_records_do_not_change  Offsets, sequence numbers, the producer and the timestamps of records never change; a batch
     keeps its base offset and its last. The record of a marker has no time of its own: that is the largest of its batch.

@@ -188,7 +188,7 @@ def _save_sidecars(segments: list[LogSegment], aborted: TransactionIndex) -> Non
 
 
 class ProducersSnapshot(NamedTuple):
-    """What is known of the producers as a segment began, and the index of that one."""
+    """The state of the producers as a segment began, and the index of that one."""
 
     producers: ProducerStateManager
     segment_index: int

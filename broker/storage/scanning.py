@@ -41,7 +41,7 @@ class Scan:
 
 
 def scan(mapped: mmap, length: int, base_offset: int) -> Scan:
-    """What a file holds, of `length` bytes whose first record has `base_offset`."""
+    """The batches of a file, of `length` bytes whose first record has `base_offset`."""
     found = Scan()
     run: list[Piece] = []
     position, expected = 0, base_offset

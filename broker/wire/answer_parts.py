@@ -128,7 +128,7 @@ class AnswerParts:
 
     @property
     def memory_bytes(self) -> int:
-        """What is not in a file."""
+        """The bytes of it that are in no file."""
         return sum(len(part) for part in self.parts if isinstance(part, Rest))
 
 

@@ -21,7 +21,7 @@ class VersionRange(NamedTuple):
     most: int
 
     def within(self, other: VersionRange) -> VersionRange | None:
-        """What both have; None if that is nothing."""
+        """The versions that both have; None if there is none."""
         both = VersionRange(max(self.least, other.least), min(self.most, other.most))
         return both if both.least <= both.most else None
 

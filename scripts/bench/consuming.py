@@ -21,7 +21,7 @@ _COLUMNS = 10  # of what the tool prints; the last is records a second of fetchi
 
 
 class Consumed(NamedTuple):
-    """What one run measured: records a second, and the server's CPU time per record."""
+    """The measurements of one run: records a second, and the server's CPU time per record."""
 
     per_s: float
     cpu_us: float

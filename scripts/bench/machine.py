@@ -1,4 +1,4 @@
-"""What the benchmarks measure with: the C programs compiled on the spot, process trees, CPU time and memory."""
+"""The tools that the benchmarks measure with: the C programs compiled on the spot, process trees, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Server(NamedTuple):
 
 
 class Load(NamedTuple):
-    """What one run of the client measured. `cpu_us`: server CPU per connection or request, all its processes."""
+    """The measurements of one run of the client. `cpu_us`: server CPU per connection or request, all its processes."""
 
     per_s: float
     cpu_us: float

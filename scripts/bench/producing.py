@@ -35,7 +35,7 @@ class Peer(NamedTuple):
 
 
 class Produced(NamedTuple):
-    """What one run measured: records a second, the client's mean latency, the server's CPU time per record."""
+    """The measurements of one run: records a second, the client's mean latency, the server's CPU time per record."""
 
     per_s: float
     latency_ms: float

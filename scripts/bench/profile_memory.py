@@ -1,4 +1,4 @@
-"""Which lines allocate what a tracked address takes, at its home and at its holder: what tracemalloc says of a million of them.
+"""The lines that allocate the memory of a tracked address, at its home and at its holder, by tracemalloc of a million of them.
 
     python scripts/bench/profile_memory.py [--addresses 1000000] [--write]
 

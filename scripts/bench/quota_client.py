@@ -20,7 +20,7 @@ SILENCE_S = 0.3
 
 
 class Seen:
-    """What came through, and when; throttle times in milliseconds."""
+    """The records that came through, and when; throttle times in milliseconds."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.order = order

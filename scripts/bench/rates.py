@@ -148,7 +148,7 @@ def configure(tools: Tools, system: System, words: tuple[str, ...]) -> None:
 
 
 def figures(total: Tally, seconds: float) -> tuple[str, ...]:
-    """What a row says of one run."""
+    """The figures of one run in a row."""
     whole = total.per_second[1 : int(seconds)]
     most = max((admitted for admitted, _ in whole), default=0)
     later = sum(admitted for admitted, _ in whole) / max(1, len(whole))

@@ -107,7 +107,7 @@ def _say(worse: Iterable[str]) -> None:
 
 
 def measures(stack: ExitStack, effort: wire.Effort) -> dict[str, Callable[[], Iterator[Row]]]:
-    """What can be measured, by name, in the order in which it is. The servers start with the first that needs them."""
+    """The measures by name, in the order in which they are taken. The servers start with the first that needs them."""
     quick = effort is not FULL
     share = {QUICK: 0.2, GUARD: 0.5}.get(effort, 1.0)
     runs = 3 if effort is FULL else 1

@@ -17,7 +17,7 @@ _TARGETS = ("href", "src")
 
 
 class SitePage(HTMLParser):
-    """What a page links to, and the places in it that can be linked to."""
+    """The targets of a page's links, and the places in it that can be linked to."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

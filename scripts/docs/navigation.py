@@ -1,4 +1,4 @@
-"""Which pages the site has, where each stands in it, and in which order: docs/README.md is the list, its sections the kinds."""
+"""The pages of the site, the place of each in it, and their order: docs/README.md is the list, its sections the kinds."""
 
 from __future__ import annotations
 

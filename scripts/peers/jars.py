@@ -22,11 +22,11 @@ WARNINGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
 class Missing(Exception):
-    """What a peer needs is not on this machine; the message says what, in words fit for a skipped test."""
+    """A part that a peer needs is not on this machine; the message names it, in words fit for a skipped test."""
 
 
 class Ran(NamedTuple):
-    """What one run of a tool left: exit code, standard output, standard error."""
+    """The result of one run of a tool: exit code, standard output, standard error."""
 
     code: int
     out: str

@@ -68,7 +68,7 @@ _OUTCOMES: dict[str, Outcome] = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip"}
 
 
 def read(output: str, chosen: list[str]) -> Results:
-    """What `go test -v` printed; what began and did not end has failed."""
+    """The results in the output of `go test -v`; a test that began and did not end has failed."""
     results: Results = dict.fromkeys((*chosen, *_BEGUN.findall(output)), "fail")
     return {**results, **{name: _OUTCOMES[word] for word, name in _ENDED.findall(output)}}
 

@@ -95,7 +95,7 @@ def _call(tools: jars.Tools, command: Command, target: Target, limit_s: float) -
 
 
 def fault(command: Command, ran: jars.Ran | None) -> str | None:
-    """What is wrong with an answer, or None."""
+    """The fault of an answer, or None."""
     if ran is None:
         return "it did not end"
     said = ran.out + ran.err

@@ -1,4 +1,4 @@
-"""What a suite is to the runner: where its package comes from, how it is built, and how one run against a broker is read."""
+"""A suite as the runner sees it: the source of its package, its build, and the reading of one run against a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Results = dict[str, Outcome]
 
 
 class Target(NamedTuple):
-    """What a suite runs against: "host:port,...", how many brokers that is, and an empty folder for what it leaves."""
+    """The target of a suite: "host:port,...", how many brokers that is, and an empty folder for what it leaves."""
 
     bootstrap: str
     brokers: int
@@ -41,7 +41,7 @@ class Suite(NamedTuple):
 
 
 class CannotRun(Exception):
-    """What a suite needs is not to be had; the message says what."""
+    """A part that a suite needs is not to be had; the message names it."""
 
 
 def built(command: Sequence[str], cwd: Path, *, env: Mapping[str, str] | None = None) -> str:

@@ -1,4 +1,4 @@
-"""What was found, kept in results.json, and the section of docs/clients.md made of it.
+"""The results of suites, kept in results.json, and the section of docs/clients.md made of it.
 
 results.json: {suite: {"version": str, "runs": {peer: {"measured": date, "tests": {name: outcome}}}}}.
 """

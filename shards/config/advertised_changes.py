@@ -1,4 +1,4 @@
-"""What is asked to be told to clients as brokers' addresses -> the delta to store: whole, or refused whole. Pure.
+"""The addresses of brokers that clients are to be told -> the delta to store: whole, or refused whole. Pure.
 
 As in changes.py, and:
 

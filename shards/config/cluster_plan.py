@@ -1,4 +1,4 @@
-"""What a cluster consists of, decided once by the supervisor and inherited by every process it forks."""
+"""The processes and listeners of a cluster, decided once by the supervisor and inherited by every process it forks."""
 
 from __future__ import annotations
 

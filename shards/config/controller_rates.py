@@ -32,7 +32,7 @@ _REFUSED: Final = "THROTTLING_QUOTA_EXCEEDED"
 
 
 class Admitted(NamedTuple):
-    """What is left of a batch: the records to store, and the answer for each name."""
+    """The part of a batch that is admitted: the records to store, and the answer for each name."""
 
     delta: list[Change]
     answers: list[list[str]]

@@ -151,7 +151,7 @@ class Coordinator:
         return self._publisher.acknowledged()
 
     async def ask_all(self, method: str, *args: Any, timeout_s: float = 2.0) -> dict[BrokerShard, Any]:
-        """What every connected shard answers; one that doesn't answer, or doesn't serve this, is left out."""
+        """The answers of all connected shards; one that doesn't answer, or doesn't serve this, is left out."""
         answers: dict[BrokerShard, Any] = {}
 
         async def ask(member: BrokerShard) -> None:

@@ -1,4 +1,4 @@
-"""What a shard knows of the cluster: the versioned settings, quotas, topics and users.
+"""The cluster as a shard knows it: the versioned settings, quotas, topics and users.
 
 The coordinator pushes version v as a delta; the image applies it and answers from plain dicts. It validates nothing: a
 delta was validated whole before it was stored. What a setting means for a pool is shards/limits/connection_limits.py.
@@ -39,7 +39,7 @@ _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER
 
 
 class ImageChange(NamedTuple):
-    """What a delta touched: `kinds` of record (as in KINDS, `static` as setting), and the `pools` whose cap may have become
+    """The change by a delta: `kinds` of record (as in KINDS, `static` as setting), and the `pools` whose cap may have become
     another one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
 
     kinds: frozenset[str]

@@ -1,4 +1,4 @@
-"""What people should know of limits that are in force, or that a change brings: sentences. Pure.
+"""Notes on limits that are in force, or that a change brings: sentences for people. Pure.
 
 A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), quotas of bytes that are smaller
 than a batch (byte_rates.py), and caps or quotas of users where nobody logs in. Answers of the admin API, `turnstile up` and the

@@ -77,7 +77,7 @@ def _wrong(listener: str, text: str, rule: str) -> ConfigInvalid:
 
 
 def proxy_notes(listener: str, option: ProxyOption) -> list[str]:
-    """What people should know of it: where a client can say that it is another one."""
+    """Notes on it for people: where a client can say that it is another one."""
     notes = []
     if not option.required:
         notes.append(

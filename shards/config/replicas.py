@@ -1,4 +1,4 @@
-"""Which brokers are named as replicas of a partition. Pure.
+"""The brokers that are named as replicas of a partition. Pure.
 
 A partition is stored once, at the broker that leads it; the others are names, for clients that ask for a replication factor
 and look whether they got it. Nothing is copied to them, they count as in sync, and no partition moves: its leader is always

@@ -150,7 +150,7 @@ class Store:
         return found
 
     def run(self) -> str | None:
-        """What `ran` noted last."""
+        """The run that `ran` noted last."""
         return self._meta("run")
 
     def ran(self, run: str) -> None:

@@ -46,7 +46,7 @@ class TokenBucket:
             self._tokens = max(self.tokens(quota_per_s, now_ms=now_ms), owed)
 
     def peek(self, quota_per_s: float, *, now_ms: int) -> float:
-        """What `tokens` would answer, without refilling."""
+        """The answer that `tokens` would give, without refilling."""
         return min(
             self.burst(self.window, quota_per_s), self._tokens + quota_per_s * ((now_ms - self._now_ms) / 1000.0)
         )

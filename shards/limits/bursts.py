@@ -29,7 +29,7 @@ _SMALL_NUM = 2
 
 
 class Burst(NamedTuple):
-    """What passes at once of a rate, and what would with `setting` = `small_num`; without a setting it can't be changed."""
+    """The number that passes at once under a rate, and under `setting` = `small_num`; without a setting it can't be changed."""
 
     amount: float
     seconds: float

@@ -1,4 +1,4 @@
-"""What limits a pool: a cap on how many of its connections may be open at once, a rate of new ones; and which cap rules."""
+"""The limits of a pool: a cap on its open connections, a rate of new ones; and which of several caps rules."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ observed caps would have admitted (observed_limits.py)."""
 
 
 class CapRule(NamedTuple):
-    """What limits a pool: `cap` open connections (None: unlimited, still counted), given by the setting `name`.
+    """The limit of a pool: `cap` open connections (None: unlimited, still counted), given by the setting `name`.
 
     `name` is "" when unlimited. `wait` is KIP-402's `max.connections`: over the cap a connection waits for a slot,
     first come, first served, where every other setting refuses at once.

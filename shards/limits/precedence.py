@@ -1,4 +1,4 @@
-"""Which quota holds for a (user, client-id), and which clients share one: Kafka's eight levels.
+"""The quota that holds for a (user, client-id), and the clients that share one: Kafka's eight levels.
 
     1  user=u, client-id=c          5  user=<default>, client-id=<default>
     2  user=u, client-id=<default>  6  user=<default>

@@ -50,7 +50,7 @@ class MeterReplay:
         return amount * PERCENT_PER_NANO if self._kind == REQUEST else amount
 
     def used(self, quota_per_s: float | None, *, now_ms: int) -> float:
-        """What the sensor counts at an instant: the sum of its samples, or the tokens that are missing of a full bucket."""
+        """The count of the sensor at an instant: the sum of its samples, or the tokens that are missing of a full bucket."""
         if isinstance(self._sensor, Rate):
             return self._sensor.units(now_ms=now_ms)
         refill = refill_per_s(quota_per_s)

@@ -145,7 +145,7 @@ class Rate:
         return self._total() / (self.window.stretched_ms(now_ms - self._oldest) / 1000.0)
 
     def peek(self, *, now_ms: int) -> float:
-        """What `measure` would answer, without changing anything: for metrics and explanations."""
+        """The answer that `measure` would give, without changing anything: for metrics and explanations."""
         kept = self._kept(now_ms)
         oldest = min((self._starts[i] for i in kept), default=now_ms)
         return self.units(now_ms=now_ms) / (self.window.stretched_ms(now_ms - oldest) / 1000.0)

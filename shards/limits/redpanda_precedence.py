@@ -1,4 +1,4 @@
-"""Which quota holds for a (user, client-id), and which clients share its bucket: the rules of Redpanda 26.
+"""The quota that holds for a (user, client-id), and the clients that share its bucket: the rules of Redpanda 26.
 
     1   user=u, client-id=c                    7   user=<default>, client-id=<default>
     2   user=u, client-id-prefix=p             8   user=<default>

@@ -72,7 +72,7 @@ class Deferred(Generic[T]):
         return cast(T, self._value)
 
     def then(self, make: Callable[[T], MaybeDeferred[U]]) -> Deferred[U]:
-        """What `make` makes of the value, now or later; an error, also one that `make` raises, fails the new one."""
+        """The result of `make` on the value, now or later; an error, also one that `make` raises, fails the new one."""
         return self._derive(lambda: make(self.result()))
 
     def recover(self, errors: tuple[type[Exception], ...], make: Callable[[], T]) -> Deferred[T]:
@@ -131,7 +131,7 @@ MaybeDeferred: TypeAlias = T | Deferred[T]
 
 
 def then(value: MaybeDeferred[T], make: Callable[[T], MaybeDeferred[U]]) -> MaybeDeferred[U]:
-    """What `make` makes of a value, at once if it is there."""
+    """The result of `make` on a value, at once if it is there."""
     return value.then(make) if isinstance(value, Deferred) else make(value)
 
 

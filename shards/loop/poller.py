@@ -53,7 +53,7 @@ EPOLLERR = select.EPOLLERR
 
 
 class Watcher(Protocol):
-    """What a descriptor's readiness is told. Not a function: the bound method would be 64 bytes of each connection."""
+    """The receiver of a descriptor's readiness. Not a function: the bound method would be 64 bytes of each connection."""
 
     def ready(self, events: int) -> None:
         """The descriptor is ready for `events`."""

@@ -1,4 +1,4 @@
-"""What holds up the loop of a process, and for how long: a callback, the hooks after a pass, a step of a task.
+"""Stalls of the loop of a process, with their length and their cause: a callback, the hooks after a pass, a step of a task.
 
 Time for which other processes had the CPUs does not count: on a busy machine everything takes long. The kernel tells its sum,
 which is read only when something took long, and a few times a second (`look`); so a stall may seem shorter than it was.
@@ -16,7 +16,7 @@ STALL_NS = 50_000_000
 
 
 class Stall(NamedTuple):
-    """What held up the loop, and for how long."""
+    """The cause that held up the loop, and for how long."""
 
     by: str
     took_ns: int

@@ -1,4 +1,4 @@
-"""Which shards answer: where charges are asked, which of them wait for an answer, and what each shard is yet to be told.
+"""The shards that answer: where charges are asked, which of them wait for an answer, and what each shard is yet to be told.
 
 Pure: the time is an argument, and the caller sends. Each other shard is *attended*, and charges at home there are asked
 there, or *away*, and they are decided here. A shard is away from the moment its link is lost, or a charge has waited

@@ -1,4 +1,4 @@
-"""What a shard notes of its meters, so that their arithmetic can be done again elsewhere (shards/limits/quota_replay.py).
+"""The notes of a shard on its meters, so that their arithmetic can be done again elsewhere (shards/limits/quota_replay.py).
 
 all_of_it   between two `began` of a key at one shard, or from its first charge on, its sensor holds what the notes say and
             nothing else: each charge, and what other shards told. A sensor that may hold more, as a client's that had no quota
@@ -15,7 +15,7 @@ from shards.quotas.meters import Decision
 
 
 class Charge(NamedTuple):
-    """What a client is charged: bytes, handler ms or partitions, in the unit of its kind."""
+    """The charge of a client: bytes, handler ms or partitions, in the unit of its kind."""
 
     kind: str
     user: str

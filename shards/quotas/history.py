@@ -1,4 +1,4 @@
-"""What was recorded under each key, and by which shards: what a meter elsewhere needs to go on from it. No clock, no I/O.
+"""The records under each key, and the shards that made them: what a meter elsewhere needs to go on from it. No clock, no I/O.
 
 A shard that decides charges of a key keeps a *curve*: its running total of them. It publishes *points* of the curve, the
 total at an instant, and remembers the points of the others. A point counts all that came before it, so a lost one is made up
@@ -76,7 +76,7 @@ class Curve:
 
     @property
     def untold(self) -> float:
-        """What is recorded and not in a point."""
+        """The amount that is recorded and not in a point."""
         return self.total - self.points[-1].total
 
     def add_point(self, point: Point, keep_ms: int) -> None:
@@ -124,7 +124,7 @@ class History:
         return abs(curve.untold)
 
     def publish(self, place: MeterKey, *, now_ms: int) -> int:
-        """What is untold of a key becomes a point, if anything is: the number of the last point."""
+        """Makes a point of the untold amount of a key, if there is any: the number of the last point."""
         curve = self._own.get(place)
         if curve is None:
             return 0

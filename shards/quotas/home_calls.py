@@ -36,7 +36,7 @@ class HomeCalls(Generic[T]):
         self._tried: set[int] = set()
 
     def ask(self, home: int, *args: Any, decide: Callable[[], T]) -> MaybeDeferred[T]:
-        """What the home answers, or `decide` here."""
+        """The answer of the home, or of `decide` here."""
         if home in self._away:
             self._try_again(home)
             return decide()

@@ -1,4 +1,4 @@
-"""What shards tell each other of the charges they decided, so that each can go on from what the others recorded.
+"""The messages among shards about the charges they decided, so that each can go on from what the others recorded.
 
 What is published goes to all other shards with the next flush; a shard that comes up is told everything. A tell is a call, on
 the link that also has the charges: whoever answers it has read all that was sent before. One that fails is made again.
@@ -74,7 +74,7 @@ class Publications:
             self._tell(self._to_tell.pop())
 
     def hear(self, rows: list[list[Any]]) -> list[Recorded]:
-        """What another shard tells that was not known here, and was recorded since the last reset; the oldest first."""
+        """The news of another shard: records that were not known here, since the last reset; the oldest first."""
         told = (self._history.merge(row) for row in map(CurvePart.read, rows) if row.began_ms >= self._since_ms)
         return sorted(itertools.chain.from_iterable(told), key=attrgetter("at_ms"))
 

@@ -69,7 +69,7 @@ def is_readable(name: str, text: str) -> bool:
 
 
 def of_listener(given: Mapping[str, Value], listener: str, name: str) -> tuple[str, Any]:
-    """Which setting rules a listener, its own or the broker's, and its value."""
+    """The setting that rules a listener, its own or the broker's, and its value."""
     own = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
     return (own, given[own]) if own in given else (name, given.get(name, BROKER[name].default))
 

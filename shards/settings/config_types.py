@@ -1,4 +1,4 @@
-"""What the value of a setting may be: how it is read, checked, and spelled back the one canonical way.
+"""The types of settings: how a value is read, checked, and spelled back the one canonical way.
 
 For every kind: `parse(spell(v)) == v`, and `spell(parse(text))` is stable. `parse` raises ValueError with the rule,
 worded to follow "NAME cannot be VALUE: ". Numbers follow Java's ranges, as Kafka's ConfigDef types do.

@@ -38,7 +38,7 @@ def _packed(text: str) -> bytes:
 
 
 class Overrides:
-    """Which number holds for an address; immutable. `lookup` costs at most a dict probe per distinct prefix length."""
+    """The numbers that hold for addresses; immutable. `lookup` costs at most a dict probe per distinct prefix length."""
 
     __slots__ = ("_exact", "_v4", "_v6", "entries")
 

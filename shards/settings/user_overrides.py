@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 
 class UserOverrides:
-    """Which number holds for a user; immutable."""
+    """The numbers that hold for users; immutable."""
 
     __slots__ = ("entries",)
 

@@ -1,4 +1,4 @@
-"""What connections take of the pools of one shard, and give back.
+"""The tokens that connections take of the pools of one shard, and give back.
 
 a_token_of_each_pool  A connection holds a token of each of its pools, taken in the order given, and gives back exactly
     those.

@@ -1,4 +1,4 @@
-"""What one shard knows about its tokens: for /v1/tokens and `turnstile top`, and for simulations and tests."""
+"""A description of the tokens of one shard: for /v1/tokens and `turnstile top`, and for simulations and tests."""
 
 from collections.abc import Sequence
 from heapq import nlargest

@@ -79,7 +79,7 @@ class Pool:
 
     @property
     def rule(self) -> CapRule:
-        """What limits it."""
+        """The rule that limits it."""
         return self.terms.rule
 
     @rule.setter

@@ -1,4 +1,4 @@
-"""What many pools have in common, kept once: a million addresses have one rule, a few homes and three modes between them.
+"""The terms that many pools have in common, kept once: a million addresses have one rule, a few homes and three modes between them.
 
 terms_never_change  Terms never change: a pool that gets another rule or mode gets other terms.
 """
@@ -14,7 +14,7 @@ _REMEMBERED: Final = 1024  # rules x homes x modes; terms that were dropped are 
 
 
 class PoolMode(StrEnum):
-    """What a shard may do with tokens of a pool that it doesn't use. A holder is not RECLAIMING."""
+    """The uses that a shard may make of tokens of a pool that it doesn't need. A holder is not RECLAIMING."""
 
     OPEN = "open"  # cache them
     RECLAIMING = "reclaiming"  # holders were asked to send them home, and not all have answered

@@ -68,12 +68,12 @@ T = TypeVar("T")
 
 
 class ConfigFileInvalid(Exception):
-    """What is wrong with the file: one sentence that names it."""
+    """The fault of the file: one sentence that names it."""
 
 
 @dataclass
 class ConfigFile:
-    """What a file asks for. `cluster`: options of `turnstile up` by their names. `ignored`: rows that mean nothing here."""
+    """The content of a file. `cluster`: options of `turnstile up` by their names. `ignored`: rows that mean nothing here."""
 
     cluster: dict[str, object] = field(default_factory=dict)
     listeners: list[str] = field(default_factory=list)

@@ -104,7 +104,7 @@ def init(file: Path, force: bool) -> None:
 
 
 def content(file: Path) -> str:
-    """What a new file says: one cap, one topic, and every limit with what it does."""
+    """The text of a new file: one cap, one topic, and every limit with what it does."""
     limits = [_limit(name, f"#{_quoted(name)} = {value}") for name, value in _EXAMPLES.items()]
     in_force = [_limit(name, f"{_quoted(name)} = {value}") for name, value in _IN_FORCE.items()]
     return _HEAD.format(name=_argument(file)) + "".join([*in_force, *limits]) + _TAIL

@@ -16,7 +16,7 @@ UseRow = tuple[str, ...]
 
 
 def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[UseRow]:
-    """What limits the connections of an address. With `internals`, the tokens of each pool by shard."""
+    """The limits of an address's connections, as rows. With `internals`, the tokens of each pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for broker in brokers:
         for pool in broker["connections"]:

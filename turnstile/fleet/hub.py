@@ -81,7 +81,7 @@ class Driver:
         return self.done is not None or self.lost_s is not None
 
     def tallies(self, groups: int) -> list[Tally]:
-        """What it did: its result, else its last snapshot with the counts that it last said."""
+        """The counts of its work: its result, else its last snapshot with the counts that it last said."""
         dumped = self.done.dumped if self.done is not None else self.snapshot
         tallies = [Tally.load(each) for each in dumped] if dumped is not None else [Tally() for _ in range(groups)]  # type: ignore[arg-type]
         if self.done is None and self.progress is not None:

@@ -45,7 +45,7 @@ SILENT_S = 30
 
 
 class Order(NamedTuple):
-    """What a driver is sent: the scenario, where the hub is, and the addresses that it may use (None: the scenario's)."""
+    """The order to a driver: the scenario, where the hub is, and the addresses that it may use (None: the scenario's)."""
 
     scenario: LoadScenario
     bootstrap: str

@@ -1,4 +1,4 @@
-"""What the hub and its drivers say to each other, and the frames it is sent in: four bytes of length, then JSON.
+"""The messages between the hub and its drivers, and the frames they are sent in: four bytes of length, then JSON.
 
 Driver to hub: Join; then Ready, Pong, Progress, Snapshot; at last Done or Failed. Hub to driver: Company, Ping, Go, End. The end
 of the connection means to a driver what End does; to the hub it means that the driver is lost, if it has not said Done.

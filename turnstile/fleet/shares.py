@@ -1,4 +1,4 @@
-"""Which driver plays which clients of a group, and from which addresses.
+"""The shares of drivers in the clients of a group, and the addresses that each uses.
 
 Without addresses of the workers' hosts, a driver plays every n-th client, as the processes of one machine do, from the
 scenario's own addresses, which each host then needs: loopback ones, for example. With them, they stand for the scenario's:
@@ -99,7 +99,7 @@ class StandIns:
         return self._addresses[self.place(index)]
 
     def place(self, index: int) -> int:
-        """Which of the company's addresses it is."""
+        """The index of it among the company's addresses."""
         index %= len(self)
         if self._own is None:
             return index

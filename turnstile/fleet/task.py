@@ -1,4 +1,4 @@
-"""What a task of the barrier stage runs on a worker: a driver. Its own file, since a worker imports it."""
+"""The task of the barrier stage that a worker runs: a driver. Its own file, since a worker imports it."""
 
 from __future__ import annotations
 

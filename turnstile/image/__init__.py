@@ -1,1 +1,1 @@
-"""What the image runs: the environment and the mounted files become the command line of `turnstile up`."""
+"""The entry of the image: the environment and the mounted files become the command line of `turnstile up`."""

@@ -33,8 +33,8 @@ def kafka_setting(name: str) -> str:
 
 
 def turnstile_settings(name: str) -> list[str]:
-    """What TURNSTILE_... may mean, the first that is a setting counts: Redpanda's spelling, a short name (`per_ip`), Kafka's,
-    Turnstile's own."""
+    """The meanings that TURNSTILE_... may have, the first that is a setting counts: Redpanda's spelling, a short name (`per_ip`),
+    Kafka's, Turnstile's own."""
     words = name.removeprefix(TURNSTILE).lower()
     dotted = kafka_setting(KAFKA + name.removeprefix(TURNSTILE))
     return [words, dotted, f"turnstile.{dotted}"]

@@ -18,14 +18,14 @@ ADMITTED_OUTCOME = "admitted"
 
 @dataclass(frozen=True)
 class BySource:
-    """What became of the connections of each address: ip -> outcome -> how many, as GET /v1/sources has it. Only tables
+    """The outcomes of each address's connections: ip -> outcome -> how many, as GET /v1/sources has it. Only tables
     with the same `forgotten` can be subtracted."""
 
     forgotten: int
     counts: dict[str, dict[str, int]]
 
     def since(self, before: BySource) -> BySource | None:
-        """What happened after `before`; None where a shard has forgotten its counts in between."""
+        """The counts since `before`; None where a shard has forgotten its counts in between."""
         if self.forgotten != before.forgotten:
             return None
         risen = {}
@@ -49,7 +49,7 @@ class Counters:
     """Whether a rate, or a cap that lets connections wait, ever stopped a listener."""
 
     def since(self, before: Counters) -> Counters:
-        """What happened after `before`; reasons that did not occur are left out."""
+        """The counts since `before`; reasons that did not occur are left out."""
         refused = {reason: n - before.refused.get(reason, 0) for reason, n in self.refused.items()}
         changed = {reason: n for reason, n in refused.items() if n}
         by_source = None
@@ -58,7 +58,7 @@ class Counters:
         return Counters(self.admitted - before.admitted, changed, self.epochs, by_source)
 
     def of(self, own: Container[str]) -> Counters:
-        """What became of the connections of these addresses. Only where `by_source` is known."""
+        """The outcomes of these addresses' connections. Only where `by_source` is known."""
         assert self.by_source is not None
         total: Counter[str] = Counter()
         for ip, outcomes in self.by_source.counts.items():

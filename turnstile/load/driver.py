@@ -29,7 +29,7 @@ KEPT_FOR_OURSELVES = 64
 
 @dataclass
 class LoadResult:
-    """What a run has to show. `groups` has one Tally per group of the scenario, `total` their sum; `drivers` are those of a run
+    """The result of a run. `groups` has one Tally per group of the scenario, `total` their sum; `drivers` are those of a run
     on several machines."""
 
     scenario: LoadScenario
@@ -55,7 +55,7 @@ class LoadResult:
 
 
 class Played(NamedTuple):
-    """What a scenario's drivers saw, one Tally per group."""
+    """The counts of a scenario's drivers, one Tally per group."""
 
     groups: list[Tally]
     seconds: float
@@ -95,7 +95,8 @@ def run(
 def around(
     scenario: LoadScenario, bootstrap: str, admin: AdminClient, own: OwnAddresses, play: Callable[[], Played]
 ) -> LoadResult:
-    """What a run is, whatever plays its groups from `own`: counters before, traffic meanwhile, counters after, reconciliation."""
+    """The course of a run, whatever plays its groups from `own`: counters before, traffic meanwhile, counters after,
+    reconciliation."""
     before = baseline(admin, own)
     clients = Clients(scenario.traffic, bootstrap) if scenario.traffic else None
     try:

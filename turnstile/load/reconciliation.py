@@ -1,4 +1,4 @@
-"""What the driver saw, set beside what the cluster counted: do they agree?
+"""The driver's counts beside those of the cluster: do they agree?
 
 The cluster's counters include other clients'. Where it tells them by address, only those of the driver's own addresses are
 judged, and the others are named. A client that uses one of the driver's own addresses can't be told apart from it.
@@ -66,7 +66,7 @@ def _of(counters: Counters, own: Container[str]) -> dict[str, dict[str, int]]:
 
 
 class SettledCounters(NamedTuple):
-    """What the cluster counted meanwhile, None where it has no counters, and the verdict."""
+    """The counts of the cluster meanwhile, None where it has no counters, and the verdict."""
 
     cluster: Counters | None
     verdict: Reconciliation

@@ -1,4 +1,4 @@
-"""What two runs say, side by side: a table for people, and the JSON object other programs rely on."""
+"""The results of two runs, side by side: a table for people, and the JSON object other programs rely on."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _ROLES: dict[TrafficRole, str] = {
 
 @dataclass
 class TrafficResult:
-    """What the real clients did, summed: records, and connections they opened."""
+    """The work of the real clients, summed: records, and connections they opened."""
 
     produced: int = 0
     """Acknowledged by the broker."""

@@ -1,4 +1,5 @@
-"""What the driver tells a process with one real client, and what that says at its end: JSON on its command line and its output."""
+"""The driver's order to a process with one real client, and the report of that at its end: JSON on its command line and its
+output."""
 
 from __future__ import annotations
 

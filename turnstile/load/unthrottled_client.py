@@ -71,7 +71,7 @@ class UnthrottledClient:
 
 
 class UnthrottledAnswer(NamedTuple):
-    """What is read of an answer."""
+    """The error code of an answer and its throttle time in milliseconds."""
 
     error_code: int
     throttle_ms: int

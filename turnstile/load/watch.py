@@ -1,4 +1,4 @@
-"""What is seen of a run while it lasts: where each driver stands, their sum for a line of progress, and that nothing listens."""
+"""A run as it is seen while it lasts: where each driver stands, their sum for a line of progress, and that nothing listens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a journal's followers have counted: folders of Parquet files, one for each batch, and merged so that they stay few.
+"""The counts of a journal's followers: folders of Parquet files, one for each batch, and merged so that they stay few.
 
     OUT/batches=0-63/     the sum of the first 64 batches
     OUT/batches=64-64/    what batch 64 adds
@@ -37,7 +37,7 @@ class Batches(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """What their folder is called."""
+        """The name of their folder."""
         return f"batches={self.first}-{self.last}"
 
     def covers(self, other: Batches) -> bool:
@@ -81,7 +81,7 @@ class Counts:
         return self._sum(stand)
 
     def add(self, rows: DataFrame, number: int) -> None:
-        """What a batch adds; may be called again with the same."""
+        """Adds the counts of a batch; may be called again with the same."""
         whole = self.whole()
         stand = standing(whole)
         for each in whole:

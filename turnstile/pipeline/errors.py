@@ -1,4 +1,4 @@
-"""What goes wrong for reasons a user can act on, and Spark's exceptions as one sentence."""
+"""Errors for reasons that a user can act on, and Spark's exceptions as one sentence."""
 
 import re
 
@@ -51,7 +51,7 @@ _GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
 def sentence(error: BaseException) -> str | None:
-    """What an exception of Spark's says, in one sentence; None for one that is not Spark's."""
+    """An exception of Spark's as one sentence; None for one that is not Spark's."""
     kinds = [kind.__name__ for kind in type(error).__mro__]
     if any(kind in _GONE for kind in kinds):
         return _JVM_GONE
@@ -68,7 +68,7 @@ def sentence(error: BaseException) -> str | None:
 
 
 def known(text: str) -> str | None:
-    """What the text of an exception means, if it is one of those that users meet."""
+    """The meaning of the text of an exception, if it is one of those that users meet."""
     for sign, said in _SENTENCES:
         found = re.search(sign, text)
         if found is not None:

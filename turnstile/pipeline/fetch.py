@@ -1,4 +1,4 @@
-"""What a Spark job answers, as a table of this process."""
+"""The answer of a Spark job, as a table of this process."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class HadoopFiles:
         return bool(files.exists(path))
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, sorted; nothing when there is no such folder."""
+        """The names in a folder, sorted; none when there is no such folder."""
         files, path = self._at(folder)
         if not files.exists(path):
             return []

@@ -106,7 +106,7 @@ def contents(titles: Sequence[str]) -> str:
 
 
 def anchor(title: str) -> str:
-    """What a section of that title is called in links."""
+    """The anchor of a section of that title."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 

@@ -53,7 +53,7 @@ def withheld() -> Iterator[Callable[[], None]]:
 
 
 def in_thread(function: Callable[[], T]) -> Future[T]:
-    """What `function` returns or raises, in a thread of its own in which ENDING stays blocked: these are the main thread's."""
+    """The result or error of `function`, in a thread of its own in which ENDING stays blocked: these are the main thread's."""
     answer: Future[T] = Future()
 
     def run() -> None:

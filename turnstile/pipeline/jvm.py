@@ -43,7 +43,7 @@ class Jvm(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What the JVM wrote to its stderr."""
+        """The text that the JVM wrote to its stderr."""
         return (self.folder / "stderr").read_text(errors="replace")
 
     def end(self) -> None:

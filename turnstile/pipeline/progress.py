@@ -23,7 +23,7 @@ SPARK_STARTS = "starting Spark"
 
 
 class ProgressLine:
-    """What a job does, told every `period_s`. `step` is what it does now."""
+    """The progress of a job, said every `period_s` seconds. `step` is what it does now."""
 
     def __init__(self, what: str, *, terminal: bool, period_s: float | None = None) -> None:
         self.step = "reading"

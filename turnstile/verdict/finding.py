@@ -1,4 +1,4 @@
-"""What a check found: its verdict, the evidence, the document that says so, and what to do about it."""
+"""The finding of a check: its verdict, the evidence, the document that says so, and what to do about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ PASS, WARN, FAIL, UNJUDGED = VERDICTS = ("pass", "warn", "fail", "unjudged")
 
 
 class ApiFinding(NamedTuple):
-    """What was seen of one API. `throttled`: its throttled responses; `early`: after how many of these the client sent too early.
+    """The observations of one API. `throttled`: its throttled responses; `early`: after how many of these the client sent too
+    early.
 
     `known`: the ticket of a published client that does so; empty for a verdict other than warn and fail.
     """

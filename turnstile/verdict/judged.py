@@ -1,4 +1,4 @@
-"""What the course needs of the two that it brings together: a cluster and a program."""
+"""The two sides that the course brings together: a cluster and a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program under test writes: read as fast as it comes, and its last words kept."""
+"""The output of the program under test: read as fast as it comes, and its last words kept."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _LINES = 5
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be said of a client: a finding for each check, and the timeline that it rests on."""
+    """The verdict on a client: a finding for each check, and the timeline that it rests on."""
 
     client: str
     findings: Mapping[str, Finding]

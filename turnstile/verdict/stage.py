@@ -1,4 +1,4 @@
-"""What the steps of the course have in common: the cluster, the client, what was seen, and the ways to do harm for a while.
+"""The common parts of the steps of the course: the cluster, the client, what was seen, and the ways to do harm for a while.
 
 steps_are_undone  Whatever ends a step, what the step did to the cluster is undone: a fault ends, a setting or quota is what
     it was before.
@@ -117,7 +117,7 @@ class Stage:
         self.steps.append(Step(kind, name, began_ns, time.monotonic_ns(), detail))
 
     def end_baseline(self) -> None:
-        """What was seen up to now is the baseline; the client's address is known by it."""
+        """Ends the baseline, which is all that was seen up to now; the client's address is known by it."""
         self.baseline = self.so_far()
         self.address = next((event.ip for event in self.baseline.events if event.ip), "127.0.0.1")
 

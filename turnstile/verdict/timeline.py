@@ -1,4 +1,4 @@
-"""What the broker did to a client, and what it saw of that: plain facts, in nanoseconds of one clock. Pure.
+"""The acts of a broker towards a client, and the client's answers: plain facts, in nanoseconds of one clock. Pure.
 
 The checks are functions of a Timeline alone, so a test can make one by hand.
 """
@@ -50,7 +50,7 @@ class CpuShare(NamedTuple):
 
 
 class StepDetail(TypedDict, total=False):
-    """What a step has beside its times. Instants are in nanoseconds of the monotonic clock.
+    """The details of a step beside its times. Instants are in nanoseconds of the monotonic clock.
 
     Of a refusal, rate or kill: `lifted_ns`, `recovered_ns` or None, `has_ended`; of a kill also `place`, the incarnation; of
     throttling and overlap: `exit_code`, or None while the program runs; of a herd: `copies`, `cut_ns`, `lifted_ns`; of a shutdown:
@@ -212,7 +212,7 @@ class Timeline:
         return most
 
     def starved_share(self, began_ns: int, ended_ns: int) -> float:
-        """What part of a time the machine did not serve: it stalled, or the client's threads waited for a CPU."""
+        """The share of a time in which the machine did not serve: it stalled, or the client's threads waited for a CPU."""
         waited = (self.busy_share(began_ns, ended_ns) or CpuShare(0.0, 0.0)).waited
         return max(self.machine.stalled_ms(began_ns, ended_ns) * MS / max(ended_ns - began_ns, 1), waited)
 

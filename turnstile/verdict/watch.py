@@ -1,4 +1,4 @@
-"""What the broker sees of the client under judgement while the course goes on."""
+"""The client under judgement as the broker sees it while the course goes on."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a broker says of the cluster and of itself: ApiVersions, DescribeCluster, features."""
+"""The APIs by which a broker describes the cluster and itself: ApiVersions, DescribeCluster, features."""

@@ -54,7 +54,7 @@ class SupportedVersions:
         self._without_telemetry = {key: each for key, each in self.ranges.items() if key not in TELEMETRY}
 
     def as_release(self, release: str) -> SupportedVersions:
-        """What is served in the place of a release."""
+        """The APIs that are served in the place of a release."""
         if release not in self._releases:
             theirs = ranges_of(release)
             both = {key: ours.within(theirs[key]) for key, ours in self.ranges.items() if key in theirs}

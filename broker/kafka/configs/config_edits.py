@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs ask for, and what the coordinator is asked for in turn."""
+"""The edits of AlterConfigs and IncrementalAlterConfigs, and the changes that the coordinator is asked for in turn."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def broker_entry(image: ClusterImage, name: str) -> Entry | None:
 
 
 def default_entries(image: ClusterImage) -> Iterator[Entry]:
-    """What was changed live for all brokers: the cluster default, resource name ""."""
+    """The configs that were changed live for all brokers: the cluster default, resource name ""."""
     for key, text in image.dynamic.items():
         broker, _, name = key.partition("/")
         if broker:

@@ -1,4 +1,4 @@
-"""What has configs: the types of resource by their numbers. Source: ConfigResource.Type."""
+"""The types of resource that have configs, by their numbers. Source: ConfigResource.Type."""
 
 from __future__ import annotations
 

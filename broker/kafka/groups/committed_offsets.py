@@ -54,7 +54,7 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class GroupOffsets:
-    """What is known of a group: committed offsets, the last generation, and `kept` of a group that is kept with its members."""
+    """The records of a group: committed offsets, the last generation, and `kept` of a group that is kept with its members."""
 
     offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     generation: int = 0
@@ -228,7 +228,7 @@ class CommittedOffsets:
         self._append(group, [GENERATION, group, generation, protocol_type])
 
     def keep(self, group: str, kind: int, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
-        """What became of a group with members, `kind` is one of KEPT: its row, and those of the members that changed."""
+        """Writes the change of a group with members, `kind` is one of KEPT: its row, and those of the members that changed."""
         self._append(group, [kind, group, row, members])
 
     def convert(self, group: str) -> None:

@@ -1,4 +1,4 @@
-"""What handlers ask of the home of a group, whatever its protocol; those of one protocol stand in its room's messages.py.
+"""The messages from handlers to the home of a group, whatever its protocol; those of one protocol stand in its room's messages.py.
 
 Every message names its group first, but for ListGroups, which is for every shard; router.py packs and unpacks it for the mesh.
 Fields hold what msgpack carries. The answer stands at each message: a code is one of Kafka's error codes.

@@ -1,4 +1,4 @@
-"""What other shards and handlers ask of the committed offsets whose groups are at home on this shard.
+"""The home of committed offsets: of the groups of this shard, as other shards and handlers ask it.
 
 ended_transaction_stays_ended
     Offsets are committed in a transaction only if its coordinator said that it has this group, and no marker of the

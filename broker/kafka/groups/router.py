@@ -66,12 +66,12 @@ class GroupRouter:
         self.shards = range(shards)
 
     def ask(self, message: GroupMessage, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What the home of the message's group answers; of another shard it may be PeerLost or DeadlineExceeded."""
+        """The answer of the home of the message's group; of another shard it may be PeerLost or DeadlineExceeded."""
         shard = home_of_key(message.group, self._brokers, len(self.shards))
         return self._send(shard, message, timeout_s)
 
     def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What one shard answers to a message that is not about one group."""
+        """The answer of one shard to a message that is not about one group."""
         return self._send(shard, message, timeout_s)
 
     def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[Any]:

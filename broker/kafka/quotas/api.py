@@ -40,7 +40,7 @@ EXACT, DEFAULT, ANY = range(3)
 
 
 class Filter(NamedTuple):
-    """Which entities: per type a name, None for the default, or ANY."""
+    """The entities that a client asks for: per type a name, None for the default, or ANY."""
 
     types: dict[str, str | int | None]
     strict: bool

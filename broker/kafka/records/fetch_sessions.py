@@ -96,7 +96,7 @@ class FetchSession:
         self._committed: bool | None = None
 
     def update(self, asked: Iterable[tuple[PartitionKey, PartitionFetch]], forgotten: Iterable[PartitionKey]) -> None:
-        """What a request adds, changes and takes away."""
+        """Takes in the partitions that a request adds, changes and takes away."""
         partitions = self.partitions
         for key, each in asked:
             known = partitions.get(key)

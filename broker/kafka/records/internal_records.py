@@ -1,4 +1,4 @@
-"""What can be read of __consumer_offsets and __transaction_state: the coordinators' records, as Kafka's.
+"""The records of __consumer_offsets and __transaction_state: those of the coordinators, as Kafka writes them.
 
 Groups and transactions are kept in files of their own (committed_offsets.py, transaction_log.py) and need no topic. Before a
 Fetch or a ListOffsets of a partition the shard that is home to it brings its log up to date (broker/storage/compacted_view.py), so

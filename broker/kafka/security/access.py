@@ -27,7 +27,7 @@ class SplitItems(NamedTuple, Generic[T]):
 
 
 class Access:
-    """What clients may do by the version of the configuration that is in force here."""
+    """The operations that clients are allowed by the version of the configuration that is in force here."""
 
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
@@ -59,7 +59,7 @@ class Access:
         return self.may(call, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def cluster_operations(self, call: Call) -> int:
-        """What it may do with the cluster, as a field of bits; 0 for a client that may not describe the cluster."""
+        """Its operations on the cluster, as a field of bits; 0 for a client that may not describe the cluster."""
         if not self.may_cluster(call, Operation.DESCRIBE):
             return 0
         return self.operations(call, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,4 +1,4 @@
-"""What answers say of the operations that a client is allowed (KIP-430), as bits of AclOperation, while no authorizer is set."""
+"""The operations that answers say a client is allowed (KIP-430), as bits of AclOperation, while no authorizer is set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What guards of several subjects have in common. A guard stands before a handler: it answers what its client may not do, and asks
+"""The common parts of guards of several subjects. A guard stands before a handler: it answers what its client may not do, and asks
 the handler for the rest. Source: KafkaApis, ControllerApis, AuthHelper."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def described(resource: ResourceType, field: str, name: str) -> Guard:
 
 
 def after(answer: Answer, make: Callable[[Any], Any]) -> Answer:
-    """What `make` makes of a handler's answer, when it is there."""
+    """The result of `make` on a handler's answer, when it is there."""
     made: Answer = answer.then(make) if isinstance(answer, Deferred) else make(answer)
     return made
 

@@ -1,4 +1,4 @@
-"""What a member says became of records that it had acquired, as ShareFetch and ShareAcknowledge carry it. Pure.
+"""The outcome that a member reports of records that it had acquired, as ShareFetch and ShareAcknowledge carry it. Pure.
 
 A batch has one type for all of its offsets, or one for each. Source: KafkaApis.validateAcknowledgementBatches,
 SharePartition.fetchAckTypeMapForBatch; KIP-1222 for RENEW.

@@ -1,4 +1,4 @@
-"""What other shards ask of the home of a group's share partitions; share_homes.py packs and unpacks it for the mesh.
+"""The messages from other shards to the home of a group's share partitions; share_homes.py packs and unpacks it for the mesh.
 
 Fields hold what msgpack carries; topic ids are in hex. The answer stands at each message: a code is one of Kafka's error codes.
 """

@@ -59,7 +59,7 @@ class ShareHomes:
             self._homes.serve(_method(kind), operation)
 
     def ask(self, group: str, message: ShareMessage, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What the home of the group's shares on this broker answers; it may be PeerLost or DeadlineExceeded."""
+        """The answer of the home of the group's shares on this broker; it may be PeerLost or DeadlineExceeded."""
         return self._ask(self.me.broker, group, message, timeout_s)
 
     def _ask(self, broker: int, group: str, message: ShareMessage, timeout_s: float = 5.0) -> MaybeDeferred[Any]:

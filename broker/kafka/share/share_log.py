@@ -140,7 +140,7 @@ class ShareLog:
         return partition
 
     def keep(self, key: ShareKey, partition: SharePartition, before: Kept) -> None:
-        """What has changed since `before`. If it can't be written, the partition is as it was then."""
+        """Writes the changes since `before`. If they can't be written, the partition is as it was then."""
         start, runs = before
         known = set(runs)
         changes = [run for run in partition.runs if run not in known]

@@ -37,7 +37,7 @@ class AcquiredRecords(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """Who acquires or renews, until when, and how often a record may be delivered."""
+    """A lock on records: the member, the instant at which it ends, and how often a record may be delivered."""
 
     member: str
     until_ms: int
@@ -213,7 +213,7 @@ class SharePartition:
         return self._release(lambda run: run.state is RecordState.ACQUIRED and run.until_ms <= now_ms, delivery_limit)
 
     def give_back(self, member: str, records: Iterable[AcquiredRecords]) -> None:
-        """What was acquired never left the broker, so it was not delivered."""
+        """Gives records back that were acquired and never left the broker: they were not delivered."""
         for first, last, _ in records:
             self.runs = changed(
                 self.runs,
@@ -248,7 +248,7 @@ class SharePartition:
         self.start_offset, self.runs = offset, []
 
     def restore(self, start_offset: int, runs: Sequence[Run]) -> None:
-        """What was kept of a change. Records of which nothing is known were never delivered."""
+        """Takes in a change that was kept. Records of which nothing is known were never delivered."""
         known = laid(self.runs, runs)
         if known and known[0].first > start_offset:
             known = laid([Run(start_offset, known[0].first - 1, RecordState.AVAILABLE, 0)], known)

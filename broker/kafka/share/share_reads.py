@@ -1,4 +1,5 @@
-"""What a share partition's home reads of a partition's log: where batches begin and end, and which are of aborted transactions.
+"""The reads of a partition's log by the home of a share partition: where batches begin and end, and which are of aborted
+transactions.
 
 Records are read by the shard that answers the client. The home only looks at headers, a piece of the log at a time, until there
 are as many records as are asked for.

@@ -1,4 +1,4 @@
-"""What the shard with a client's connection asks of a group's home, and what the home answers: as msgpack carries it."""
+"""The requests of the shard with a client's connection to a group's home, and its answers: as msgpack carries them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ShareFetchLimits(NamedTuple):
 
 @dataclass(slots=True)
 class PartitionResult:
-    """What becomes of one partition: `size` bytes of batches hold what was acquired."""
+    """The result of one partition: `size` bytes of batches hold the records that were acquired."""
 
     code: int = 0
     message: str | None = None

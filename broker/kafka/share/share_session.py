@@ -39,7 +39,7 @@ class ShareSession:
         self.places = dict.fromkeys(places)
 
     def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
-        """What a request adds and takes away."""
+        """Takes in the partitions that a request adds and takes away."""
         self.places |= dict.fromkeys(added)
         for place in forgotten:
             self.places.pop(place, None)

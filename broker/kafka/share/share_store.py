@@ -70,7 +70,7 @@ class ShareStore:
         self._asleep_until_ms: float = 0
 
     def lock(self, group: str, member: str) -> Lock:
-        """What `member` gets if it acquires now."""
+        """The lock that `member` gets if it acquires now."""
         until_ms = self._now_ms() + self.lock_ms(group)
         return Lock(member, until_ms, self._image.get("group.share.delivery.count.limit"))
 

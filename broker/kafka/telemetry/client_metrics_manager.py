@@ -94,7 +94,7 @@ class Instance:
 
 
 class Pushed:
-    """What an instance pushed last, and how often it did."""
+    """The last push of an instance, and how often it pushed."""
 
     __slots__ = ("at_ms", "client", "compression", "errors", "metrics", "pushes")
 

@@ -28,7 +28,7 @@ class Subscription(NamedTuple):
 
 
 class RequestedMetrics(NamedTuple):
-    """What is asked of a client: prefixes of metrics ("*" alone: all; none: it pushes nothing), and how often."""
+    """The metrics that a client is asked for: prefixes ("*" alone: all; none: it pushes nothing), and how often."""
 
     metrics: tuple[str, ...]
     push_interval_ms: int

@@ -49,7 +49,7 @@ def routes(homes: ClusterHomes) -> list[GuardedRoute]:
 
 
 def ask_coordinator(homes: ClusterHomes, message: TransactionMessage) -> MaybeDeferred[Any]:
-    """What the home of the message's transactional id answers, None while it is away.
+    """The answer of the home of the message's transactional id, None while it is away.
 
     The id must be one that this broker coordinates.
     """

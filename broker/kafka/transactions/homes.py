@@ -52,7 +52,7 @@ class ClusterHomes:
         self._mesh.serve(method, lambda _peer, *args: function(*args))
 
     def call(self, home: Shard, method: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        """What `method` of that shard answers; of another shard it may be PeerLost, DeadlineExceeded or RemoteError."""
+        """The answer of `method` of that shard; of another shard it may be PeerLost, DeadlineExceeded or RemoteError."""
         if home == self.me:
             answer: MaybeDeferred[Any] = self._here[method](*args)
             return answer
@@ -81,5 +81,5 @@ class ClusterHomes:
 
 
 def offsets_place(group: str) -> tuple[str, int]:
-    """What stands for a group's offsets among the partitions of a transaction."""
+    """The partition that stands for a group's offsets in a transaction."""
     return GROUP_METADATA, partition_of(group)

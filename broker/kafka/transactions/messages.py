@@ -1,4 +1,5 @@
-"""What handlers and other shards ask of the home of a transactional id; this module alone packs and unpacks it for the mesh.
+"""The messages from handlers and other shards to the home of a transactional id; this module alone packs and unpacks it for the
+mesh.
 
 Every message names its transactional id first, but for ListTransactions, which is for every shard. Fields hold what msgpack
 carries; over the mesh a message is its fields, by the method `transaction.<its class>`. The answer stands at each message: a code
@@ -77,7 +78,7 @@ def serve(
 
 
 def send(homes: ClusterHomes, message: TransactionMessage) -> MaybeDeferred[Any]:
-    """What the home of the id answers; of another shard it may be PeerLost, DeadlineExceeded or RemoteError."""
+    """The answer of the home of the id; of another shard it may be PeerLost, DeadlineExceeded or RemoteError."""
     return send_to(homes, homes.of_transaction(message.transactional_id), message)
 
 

@@ -28,7 +28,8 @@ _LOST = (PeerLost, DeadlineExceeded, RemoteError)
 
 
 class TransactionalProducer(NamedTuple):
-    """Who says that a record or an offset belongs to its transaction; `second`: by the second version of the protocol."""
+    """The producer that says that a record or an offset belongs to its transaction; `second`: by the second version of the
+    protocol."""
 
     transactional_id: str
     producer_id: int

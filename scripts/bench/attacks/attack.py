@@ -10,7 +10,7 @@ from scripts.bench.machine import Server
 
 
 class Finding(NamedTuple):
-    """What an attack itself has measured, as one phrase, and whether that is within its bound.
+    """The measurement of an attack by itself, as one phrase, and whether it is within its bound.
 
     `judges_waits`: whether the waits of others are judged, too; not where the attack stops shards.
     """

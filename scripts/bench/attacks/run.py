@@ -1,4 +1,4 @@
-"""What hostile and hasty clients cost a shard and its other clients.
+"""The cost of hostile and hasty clients for a shard and its other clients.
 
     python scripts/bench/attacks/run.py [--only WORD]...
 

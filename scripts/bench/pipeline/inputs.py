@@ -1,4 +1,5 @@
-"""What the pipeline is measured on, made when a row asks for it: a generated log, its journals, a log of Kafka's requests."""
+"""The inputs that the pipeline is measured on, made when a row asks for them: a generated log, its journals, a log of Kafka's
+requests."""
 
 import json
 import random

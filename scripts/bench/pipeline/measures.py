@@ -1,4 +1,4 @@
-"""What the benchmark of the pipeline times: the commands, the same functions in one process, and scripts for the same answer.
+"""The measures of the benchmark of the pipeline: the commands, the same functions in one process, and scripts for the same answer.
 
 Each is a function of the folder that `inputs.py` fills, and returns its answer as text, which peers have in common. Commands
 are timed with their start, scripts with what they import.

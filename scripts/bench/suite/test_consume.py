@@ -1,4 +1,4 @@
-"""What a suite asks of consumers without a group: 15 tests."""
+"""The requests of a suite to consumers without a group: 15 tests."""
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition

@@ -1,4 +1,4 @@
-"""What a suite asks of consumer groups: 15 tests."""
+"""The requests of a suite to consumer groups: 15 tests."""
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition

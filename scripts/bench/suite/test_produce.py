@@ -1,4 +1,4 @@
-"""What a suite asks of producers: 20 tests."""
+"""The requests of a suite to producers: 20 tests."""
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition

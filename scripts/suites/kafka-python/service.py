@@ -2,7 +2,7 @@
 
 
 class ExternalService:
-    """What the suite asks of a broker at KAFKA_URI."""
+    """The broker at KAFKA_URI, as the suite asks it."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port

@@ -1,4 +1,4 @@
-"""What an audit says as one HTML page: the verdict on top, each check, and what was found."""
+"""The result of an audit as one HTML page: the verdict on top, each check, and what was found."""
 
 from collections.abc import Sequence
 from typing import Any

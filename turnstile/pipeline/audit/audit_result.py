@@ -1,4 +1,4 @@
-"""What an audit says."""
+"""The result of an audit."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ class Check(NamedTuple):
 
 
 class AuditResult(NamedTuple):
-    """What the audit found: the worst that any check says, in the order of WORST_FIRST.
+    """The verdict of the audit: the worst that any check says, in the order of WORST_FIRST.
 
     `wall`: when the events were, if they say it. `limits`: each limit of connections, and its values in order. `set_ns`: by how
     much the wall clock was set meanwhile; no check looks at it.

@@ -139,7 +139,7 @@ class _FirstFound(NamedTuple):
 
 
 class Admissions:
-    """What the connections of a journal show by themselves. `connections`: how many there are."""
+    """The checks of a journal's connections by themselves. `connections`: how many there are."""
 
     def __init__(self, connections: Rows, timeline: Timeline, seen: Survey) -> None:
         self._floor = timeline.floor

@@ -29,7 +29,7 @@ from turnstile.pipeline.events.timeline import Timeline
 
 
 class Fault(NamedTuple):
-    """What is wrong with what a broker's processes wrote; None: it is not known whose."""
+    """A fault in the rows of a broker's processes; None: it is not known whose."""
 
     broker: int | None
     sentence: str

@@ -1,4 +1,4 @@
-"""What the checks of client quotas find: rows of which each broker's first are kept, and all are counted."""
+"""The findings of the checks of client quotas: rows of which each broker's first are kept, and all are counted."""
 
 from collections import Counter
 from collections.abc import Sequence

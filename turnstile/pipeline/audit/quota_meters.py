@@ -39,7 +39,7 @@ MS = 1_000_000
 
 
 class Known(NamedTuple):
-    """What a meter is judged by.
+    """The facts that a meter is judged by.
 
     until         incarnation -> the first of its numbers that is missing
     acknowledged  (when, version) of each acknowledgement of a version that is higher than all before, in order

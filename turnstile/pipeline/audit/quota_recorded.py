@@ -1,4 +1,4 @@
-"""What all shards of a broker recorded of one meter, by the charges that they noted."""
+"""The records of one meter by all shards of a broker, by the charges that they noted."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ MS = 1_000_000
 
 
 class RecordedByOthers(NamedTuple):
-    """What other processes recorded, and the highest quota that they did by."""
+    """The records of other processes, and the highest quota that they were made under."""
 
     amount: float
     highest_quota: float
@@ -44,7 +44,7 @@ class Recorded(NamedTuple):
         return bool((self.limits == quota).all())
 
     def by_others(self, place: Incarnation, since_ms: int, until_ms: int) -> RecordedByOthers:
-        """What other processes recorded from an instant to another."""
+        """The records of other processes from an instant to another."""
         first, end = (int(numpy.searchsorted(self.at_ms, each)) for each in (since_ms, until_ms))
         span = slice(first, max(first, end))
         others = (self.shards[span] != place[1]) | (self.epochs[span] != place[2])

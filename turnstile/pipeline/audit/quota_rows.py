@@ -1,4 +1,4 @@
-"""What meters noted, as rows that the checks of client quotas read: each with the meter that it is of.
+"""The notes of meters, as rows that the checks of client quotas read: each with the meter that it is of.
 
 meter_follows_from_the_version  A `charge` names a client; its meter follows from the quotas of the version that it was decided
     under, as its process knew them (quota_tables.py). A `meter` event names the meter itself.

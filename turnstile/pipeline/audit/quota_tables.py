@@ -1,4 +1,4 @@
-"""Which client quotas each process of a journal had in force: what a version sets, and which levels were ever set before.
+"""The client quotas that each process of a journal had in force: what a version sets, and which levels were ever set before.
 
 Which clients share a meter depends on the levels (shapes of entity) that a process has ever known a quota of
 (shards/limits/precedence.py), and a process knows the versions from its first on, or those since a reset of the cluster.

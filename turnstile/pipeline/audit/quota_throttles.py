@@ -40,7 +40,7 @@ MS = 1_000_000
 
 
 class Context(NamedTuple):
-    """What may have kept a shard from telling a throttle.
+    """The facts that may have kept a shard from telling a throttle.
 
     lives     (broker, shard) -> the first and last mono_ns of each incarnation, in order
     changes   when versions were stored

@@ -104,7 +104,7 @@ class LimitValue(NamedTuple):
 
 
 def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
-    """What refuses an address for a reason under a version; None: none does."""
+    """The limit that refuses an address for a reason under a version; None: none does."""
     if reason in CAPS:
         rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(f"ip:{ip}")
         return None if rule.cap is None else LimitValue(rule.name, float(rule.cap))

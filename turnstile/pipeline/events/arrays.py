@@ -123,7 +123,7 @@ def before(places: Array, starts: Array) -> Array:
 
 
 def looked_up(keys: Sequence[Array], find: Callable[[tuple[int, ...]], int]) -> Array:
-    """What `find` says of each row's keys; it is asked once for equal ones."""
+    """The result of `find` for each row's keys; it is asked once for equal ones."""
     order, starts = grouped(*keys)
     found = numpy.array([find(tuple(int(key[row]) for key in keys)) for row in order[starts]], dtype="i8")
     values = numpy.empty(len(order), dtype="i8")

@@ -1,4 +1,4 @@
-"""What the configuration said at each version: records by kind and key, put together from the journal's config events.
+"""The configuration at each version: records by kind and key, put together from the journal's config events.
 
 `State`: (kind, key) -> value, as records of the configuration have them. Kinds are STATIC (the command line), SETTING, QUOTA,
 OBSERVED and OBSERVED_QUOTA (a setting, a quota that is observed instead of enforced).

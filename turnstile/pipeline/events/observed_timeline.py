@@ -15,7 +15,7 @@ from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
 
 
 class ObservedVersionLimits(VersionLimits):
-    """What one version observes on one broker."""
+    """The limits that one version observes on one broker."""
 
     def __init__(self, observed: ObservedLimits, inter_broker: str | None) -> None:
         super().__init__(observed.rehearsed, IpQuotaTable(), inter_broker, listeners=2)  # of one alone there is none

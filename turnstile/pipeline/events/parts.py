@@ -39,7 +39,7 @@ class Parts(NamedTuple):
 
 
 class Footer(NamedTuple):
-    """What the end of a Parquet file says. `spans`: of its row groups, those that say so."""
+    """The footer of a Parquet file. `spans`: of its row groups, those that say so."""
 
     rows: int
     columns: frozenset[str]

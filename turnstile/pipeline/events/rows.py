@@ -37,11 +37,11 @@ class Rows(Protocol):
         ...
 
     def each(self, kernel: Kernel, schema: pyarrow.Schema) -> "Rows":
-        """What a kernel makes of any part of the rows."""
+        """The table that a kernel makes of any part of the rows."""
         ...
 
     def by(self, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema) -> "Rows":
-        """What a kernel makes of rows of which all that have the same `keys` come together."""
+        """The table that a kernel makes of rows of which all that have the same `keys` come together."""
         ...
 
     def in_turn(self, keys: Sequence[str], kernel: InTurn, schema: pyarrow.Schema) -> "Rows":
@@ -55,7 +55,7 @@ class Rows(Protocol):
     def swept(
         self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
-        """What `judge` finds in pools of these kinds, counted at every instant (sweep.py)."""
+        """The findings of `judge` in pools of these kinds, counted at every instant (sweep.py)."""
         ...
 
     def and_(self, other: "Rows") -> "Rows":

@@ -15,7 +15,7 @@ def clock_set_s(set_ns: int) -> float:
 
 
 def clock_was_set(set_s: float) -> str:
-    """What follows from it, as two sentences; "" of a clock that was not set."""
+    """The consequences of it, as two sentences; "" of a clock that was not set."""
     if not set_s:
         return ""
     return (

@@ -51,7 +51,7 @@ class Slices(NamedTuple):
 
 
 class RowsOnSpark:
-    """What `make` makes of the pieces in each task. `rows`: about how many events there are, for the number of tasks.
+    """The tables that `make` makes of the pieces in each task. `rows`: about how many events there are, for the number of tasks.
 
     `held`: the schema of the pieces, `schema`: of what is made of them.
     """
@@ -120,7 +120,7 @@ class RowsOnSpark:
         return pyarrow.concat_tables([self._schema.empty_table(), *map(self._cast, self.tables())])
 
     def tables(self) -> Packed:
-        """What each task has, in their order."""
+        """The table of each task, in their order."""
         made = self._made()
         return Packed([value for _, value in in_thread(made.collect).result()], self._schema)
 

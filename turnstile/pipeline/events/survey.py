@@ -1,4 +1,4 @@
-"""What little is known of a journal before anything is judged, from one look at each event.
+"""The survey of a journal before anything is judged, from one look at each event.
 
 Any part of the rows is summed up by `digest` (digest.py). `survey` puts these together, so that each missing number and each
 that is there twice is known exactly.
@@ -60,7 +60,7 @@ class Span(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What was seen of a journal.
+    """The facts that a survey has of a journal.
 
     processes   in order of broker, shard and epoch
     gaps        what is missing between the events of each, and before its first
@@ -176,7 +176,7 @@ def named(detail: Any) -> Incarnation | None:
 
 
 def survey(digests: pyarrow.Table) -> Survey:
-    """What the digests of all parts say together."""
+    """The survey that the digests of all parts make together."""
     by: dict[str, list[TableRow]] = {}
     for row in digests.to_pylist():
         by.setdefault(row["what"], []).append(row)

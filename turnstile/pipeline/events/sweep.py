@@ -126,7 +126,7 @@ def judged(
     *,
     closes_first: bool,
 ) -> pyarrow.Table:
-    """What `judge` finds in pools of these kinds in one slice."""
+    """The findings of `judge` in pools of these kinds in one slice."""
     if not steps.num_rows:
         return schema.empty_table()
     found = [judge(counts(steps, carry, kind, closes_first=closes_first)) for kind in kinds]

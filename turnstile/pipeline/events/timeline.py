@@ -1,4 +1,4 @@
-"""Which configuration versions could be in force when, and what each of them allows. Pure Python over a few config events.
+"""The configuration versions that could be in force at each time, and the limits of each. Pure Python over a few config events.
 
 A change is pushed, applied by one shard after the other, and acknowledged. In between both the old and the new limits are
 legitimate, so at an instant the versions in force are all from the last acknowledged one to the newest that any process
@@ -86,7 +86,7 @@ class Timeline:
         return max(0, bisect_right(self._starts, at_ns) - 1)
 
     def limits(self, version: int, broker: int) -> VersionLimits:
-        """What a version says for a broker. Values that a later release wrote, and so don't parse, are in `unknown`."""
+        """The limits of a version for a broker. Values that a later release wrote, and so don't parse, are in `unknown`."""
         if broker not in self._own:
             broker = -1
         found = self._limits.get((version, broker))
@@ -108,7 +108,8 @@ class Timeline:
         return max(self.limits(version, broker).cap(kind, key, **self._stopping) for version in versions)
 
     def changed(self, version: int) -> list[str]:
-        """What a version sets that the one before it set otherwise, as `name old -> new`; empty where that one isn't known."""
+        """The settings of a version that the one before it set otherwise, as `name old -> new`; empty where that one isn't
+        known."""
         before, state = self._states.get(version - 1), self._states.get(version, {})
         if before is None:
             return []
@@ -263,7 +264,7 @@ class Timeline:
         return self.read(version, broker)
 
     def read(self, version: int, broker: int, *, with_observed: bool = False) -> VersionLimits:
-        """What a version says for a broker; `with_observed`: what it would say if the observed caps were set."""
+        """The limits of a version for a broker; `with_observed`: what it would say if the observed caps were set."""
         state = self._states.get(version, {})  # unknown_version_may_allow_anything
         layers = {
             kind: {key: text for (record, key), text in state.items() if record == kind} for kind in (STATIC, SETTING)

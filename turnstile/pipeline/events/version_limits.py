@@ -1,4 +1,4 @@
-"""What one version of the configuration says of a broker's pools: their caps and their rates."""
+"""One version of the configuration for a broker's pools: their caps and their rates."""
 
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
@@ -7,7 +7,7 @@ UNLIMITED = 1 << 62
 
 
 class VersionLimits:
-    """What one version says, for one broker; `limits` are its settings, read as the broker read them."""
+    """One version for one broker; `limits` are its settings, read as the broker read them."""
 
     def __init__(
         self, limits: ConnectionLimits, ip_quotas: IpQuotaTable, inter_broker: str | None = None, listeners: int = 1

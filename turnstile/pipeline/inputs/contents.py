@@ -1,4 +1,4 @@
-"""What a log holds, before anything is replayed."""
+"""The contents of a log, before anything is replayed."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ ANOTHER_LAYOUT = "a header with other fields"
 
 
 class Contents(NamedTuple):
-    """What a log holds: how many connections, when the first and the last were opened (epoch microseconds), and how many rows
+    """The contents of a log: how many connections, when the first and the last were opened (epoch microseconds), and how many rows
     were put aside, by reason."""
 
     total: int

@@ -42,7 +42,7 @@ class SmallLog:
 
     @cached_property
     def contents(self) -> Contents:
-        """What the log holds. Raises PipelineError as `usable` does."""
+        """The contents of the log. Raises PipelineError as `usable` does."""
         mine = self.table.filter(self.table["bad"].is_null())
         bad = Counter(self.table["bad"].drop_null().to_pylist())
         is_address = numbers(mine["ip"].combine_chunks())[2]

@@ -71,7 +71,7 @@ class IncidentComparison(TypedDict):
 
 
 class CandidateOutcome(TypedDict):
-    """What a candidate would have done to a log, as docs/plan.md lists it. `headroom`: above the highest peak that it does not
+    """The effect of a candidate on a log, as docs/plan.md lists it. `headroom`: above the highest peak that it does not
     touch, as a share of that peak; None without a cap."""
 
     limits: dict[str, int | str]
@@ -126,7 +126,7 @@ def paste(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, dict[str, str
 
 
 def commands(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, list[str]]:
-    """What a recommendation is set with: a running Redpanda, Kafka, or this emulator; last, how it is rehearsed here."""
+    """The commands that set a recommendation: a running Redpanda, Kafka, or this emulator; last, how it is rehearsed here."""
     settings = paste(per_ip_cap, overrides)
     kafka = [f"{name}={value}" for name, value in settings["kafka"].items()]
     file = f"<(printf '%s\\n' {shlex.join(kafka)})"  # a list has commas, which --add-config splits at

@@ -1,4 +1,4 @@
-"""What limit should I set? A real connection log replayed against candidate limits."""
+"""The plan of limits: a real connection log replayed against candidate limits."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -50,7 +50,7 @@ def printed(plan: LimitPlan) -> str:
 
 
 def facts(plan: LimitPlan) -> str:
-    """What the log holds."""
+    """The contents of the log."""
     return (
         f"{counted(plan.connections, 'connection')} of {counted(plan.ips, 'address')}, {plan.first:%Y-%m-%d %H:%M} to "
         f"{plan.last:%Y-%m-%d %H:%M} UTC; {counted(plan.bad_rows, 'row')} put aside"
@@ -89,7 +89,7 @@ def hits(variant: Variant) -> str:
 
 
 def left_out(plan: LimitPlan) -> str:
-    """What the recommendation is not made for."""
+    """The traffic that the recommendation is not made for."""
     found = plan.left_out
     assert found is not None
     refused = ", ".join(f"{each.leaks_refused:,} of them refused by {each.name}" for each in plan.recommended)

@@ -39,7 +39,7 @@ class Recommendation(NamedTuple):
 
 
 class LogLevels(NamedTuple):
-    """What a log holds: levels of all its connections, and levels and the peak of each address that may need an override.
+    """The levels of a log: levels of all its connections, and levels and the peak of each address that may need an override.
 
     `all_peaks`: the most that an address had open at once -> how many addresses.
     """

@@ -46,7 +46,7 @@ class Slots(NamedTuple):
 
 
 class LogRows(NamedTuple):
-    """What a replay was given, in the log's order: distinct addresses, and columns with a number for each connection."""
+    """The rows that a replay was given, in the log's order: distinct addresses, and columns with a number for each connection."""
 
     names: Addresses
     ips: Array
@@ -78,7 +78,7 @@ class Gathered(NamedTuple):
 
 
 def gather(batches: Batches) -> Gathered:
-    """What a replay was sent."""
+    """The rows that a replay was sent."""
     table = pyarrow.Table.from_batches(list(batches), _SCHEMA)
     facts = table.filter(pyarrow.compute.is_valid(table["reason"]))
     bad: Counter[str] = Counter()

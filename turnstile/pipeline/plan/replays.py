@@ -1,4 +1,4 @@
-"""What tasks do with their part of a log: every candidate over its connections, told as sums (task_sums.py).
+"""The replays of tasks over their part of a log: every candidate over its connections, told as sums (task_sums.py).
 
 What only limits addresses is replayed in parallel, many addresses in one task, all candidates in one pass. One address's
 replay is sequential by nature, so an address with half of all connections is half of the work of one task. A broker-wide

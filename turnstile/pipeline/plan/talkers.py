@@ -37,7 +37,7 @@ class Greedy(NamedTuple):
 
 
 class Usual(NamedTuple):
-    """What is usual in a log: the most that the median address has open at once, connections of the mean address, how long a
+    """The usual figures of a log: the most that the median address has open at once, connections of the mean address, how long a
     connection lasts in the middle (None: none closed), whether most close, and over how many hours the log goes."""
 
     peak: float

@@ -1,4 +1,4 @@
-"""What a task tells about its part of a log: sums, and the few addresses that stand out; never connections.
+"""The answer of a task for its part of a log: sums, and the few addresses that stand out; never connections.
 
 Every row is TELLS: `what` it is, of which candidate or address, and how many. Rows of equal key add up over tasks, so one
 aggregation answers a plan. What is told about an address is whole, for an address is in one task only.
@@ -71,7 +71,7 @@ class TaskSums:
         self._tables: list[pyarrow.Table] = []
 
     def refused(self, candidate: int, indices: Array) -> None:
-        """What a candidate refuses: refused, minute, incident, others (of addresses that took no part in it)."""
+        """The refusals of a candidate: refused, minute, incident, others (of addresses that took no part in it)."""
         if not len(indices):
             return
         self._tell("refused", candidate, n=[len(indices)])
@@ -84,7 +84,7 @@ class TaskSums:
             self._tell("others", candidate, n=[numpy.count_nonzero(self._uninvolved[ips[inside]])])
 
     def delayed(self, candidate: int, indices: Array) -> None:
-        """What it only delays."""
+        """The connections that it only delays."""
         if len(indices):
             self._tell("delayed", candidate, n=[len(indices)])
 

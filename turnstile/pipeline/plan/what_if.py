@@ -1,4 +1,4 @@
-"""What candidate limits would have done to connections that are known. Pure: arrays in, decisions out, no Spark.
+"""The effects of candidate limits on connections that are known. Pure: arrays in, decisions out, no Spark.
 
 A refused connection takes no place, and a close comes before an open at the same instant. Connects at the same instant
 come in the log's order.
@@ -39,7 +39,7 @@ _CHUNK = 100_000
 
 
 class Decision(NamedTuple):
-    """What a candidate does to the connection in a row, when that isn't admitting it at once."""
+    """The decision of a candidate on the connection in a row, when that isn't admitting it at once."""
 
     row: int
     is_refused: bool

@@ -1,1 +1,1 @@
-"""What candidate client quotas would have done to a log of requests."""
+"""The effects of candidate client quotas on a log of requests."""

@@ -43,7 +43,7 @@ class Demand(NamedTuple):
 
 
 def demand(usage: Usage, kind: str, by: str) -> Demand:
-    """What clients of a log needed of a kind."""
+    """The needs of a log's clients, of a kind of quota."""
     step, columns = STEPS[kind], BY[by]
     of: defaultdict[tuple[Name, str], list[Use]] = defaultdict(list)
     for use in usage.uses:

@@ -1,4 +1,4 @@
-"""Which client quotas should I set? A log of requests against candidate quotas, and the smallest that leave usual traffic alone."""
+"""The plan of client quotas: a log of requests against candidate quotas, and the smallest that leave usual traffic alone."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -51,7 +51,7 @@ def _more(one: Judged) -> list[str]:
 
 
 def facts(plan: QuotaPlan) -> str:
-    """What the log holds."""
+    """The contents of the log."""
     usage = plan.usage
     first, last = usage.span
     users, clients, brokers = (len(usage.names(name)) for name in ("user", "client_id", "broker"))
@@ -71,7 +71,7 @@ def kinds_of(one: Judged) -> list[str]:
 
 
 def row(one: Judged, kind: str) -> list[str]:
-    """What a candidate does to a kind."""
+    """The effect of a candidate on a kind."""
     clients, charges = one.outcome.of(kind), one.outcome.charges[kind]
     throttles = sum(each.throttles for each in clients)
     minutes = one.outcome.minutes.get(kind, {})
@@ -127,7 +127,7 @@ def _shown(each: float) -> str:
 
 
 def effect(one: Judged) -> str:
-    """What quotas would have done, in a sentence."""
+    """The effect of quotas, in a sentence."""
     clients = {(each.user, each.client_id) for each in one.outcome.clients}
     if not clients:
         return "no client"

@@ -1,4 +1,4 @@
-"""What clients used, as a log tells it: each charge that a client quota would have counted, in order of time."""
+"""The usage of clients, as a log tells it: each charge that a client quota would have counted, in order of time."""
 
 from collections import Counter
 from collections.abc import Sequence

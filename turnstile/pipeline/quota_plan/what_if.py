@@ -1,4 +1,4 @@
-"""What quotas would have done to a log: every charge decided by the emulator's own arithmetic (shards/limits).
+"""The effects of quotas on a log: every charge decided by the emulator's own arithmetic (shards/limits).
 
 The decisions are those of `turnstile replay` for the same quotas and records: test_quota_plan.py compares them one by one. A
 log is replayed as it is: a client that would have been throttled waits for nothing here.
@@ -36,8 +36,8 @@ Quotas = Mapping[Entity, Mapping[str, float]]
 
 
 class Throttled(NamedTuple):
-    """What a kind of quota did to a client: charges, how many were throttled or refused, for how long in all and at most, and the
-    minute (epoch ms) in which it was throttled longest."""
+    """The effect of a kind of quota on a client: charges, how many were throttled or refused, for how long in all and at most,
+    and the minute (epoch ms) in which it was throttled longest."""
 
     kind: str
     user: str
@@ -51,7 +51,7 @@ class Throttled(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What quotas did. `clients`: those that were throttled, the longest first; `charges`: by kind; `minutes`: kind -> minute
+    """The effect of quotas. `clients`: those that were throttled, the longest first; `charges`: by kind; `minutes`: kind -> minute
     (epoch ms) -> throttle time (ms)."""
 
     charges: Counter[str]

@@ -1,4 +1,4 @@
-"""What refused clients do next: the time between the refusals of one address."""
+"""The reconnects of refused clients: the time between the refusals of one address."""
 
 from functools import partial
 

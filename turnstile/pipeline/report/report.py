@@ -27,8 +27,8 @@ _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_u
 
 
 class Summary(TypedDict):
-    """What the journal has of events. `first` and `last`: epoch seconds, None without events. `clock_set_s`: by how much the wall
-    clock was set meanwhile, in seconds."""
+    """A summary of the journal's events. `first` and `last`: epoch seconds, None without events. `clock_set_s`: by how much the
+    wall clock was set meanwhile, in seconds."""
 
     events: int
     first: float | None

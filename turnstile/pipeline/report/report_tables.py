@@ -52,7 +52,7 @@ _PATHS = pyarrow.schema([("at", _DOUBLE), ("path", _STRING), ("count", _LONG)])
 
 
 class Source(NamedTuple):
-    """What tables are made of: a journal's events (REPORTED), what is known of them, and the steps of time."""
+    """The source of tables: a journal's events (REPORTED), what is known of them, and the steps of time."""
 
     events: Rows
     seen: Survey

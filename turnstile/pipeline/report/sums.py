@@ -41,7 +41,7 @@ def count(keys: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
 def summed(
     rows: Rows, keys: Sequence[str], kernel: Kernel, schema: pyarrow.Schema, added: Added | None = None
 ) -> pyarrow.Table:
-    """What `kernel` makes of any part of the rows (`schema`), added up by `keys` and in their order.
+    """The tables that `kernel` makes of any part of the rows (`schema`), added up by `keys` and in their order.
 
     `added` defaults to the sum of every other column.
     """

@@ -1,4 +1,4 @@
-"""What a throttled producer sends arrives once: nothing is lost, nothing is doubled."""
+"""The check that the records of a throttled producer arrive once: nothing is lost, nothing is doubled."""
 
 from __future__ import annotations
 

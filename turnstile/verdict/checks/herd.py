@@ -31,7 +31,7 @@ _ADVICE = "Put jitter on the back-off: a random part of at least 20 % of each pa
 
 
 class Bounds(NamedTuple):
-    """What a figure is at least and at most."""
+    """The least and the most that a figure is."""
 
     least: float
     most: float

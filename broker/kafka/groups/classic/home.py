@@ -1,4 +1,5 @@
-"""What other shards and handlers ask of the groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat and DescribeGroups.
+"""The home of the groups of the classic protocol, as other shards and handlers ask it: JoinGroup, SyncGroup, Heartbeat and
+DescribeGroups.
 
 Operations take and return what msgpack carries. Joins and syncs may be answered later.
 Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.1.

@@ -1,4 +1,4 @@
-"""What a group of the consumer protocol consists of: members, epochs, the target, and who holds what (KIP-848).
+"""The state of a group of the consumer protocol: members, epochs, the target, and the holder of each partition (KIP-848).
 
 A change of what members ask for, or of the topics they name, raises the epoch of the group; the target of that epoch is made
 by an assignor, and each member comes to it by itself (reconciliation.py).

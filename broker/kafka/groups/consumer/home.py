@@ -1,4 +1,4 @@
-"""What other shards and handlers ask of the groups of the consumer protocol: ConsumerGroupHeartbeat and ConsumerGroupDescribe.
+"""The home of the groups of the consumer protocol, as other shards and handlers ask it: heartbeats and descriptions.
 
 Operations take and return what msgpack carries. A heartbeat that brings an expression is answered without what this matches;
 the topics are matched meanwhile, and the next heartbeats tell, as in Kafka. A heartbeat waits only when its group's

@@ -18,7 +18,7 @@ class MemberState(IntEnum):
 
 
 class Subscription(NamedTuple):
-    """What a member asks for: topic names, and a regular expression or None. `reader` is (user, address) of the client."""
+    """The topics that a member asks for: names, and a regular expression or None. `reader` is (user, address) of the client."""
 
     names: tuple[str, ...] = ()
     regex: str | None = None
@@ -26,7 +26,8 @@ class Subscription(NamedTuple):
 
 
 class Reconciled(NamedTuple):
-    """What a member holds, and since which epoch. `revoking`: partitions that it was asked to give up and may still have."""
+    """The partitions that a member holds, and the epoch since when. `revoking`: partitions that it was asked to give up and may
+    still have."""
 
     state: MemberState = MemberState.STABLE
     epoch: int = 0
@@ -58,7 +59,7 @@ class ConsumerMember:
 
     @property
     def holds(self) -> TopicIdPartitions:
-        """What no other member may be given."""
+        """The partitions that no other member may be given."""
         return self.progress.assigned | self.progress.revoking
 
     def facts(self) -> tuple[Any, ...]:
@@ -97,7 +98,7 @@ class Heartbeat(NamedTuple):
 
 
 class ConsumerGroupConfig(NamedTuple):
-    """What is in force for a group: its own configs, else settings such as group.consumer.heartbeat.interval.ms."""
+    """The settings in force for a group: its own configs, else settings such as group.consumer.heartbeat.interval.ms."""
 
     heartbeat_ms: int
     session_ms: int

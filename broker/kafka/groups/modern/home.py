@@ -1,4 +1,4 @@
-"""What the homes of consumer, share and streams groups have in common. Source: GroupCoordinatorService of Kafka 4.3."""
+"""The common part of the homes of consumer, share and streams groups. Source: GroupCoordinatorService of Kafka 4.3."""
 
 from __future__ import annotations
 

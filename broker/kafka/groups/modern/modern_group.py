@@ -38,7 +38,7 @@ M = TypeVar("M", bound=ModernMember)
 
 
 class GroupChanges(NamedTuple, Generic[M]):
-    """What is to be written of a group: its row, and the members that changed, None for one that is gone."""
+    """The changes of a group that are to be written: its row, and the members that changed, None for one that is gone."""
 
     row: Sequence[object]
     members: dict[str, M | None]

@@ -1,4 +1,4 @@
-"""What the handlers of groups with kept members answer alike: ConsumerGroup... (KIP-848) and ShareGroup... (KIP-932).
+"""The common answers of the handlers of groups with members: consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071).
 
 Places of partitions are (topic id in hex, number), as the groups have them.
 """

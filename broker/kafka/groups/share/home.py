@@ -1,4 +1,5 @@
-"""What other shards and handlers ask of share groups: heartbeats, descriptions, and where their partitions begin (KIP-932).
+"""The home of share groups, as other shards and handlers ask it: heartbeats, descriptions, and where their partitions begin
+(KIP-932).
 
 Operations take and return what msgpack carries. Which records are in flight is kept where the partitions are led; `ShareState`
 reaches it.

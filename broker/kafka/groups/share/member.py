@@ -47,7 +47,7 @@ class ShareHeartbeat(NamedTuple):
 
 
 class ShareGroupConfig(NamedTuple):
-    """What is in force for a group: its own configs, else settings such as group.share.heartbeat.interval.ms."""
+    """The settings in force for a group: its own configs, else settings such as group.share.heartbeat.interval.ms."""
 
     heartbeat_ms: int
     session_ms: int

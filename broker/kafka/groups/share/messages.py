@@ -1,4 +1,4 @@
-"""What handlers ask of the home of a share group; the answer stands at each message (groups/messages.py)."""
+"""The messages from handlers to the home of a share group; the answer stands at each message (groups/messages.py)."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareG
         return self._serve(group, partial(_uninitialize, group, topic_ids))
 
     def forget_topics(self, group: ShareGroup, exists: Callable[[str], bool]) -> None:
-        """What is said of topics that are gone."""
+        """Drops the partitions of topics that are gone."""
         gone = [topic_id for topic_id in group.initialized if not exists(topic_id)]
         if gone:
             self.uninitialize(group, gone)

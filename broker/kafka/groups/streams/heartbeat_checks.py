@@ -27,7 +27,7 @@ def fenced_by(member: StreamsMember, request: StreamsHeartbeat) -> StreamsResult
 
 
 def unknown_task(owned: Tasks | None, configured: ConfiguredTopology) -> str | None:
-    """What is wrong with the tasks that a member says it has; None: nothing."""
+    """The fault of the tasks that a member says it has; None: there is none."""
     if owned is None or not configured.is_ready or configured.tasks is None:
         return None
     for subtopology, number in sorted(owned.active | owned.standby):

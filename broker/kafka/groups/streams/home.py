@@ -1,4 +1,4 @@
-"""What other shards and handlers ask of streams groups: heartbeats and descriptions (KIP-1071).
+"""The home of streams groups, as other shards and handlers ask it: heartbeats and descriptions (KIP-1071).
 
 Operations take and return what msgpack carries. Source: GroupCoordinatorService of Kafka 4.3.
 """

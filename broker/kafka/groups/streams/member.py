@@ -16,7 +16,7 @@ STICKY = "sticky"
 
 
 class MemberFacts(NamedTuple):
-    """What a member says of itself; another one than before raises the group's epoch."""
+    """The description that a member gives of itself; another one than before raises the group's epoch."""
 
     rack_id: str | None = None
     client_id: str = ""

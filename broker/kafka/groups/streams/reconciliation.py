@@ -39,7 +39,7 @@ class TaskProgress(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """Which processes have a task, of all members: `active` at one, `standby` at several."""
+    """The processes that have a task, of all members: `active` at one, `standby` at several."""
 
     active: Mapping[Task, str]
     standby: Mapping[Task, Set[str]]

@@ -1,4 +1,5 @@
-"""What a heartbeat tells its client of a streams group, with Kafka's codes and words (StreamsGroupHeartbeatResponse.Status)."""
+"""The statuses of a streams group that a heartbeat is answered with, by Kafka's codes and words
+(StreamsGroupHeartbeatResponse.Status)."""
 
 from __future__ import annotations
 

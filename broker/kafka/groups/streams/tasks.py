@@ -23,7 +23,7 @@ class Tasks(NamedTuple):
         return bool(self.active or self.standby)
 
     def both(self, other: Tasks) -> Tasks:
-        """What is in both, role by role."""
+        """The tasks that are in both, role by role."""
         return Tasks(self.active & other.active, self.standby & other.standby)
 
     def without(self, other: Tasks) -> Tasks:

@@ -125,7 +125,7 @@ class _Misfit(Exception):
 
 
 def configure(topology: Topology, partitions_of: PartitionsOf) -> ConfiguredTopology:
-    """What the topics that there are make of a topology. Raises InvalidTopology."""
+    """The tasks and missing topics of a topology, by the topics that there are. Raises InvalidTopology."""
     try:
         _check_sources(topology, partitions_of)
         counts = _decided(topology, partitions_of)
