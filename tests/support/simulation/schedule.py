@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from simulation.logins import Logins
 from simulation.oracle import Oracle, require
 from simulation.world import ALL, TTL_S, Rules, World, piece_of
 
@@ -108,14 +109,16 @@ class Schedule:
         self.piece = piece_of(seed)
         self.world = World(shards, tokens, log, piece=self.piece)
         self.oracle = Oracle(self.world)
+        self.logins = Logins(seed, self.world, self.caps)
 
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
         calm = self.kind != "late starts" and not (self.crashes or self.cuts or self.stalls) and self.patience_s > 100.0
         # A token that was granted to one who left is the next one's on his shard, whoever waits elsewhere.
-        all_stay = not (self.cancels or self.races or self.at_once)
+        all_stay = not (self.cancels or self.races or self.at_once or self.logins.pools)
         self.world.judges_order = calm and all_stay
-        self.world.push({pool: self._rule(pool) for pool in self._pools()})
+        of_users = {pool: self.logins.rule() for pool in self.logins.pools}
+        self.world.push({pool: self._rule(pool) for pool in self._pools()} | of_users)
         if self.rare < 0.9:  # else most of it is over before all have met, and listen
             self._settle_down()
         for _ in range(self.passes):
@@ -142,6 +145,7 @@ class Schedule:
             for pool in draw.sample(self._pools(), draw.randrange(0, 3)):
                 rules[pool] = self._rule(pool)
             world.push(rules)
+        self.logins.change()
         if draw.random() < self.crashes:
             self._crash_or_start()
         if draw.random() < self.clock:
@@ -238,6 +242,7 @@ class Schedule:
         self.draw.shuffle(steps)
         for step in steps:
             step(shard)
+        self.logins.go_on(shard)
         self._end_pass(shard)
 
     def _read(self, shard: int) -> None:
