@@ -306,21 +306,23 @@ def test_a_start_that_asyncio_cancels_is_undone(monkeypatch):
     def first_word(process):
         started.append(process._popen)
         begun.set()
+        assert cancelled.wait(60)  # or a machine that is busy elsewhere has the cluster started before it is cancelled
         return real(process)
 
     async def use():
         task = asyncio.create_task(turnstile.AsyncCluster(shards=1).start())
-        await asyncio.to_thread(begun.wait, 20)
+        assert await asyncio.to_thread(begun.wait, 60)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        cancelled.set()
 
     started: list[subprocess.Popen[str]] = []
-    begun = threading.Event()
+    begun, cancelled = threading.Event(), threading.Event()
     real = ClusterProcess._first_word
     monkeypatch.setattr(ClusterProcess, "_first_word", first_word)
     asyncio.run(use())
-    until(lambda: started[0].returncode is not None, what="the cluster has ended")
+    until(lambda: started[0].returncode is not None, within_s=60, what="the cluster has ended")
 
 
 def test_a_suite_for_testcontainers_changes_its_import():
