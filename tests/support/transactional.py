@@ -122,7 +122,7 @@ class TransactionalClient:
         return int(answer.error_code)
 
     async def init_until_done(self) -> None:
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             while await self.init():  # noqa: ASYNC110 - as clients do
                 await trio.sleep(0.01)
 

@@ -17,7 +17,7 @@ def admitted(cluster, count, ip="127.1.0.1"):
     socks = []
     for _ in range(count):
         sock = socket.socket()
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.bind((ip, 0))
         sock.connect((host, int(port)))
         socks.append(sock)

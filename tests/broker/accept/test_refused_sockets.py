@@ -69,7 +69,7 @@ class Refusing:
         self.image.apply(self._version, records, whole=True)
 
     def accept(self):
-        client = socket.create_connection(self._server.getsockname(), timeout=5)
+        client = socket.create_connection(self._server.getsockname(), timeout=60)
         return client, self._server.accept()[0].detach()
 
     def refuse(self, refusal=BY_IP):

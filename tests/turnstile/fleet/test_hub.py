@@ -91,7 +91,7 @@ class Acted:
 
 
 def is_sent_away(sock):
-    sock.settimeout(10)
+    sock.settimeout(60)
     try:
         return sock.recv(1) == b""
     except ConnectionResetError:

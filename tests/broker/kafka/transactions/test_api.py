@@ -45,7 +45,7 @@ async def state(broker: TransactionalBroker, name: str = "one") -> str:
 
 async def settled(broker: TransactionalBroker, name: str = "one") -> str:
     """The state of an id whose markers are written."""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         return await _settled(broker, name)
 
 
@@ -150,7 +150,7 @@ async def test_a_killed_shard_loses_nothing_decided(broker: TransactionalBroker,
     answer = await one.end(commit=True)
     broker.peers[1] = gone
     broker.start_shard_again(killed, nursery)
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         while answer and await one.end(commit=True):  # noqa: ASYNC110 - as clients do
             await trio.sleep(0.1)
     assert await settled(broker) == "CompleteCommit"

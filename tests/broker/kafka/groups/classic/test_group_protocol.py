@@ -255,7 +255,7 @@ async def test_every_answer_is_kafkas(tmp_path: Path, autojump_clock: trio.testi
             return await desk.ask(api, version, client_id=f"c{client}", **fields)
 
         conversation = Conversation(ask, desk.group_at(0, 1))
-        with trio.fail_after(30):
+        with trio.fail_after(60):
             await talk(conversation)
         nursery.cancel_scope.cancel()
     assert conversation.noted == GOLDEN.read_text().splitlines()
