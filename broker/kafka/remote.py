@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any, Protocol, TypeVar
 
@@ -14,9 +14,12 @@ from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred, MaybeDeferred, Spawn, gather
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
+from shards.mesh.peer import PeerKey
 
 T = TypeVar("T")
 K = TypeVar("K")
+R = TypeVar("R")
+Types = TypeVar("Types")
 
 COORDINATOR_TIMEOUT_S = 15.0
 MOST_AT_ONCE = 100
@@ -26,14 +29,14 @@ LOST = (PeerLost, DeadlineExceeded)
 class CoordinatorCalls(Protocol):
     """The part of a Mesh that handlers need to change the cluster."""
 
-    async def request(self, peer: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
+    async def request(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Any: ...
 
 
-def spawned(spawn: Spawn, function: Callable[[Any, Call[Any]], Coroutine[Any, Any, Message]]) -> Handler:
+def spawned(spawn: Spawn, function: Callable[[R, Call[Types]], Awaitable[Message]]) -> Handler:
     """A handler of a coroutine function that changes the cluster: it runs to its end also when its client goes away."""
 
     @wraps(function)
-    def handle(request: Any, call: Call) -> Deferred[Message]:
+    def handle(request: R, call: Call[Types]) -> Deferred[Message]:
         return spawn(function(request, call))
 
     return handle
@@ -73,7 +76,7 @@ def changed_by(call: Call) -> str:
     return f"User:{call.user} at {call.ip}"
 
 
-async def ask_coordinator(mesh: CoordinatorCalls, method: str, *args: Any) -> Any:
+async def ask_coordinator(mesh: CoordinatorCalls, method: str, *args: object) -> Any:
     """Calls the coordinator. Raises ChangeFailed: NOT_CONTROLLER (clients try again) while it restarts."""
     try:
         return await mesh.request(COORDINATOR, method, *args, timeout_s=COORDINATOR_TIMEOUT_S)

@@ -139,7 +139,7 @@ class CoordinatorProcess:
 
     # Shards, as the coordinator sees them (publisher.Shards)
 
-    async def request(self, member: BrokerShard, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = 5.0) -> Any:
         if method.startswith("describe_") and member in self.unresponsive():
             raise DeadlineExceeded(f"{member} does not answer")  # a display should not wait for it every time
         return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
@@ -188,8 +188,8 @@ class CoordinatorProcess:
                         meshing,
                         self.log.call_mistaken,
                         key_of=_member_of,
-                        on_up=lambda member, peer: self._shard_up(meshing, member, peer),
-                        on_down=self._shard_down,
+                        on_up=lambda _, peer: self._shard_up(meshing, (peer.broker, peer.id), peer),
+                        on_down=lambda _, peer: self._shard_down((peer.broker, peer.id), peer),
                         on_message=self._told,
                     )
                     self.poller.at_end_of_pass(self._end_of_pass)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -44,7 +44,7 @@ from shards.loop.starting import starting_in
 from shards.loop.turns import Turns
 from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
-from shards.mesh.peer import CONTROL, DATA, Hello, Peer
+from shards.mesh.peer import CONTROL, DATA, Hello, Peer, PeerKey
 from shards.ownership import BrokerShard
 from shards.supervisor.binding import RunDir
 
@@ -261,19 +261,19 @@ class ShardProcess:
                 channels = (CONTROL, DATA) if lower[0] == self.broker else (DATA,)
                 nursery.start_soon(self.mesh.dial, self.run_dir.address(lower), channels)
 
-    def _key_of(self, hello: Hello) -> Any:
+    def _key_of(self, hello: Hello) -> PeerKey:
         """Peers of this broker, and the coordinator, are known by their number; shards of other brokers, which transactions
         need, as (broker, shard)."""
         near = hello.broker in (self.broker, COORDINATOR_MEMBER[0])
         return hello.shard if near else (hello.broker, hello.shard)
 
-    async def _request(self, peer: int, method: str, *args: Any) -> Any:
+    async def _request(self, peer: int, method: str, *args: object) -> Any:
         return await self.mesh.request(peer, method, *args)
 
-    def _call(self, peer: int, method: str, *args: Any) -> Deferred[Any]:
+    def _call(self, peer: int, method: str, *args: object) -> Deferred[Any]:
         return self.mesh.call(peer, method, *args)
 
-    def _send(self, peer: int, message: tuple[Any, ...]) -> None:
+    def _send(self, peer: int, message: tuple[object, ...]) -> None:
         """A message about tokens or rates. None from SIGTERM on: to the other shards this one is as good as dead.
 
         The tokens of the connections that it closes would let in those that wait on shards which SIGTERM has not reached.
@@ -281,29 +281,29 @@ class ShardProcess:
         if not self._ending:
             self.mesh.send(peer, message)
 
-    def _start_soon(self, function: Callable[..., Any], *args: Any) -> None:
+    def _start_soon(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
         self._start_in_mesh(function, *args)
 
-    def _peer_up(self, key: Any, peer: Peer) -> None:
+    def _peer_up(self, key: PeerKey, peer: Peer) -> None:
         if peer.broker == self.broker:
-            self.context.tokens.peer_up(key, peer.epoch)
-            self.acceptors.peer_up(key)
-            self.quotas.peer_up(key)
+            self.context.tokens.peer_up(peer.id, peer.epoch)
+            self.acceptors.peer_up(peer.id)
+            self.quotas.peer_up(peer.id)
 
-    def _peer_lost(self, key: Any, peer: Peer) -> None:
+    def _peer_lost(self, key: PeerKey, peer: Peer) -> None:
         """Its links broke: its process may live, and use what it was granted."""
         if peer.broker == self.broker:
-            self.context.tokens.peer_lost(key)
-            self.acceptors.peer_lost(key)
-            self.quotas.peer_lost(key)
+            self.context.tokens.peer_lost(peer.id)
+            self.acceptors.peer_lost(peer.id)
+            self.quotas.peer_lost(peer.id)
         elif key == COORDINATOR:
             self.subscriber.coordinator_lost()
 
-    def _peer_dead(self, key: Any, peer: Peer) -> None:
+    def _peer_dead(self, key: PeerKey, peer: Peer) -> None:
         if peer.broker == self.broker:
-            self.context.tokens.peer_down(key)
-            self.acceptors.peer_dead(key)
-            self.kafka.peer_dead(key)
+            self.context.tokens.peer_down(peer.id)
+            self.acceptors.peer_dead(peer.id)
+            self.kafka.peer_dead(peer.id)
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
         """The image has become another version: calls `done` once no token of an older one is left to be spent here."""

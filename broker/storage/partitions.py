@@ -23,6 +23,7 @@ from broker.wire import codes
 from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.loop.deferred import Deferred, MaybeDeferred, then
 from shards.loop.turns import Turns
+from shards.mesh.peer import PeerKey
 
 log = Logger()
 
@@ -42,8 +43,8 @@ LATE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The coordinator of what is in thi
 class PartitionCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that partitions need."""
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]: ...
-    def serve(self, method: str, function: Callable[..., Any]) -> None: ...
+    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = 5.0) -> Deferred[Any]: ...
+    def serve(self, method: str, function: Callable[..., object]) -> None: ...
 
 
 FAILED: dict[str, Callable[[Rejected], PartitionAnswer]] = {
@@ -134,7 +135,7 @@ class Partitions:
                 answers += [self.do(operation, item) for item in items[first : first + MOST_AT_ONCE]]
         return answers
 
-    def _grown(self, _peer: Any, topic: str, partition: int) -> None:
+    def _grown(self, _peer: int, topic: str, partition: int) -> None:
         log = self._logs.viewed(topic, partition)
         if log is not None:
             with contextlib.suppress(Rejected, OSError):  # then the wait ends by its own time

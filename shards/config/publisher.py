@@ -30,7 +30,7 @@ _FOR_EVER_S = 1e9  # `push` ends a shard that gets nowhere, and with it the call
 class Shards(Protocol):
     """How the coordinator reaches its shards."""
 
-    async def request(self, member: BrokerShard, method: str, *args: Any, timeout_s: float = ...) -> Any:
+    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = ...) -> Any:
         """Raises PeerLost, DeadlineExceeded or RemoteError."""
 
     def kill(self, member: BrokerShard) -> None:

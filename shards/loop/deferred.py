@@ -12,7 +12,7 @@ cancelling_cancels_the_work  Cancelling a Deferred cancels the work that its val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import trio
@@ -191,7 +191,7 @@ class Spawn:
     def __init__(self, start_soon: Callable[..., object]) -> None:
         self._start_soon = start_soon
 
-    def __call__(self, coroutine: Coroutine[Any, Any, T], *, cancellable: bool = False) -> Deferred[T]:
+    def __call__(self, coroutine: Awaitable[T], *, cancellable: bool = False) -> Deferred[T]:
         """What it returns or raises, when it has ended.
 
         `cancellable`: cancelling the Deferred ends the task, as a wait should. Otherwise the task runs to its end: a change
@@ -205,7 +205,7 @@ class Spawn:
         return answer
 
 
-async def _run(coroutine: Coroutine[Any, Any, T], answer: Deferred[T], scope: trio.CancelScope) -> None:
+async def _run(coroutine: Awaitable[T], answer: Deferred[T], scope: trio.CancelScope) -> None:
     with scope:
         try:
             value = await coroutine

@@ -23,11 +23,11 @@ import trio
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred
 from shards.loop.starting import starting_in
-from shards.mesh.link import MAX_FRAME, Link
-from shards.mesh.peer import CALL, DATA, FAILURE, RESULT, Peer, PendingCall
+from shards.mesh.link import MAX_FRAME, Arrived, Link, Sent
+from shards.mesh.peer import CALL, DATA, FAILURE, RESULT, Peer, PeerKey, PendingCall
 from shards.settings.errors import TurnstileError
 
-Served = Callable[..., Any]
+Served = Callable[..., object]
 Mistaken = Callable[[Exception], None]
 """What is told of an error that no served method means to raise."""
 
@@ -40,8 +40,8 @@ class Calls:
 
     def __init__(
         self,
-        peers: Mapping[Any, Peer],
-        queue: Callable[[Link, tuple[Any, ...]], None],
+        peers: Mapping[PeerKey, Peer],
+        queue: Callable[[Link, Sent], None],
         nursery: trio.Nursery,
         mistaken: Mistaken,
     ) -> None:
@@ -54,7 +54,7 @@ class Calls:
 
     # Calls made here
 
-    def call(self, key: Any, method: str, args: tuple[Any, ...], timeout_s: float) -> Deferred[Any]:
+    def call(self, key: PeerKey, method: str, args: tuple[object, ...], timeout_s: float) -> Deferred[Any]:
         """Calls `method` at a peer: its value, later.
 
         Or an error: PeerLost when the peer is or goes down, DeadlineExceeded some time after `timeout_s`, RemoteError(code,
@@ -82,7 +82,7 @@ class Calls:
                 link.queue(message)
                 link.flush()
 
-    def too_long(self, peer: Peer, link: Link, message: tuple[Any, ...]) -> None:
+    def too_long(self, peer: Peer, link: Link, message: Sent) -> None:
         """Fails the call whose message is too long for a frame (long_calls_fail_alone)."""
         code, sentence = "MessageTooLarge", f"more than the {MAX_FRAME} bytes of a frame"
         if message[0] == RESULT:
@@ -97,7 +97,7 @@ class Calls:
                 del peer.calls[call_id]
                 call.answer.fail(DeadlineExceeded(f"{key} did not answer in time"))
 
-    def lost(self, key: Any, peer: Peer) -> None:
+    def lost(self, key: PeerKey, peer: Peer) -> None:
         """A peer went away: its calls fail."""
         calls, peer.calls = peer.calls, {}
         peer.waiting.clear()
@@ -110,7 +110,7 @@ class Calls:
         """Answers calls of `method` with `function(peer key, *args)`: a value, a Deferred, or a coroutine, run as a task."""
         self._served[method] = function
 
-    def received(self, key: Any, peer: Peer, link: Link, message: list[Any]) -> None:
+    def received(self, key: PeerKey, peer: Peer, link: Link, message: Arrived) -> None:
         """A call, or the answer to one."""
         kind = message[0]
         if kind == CALL:
@@ -124,7 +124,7 @@ class Calls:
         else:
             call.answer.fail(RemoteError(message[2], message[3]))
 
-    def _answer(self, key: Any, link: Link, call_id: int, method: str, args: list[Any]) -> None:
+    def _answer(self, key: PeerKey, link: Link, call_id: int, method: str, args: list[object]) -> None:
         function = self._served.get(method)
         if function is None:
             self._queue(link, (FAILURE, call_id, "UnknownMethod", f"{method} is not served here"))
@@ -139,7 +139,7 @@ class Calls:
         else:
             self._queue(link, (RESULT, call_id, value))
 
-    async def _answer_slowly(self, link: Link, call_id: int, answer: Awaitable[Any]) -> None:
+    async def _answer_slowly(self, link: Link, call_id: int, answer: Awaitable[object]) -> None:
         try:
             value = await answer
         except Exception as fault:

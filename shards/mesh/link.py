@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgpack
 
@@ -36,6 +36,12 @@ _HEADER = 5  # bytes of the longest array header
 _scratch = memoryview(bytearray(_READ_SIZE))
 
 
+Sent: TypeAlias = tuple[Any, ...]
+"""A message that is to be packed: its kind, and what belongs to this (mesh.py)."""
+Arrived: TypeAlias = list[Any]
+"""The same at the other end, as msgpack unpacks it."""
+
+
 class Link:
     """A connected socket; `on_message` gets each message, `on_lost` is called unless the link was closed by `close`.
 
@@ -48,21 +54,21 @@ class Link:
         self,
         sock: socket.socket,
         poller: Poller,
-        on_message: Callable[[list[Any]], None],
+        on_message: Callable[[Arrived], None],
         on_lost: Callable[[], None],
         *,
         on_room: Callable[[], None] = lambda: None,
-        on_too_long: Callable[[tuple[Any, ...]], None] = lambda message: None,
+        on_too_long: Callable[[Sent], None] = lambda message: None,
     ) -> None:
         sock.setblocking(False)
         self.sock = sock
         self._poller = poller
         self._on_message = on_message
         self._on_lost = on_lost
-        self._queued: list[tuple[Any, ...]] = []
+        self._queued: list[Sent] = []
         self._unsent = bytearray()
         self._received = bytearray()
-        self._arrived: list[list[Any]] = []  # unpacked, and not handed over yet
+        self._arrived: list[Arrived] = []  # unpacked, and not handed over yet
         self._packer = msgpack.Packer(use_bin_type=True, autoreset=True)
         self.room = True
         self._on_room = on_room
@@ -78,7 +84,7 @@ class Link:
         """It is the control link of its peer, which the other end's hello has said."""
         self.one_way = True
 
-    def queue(self, message: tuple[Any, ...]) -> None:
+    def queue(self, message: Sent) -> None:
         self._queued.append(message)
 
     def flush(self) -> None:
@@ -99,7 +105,7 @@ class Link:
             else:
                 self.room = False
 
-    def _split(self, queued: list[tuple[Any, ...]]) -> Iterator[bytes]:
+    def _split(self, queued: list[Sent]) -> Iterator[bytes]:
         """The bodies of several frames (frames_are_bounded)."""
         packed: list[bytes] = []
         size = _HEADER
@@ -223,7 +229,7 @@ class Link:
             self._hand_over(messages)
         return at
 
-    def _hand_over(self, messages: list[list[Any]]) -> None:
+    def _hand_over(self, messages: list[Arrived]) -> None:
         """The messages of a frame; what the time slice leaves waits in `_arrived`."""
         spend = self._poller.time_slice.spend
         for number, message in enumerate(messages, 1):

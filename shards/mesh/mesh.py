@@ -31,12 +31,12 @@ from shards.loop.deferred import Deferred
 from shards.loop.poller import Calling, Poller
 from shards.mesh.calls import Calls, Mistaken, Served
 from shards.mesh.dialling import SHORT, connected
-from shards.mesh.link import Link
-from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer
+from shards.mesh.link import Arrived, Link, Sent
+from shards.mesh.peer import CONTROL, DATA, ONE_WAY, Hello, Peer, PeerKey
 
 COORDINATOR = -1
 
-PeerEvent = Callable[[Any, Peer], None]
+PeerEvent = Callable[[PeerKey, Peer], None]
 """Told (key, peer) of an incarnation."""
 
 
@@ -56,40 +56,40 @@ class Mesh:
         nursery: trio.Nursery,
         mistaken: Mistaken,
         *,
-        key_of: Callable[[Hello], Any] = lambda hello: hello.shard,
+        key_of: Callable[[Hello], PeerKey] = lambda hello: hello.shard,
         on_up: PeerEvent = lambda key, peer: None,
         on_down: PeerEvent = lambda key, peer: None,
         on_dead: PeerEvent = lambda key, peer: None,
-        on_message: Callable[[Any, Sequence[Any]], None] = lambda key, message: None,
+        on_message: Callable[[Any, Arrived], None] = lambda key, message: None,
     ) -> None:
         self.me = me
         self._poller = poller
         self._key_of = key_of
         self._dirty: set[Link] = set()
         self._links: set[Link] = set()
-        self.peers: dict[Any, Peer] = {}
+        self.peers: dict[PeerKey, Peer] = {}
         self._calls = Calls(self.peers, self._queue, nursery, mistaken)
         self._on_up = on_up
         self._on_down = on_down
         self._on_dead = on_dead
         self._on_message = on_message
-        self._unlinked: dict[Any, Peer] = {}  # lost peers whose processes may live
+        self._unlinked: dict[PeerKey, Peer] = {}  # lost peers whose processes may live
         self._unwatched: list[Callable[[], None]] = []  # tried again by tick(): too few descriptors
 
     # Sending
 
-    def send(self, key: Any, message: tuple[Any, ...]) -> None:
+    def send(self, key: PeerKey, message: tuple[object, ...]) -> None:
         """Queues a one-way message on the control link; dropped when the peer is down, which `on_down` has told."""
         peer = self.peers.get(key)
         if peer is not None and peer.announced:
             link = peer.links.get(CONTROL) or peer.links[DATA]
             self._queue(link, (ONE_WAY, message))
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Deferred[Any]:
+    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = 5.0) -> Deferred[Any]:
         """Calls `method` at a peer: see Calls.call."""
         return self._calls.call(key, method, args, timeout_s)
 
-    async def request(self, key: Any, method: str, *args: Any, timeout_s: float = 5.0) -> Any:
+    async def request(self, key: PeerKey, method: str, *args: object, timeout_s: float = 5.0) -> Any:
         """The same for a task: waits for the value, or raises; DeadlineExceeded at once after `timeout_s`."""
         with trio.move_on_after(timeout_s):
             return await self._calls.call(key, method, args, timeout_s)
@@ -122,7 +122,7 @@ class Mesh:
         self.peers.clear()
         self._unlinked.clear()
 
-    def _queue(self, link: Link, message: tuple[Any, ...]) -> None:
+    def _queue(self, link: Link, message: Sent) -> None:
         link.queue(message)
         self._dirty.add(link)
         self._poller.touch()
@@ -171,10 +171,10 @@ class Mesh:
         self, sock: socket.socket, channel: str | None, channels_of: Callable[[Hello], int], on_lost: Callable[[], None]
     ) -> Link:
         """Exchanges hellos on a fresh socket; the side that dialled says first which channel it is."""
-        key: Any = None
+        key: PeerKey = COORDINATOR  # until the hello names it
         peer: Peer | None = None
 
-        def received(message: list[Any]) -> None:
+        def received(message: Arrived) -> None:
             nonlocal key, peer
             if peer is not None:
                 self._received(key, peer, link, message)
@@ -201,7 +201,7 @@ class Mesh:
             if peer is not None:
                 self._calls.feed(peer, link)
 
-        def too_long(message: tuple[Any, ...]) -> None:
+        def too_long(message: Sent) -> None:
             if peer is not None:
                 self._calls.too_long(peer, link, message)
 
@@ -211,7 +211,7 @@ class Mesh:
             self._queue(link, self.me._replace(channel=channel))
         return link
 
-    def _join(self, key: Any, hello: Hello, link: Link, channels: int, on_lost: Callable[[], None]) -> Peer | None:
+    def _join(self, key: PeerKey, hello: Hello, link: Link, channels: int, on_lost: Callable[[], None]) -> Peer | None:
         """Adds a link to the incarnation that said hello: None for a stale one, while a newer one replaces the older."""
         peer = self.peers.get(key)
         if peer is not None and hello.epoch < peer.epoch:
@@ -238,7 +238,7 @@ class Mesh:
                 self._received(key, peer, on, message)
         return peer
 
-    def _lost(self, key: Any, peer: Peer) -> None:
+    def _lost(self, key: PeerKey, peer: Peer) -> None:
         """Closes what is left of an incarnation, fails its calls, and tells once."""
         if self.peers.get(key) is peer:
             del self.peers[key]
@@ -256,7 +256,7 @@ class Mesh:
 
     # Processes
 
-    def _watch_process(self, key: Any, peer: Peer) -> None:
+    def _watch_process(self, key: PeerKey, peer: Peer) -> None:
         """Tells when the process of a lost peer has ended; at once, if it is not there. One that can't be watched may live."""
         self._unlinked[key] = peer
         if peer.process is None:
@@ -278,7 +278,7 @@ class Mesh:
 
         self._poller.watch(peer.process, Calling(ended))
 
-    def _watch_again(self, key: Any, peer: Peer) -> None:
+    def _watch_again(self, key: PeerKey, peer: Peer) -> None:
         if self._unlinked.get(key) is peer:
             self._watch_process(key, peer)
 
@@ -290,7 +290,7 @@ class Mesh:
 
     # Receiving
 
-    def _received(self, key: Any, peer: Peer, link: Link, message: list[Any]) -> None:
+    def _received(self, key: PeerKey, peer: Peer, link: Link, message: Arrived) -> None:
         if not peer.announced:
             peer.early.append((link, message))
             return

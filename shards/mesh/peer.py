@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from shards.loop.deferred import Deferred
-from shards.mesh.link import Link
+from shards.mesh.link import Arrived, Link
+from shards.ownership import BrokerShard
 
 CONTROL, DATA = "control", "data"
 """The channels of a peer: one link each (mesh.py)."""
 ONE_WAY, CALL, RESULT, FAILURE = range(4)
 """The kinds of message on a link; the first field of each."""
+
+
+PeerKey: TypeAlias = int | BrokerShard
+"""What a process calls another one: by its number a shard of the same broker, and the coordinator; else by (broker, shard)."""
 
 
 class Hello(NamedTuple):
@@ -23,6 +28,10 @@ class Hello(NamedTuple):
     epoch: int
     pid: int
     channel: str
+
+
+CallMessage: TypeAlias = tuple[int, int, str, tuple[object, ...]]
+"""CALL, the number of the call, the method and its arguments, as they are packed."""
 
 
 class PendingCall(NamedTuple):
@@ -50,8 +59,8 @@ class Peer:
         self.pid = hello.pid
         self.links: dict[str, Link] = {}
         self.calls: dict[int, PendingCall] = {}
-        self.waiting: deque[tuple[Any, ...]] = deque()
+        self.waiting: deque[CallMessage] = deque()
         self.process: int | None = None
         self.when_lost: list[Callable[[], None]] = []
-        self.early: list[tuple[Link, list[Any]]] = []
+        self.early: list[tuple[Link, Arrived]] = []
         self.announced = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation
@@ -14,10 +14,16 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 
+if TYPE_CHECKING:
+    from broker.wire.requests import DescribeClusterRequest
+    from broker.wire.responses import DescribeClusterTypes
+
 
 def describe_cluster(access: Access, handler: Handler) -> Handler:
-    def handle(request: Any, call: Call) -> Answer:
-        def show(response: Any) -> Any:
+    def handle(request: DescribeClusterRequest, call: Call) -> Answer:
+        def show(
+            response: DescribeClusterTypes.DescribeClusterResponse,
+        ) -> DescribeClusterTypes.DescribeClusterResponse:
             if request.include_cluster_authorized_operations and not response.error_code:
                 response.cluster_authorized_operations = access.cluster_operations(call)
             return response

@@ -26,7 +26,7 @@ _RESOURCES = {
 }
 
 
-def of_configs(operation: Operation, result_class: str, answers: str, **fields: Any) -> Guard:
+def of_configs(operation: Operation, result_class: str, answers: str, **fields: object) -> Guard:
     """Of an API that names resources that have configs; its response has an item for each of them in `answers`."""
 
     def guard(access: Access, handler: Handler) -> Handler:

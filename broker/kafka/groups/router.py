@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from broker.kafka.groups.messages import ListGroups
 from shards.loop.deferred import Deferred, MaybeDeferred
+from shards.mesh.peer import PeerKey
 from shards.ownership import home_of_key
 
-Operations: TypeAlias = Mapping[type[Any], Callable[..., Any]]
+T = TypeVar("T")
+
+Operations: TypeAlias = Mapping[type[object], Callable[..., Any]]
 """The class of a message -> the function of its fields that answers it."""
 
 
@@ -24,15 +27,15 @@ class GroupMessage(Protocol):
     @property
     def group(self) -> str: ...
 
-    def __iter__(self) -> Iterator[Any]: ...
+    def __iter__(self) -> Iterator[object]: ...
 
 
 class GroupCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that groups need."""
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = ...) -> Deferred[Any]: ...
+    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Deferred[Any]: ...
 
-    def serve(self, method: str, function: Callable[..., Any]) -> None: ...
+    def serve(self, method: str, function: Callable[..., object]) -> None: ...
 
 
 class GroupHome(Protocol):
@@ -47,11 +50,11 @@ def serve_on(mesh: GroupCalls, operations: Operations, is_open: Deferred[None]) 
         mesh.serve(_method(kind), partial(_serve, is_open, function))
 
 
-def _serve(is_open: Deferred[None], function: Callable[..., Any], _peer: Any, *fields: Any) -> Any:
+def _serve(is_open: Deferred[None], function: Callable[..., T], _peer: int, *fields: object) -> MaybeDeferred[T]:
     return function(*fields) if is_open.resolved else is_open.then(lambda _: function(*fields))
 
 
-def _method(kind: type[Any]) -> str:
+def _method(kind: type[object]) -> str:
     return f"group.{kind.__name__}"
 
 

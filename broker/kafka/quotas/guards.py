@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.acl import Operation
 from broker.kafka.security.guards import (
@@ -11,14 +11,15 @@ from broker.kafka.security.guards import (
     of_cluster,
     whole,
 )
+from broker.wire.codec import Message
 
 if TYPE_CHECKING:
-    from broker.wire.requests import AlterClientQuotasRequest
+    from broker.wire.requests import AlterClientQuotasRequest, EntryData
     from broker.wire.responses import AlterClientQuotasTypes
 
 
-def _alter_client_quotas(types: AlterClientQuotasTypes, request: AlterClientQuotasRequest) -> Any:
-    def entry(asked: Any) -> Any:
+def _alter_client_quotas(types: AlterClientQuotasTypes, request: AlterClientQuotasRequest) -> Message:
+    def entry(asked: EntryData) -> AlterClientQuotasTypes.EntryData:
         entity = tuple(
             types.EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in asked.entity
         )

@@ -3,8 +3,9 @@ touch, the others are answered TOPIC_AUTHORIZATION_FAILED, whether they exist or
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -21,10 +22,17 @@ from broker.kafka.security.guards import (
 )
 from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
+from broker.wire.codec import Message
 from shards.errors import ClientFault
 
 if TYPE_CHECKING:
-    from broker.wire.requests import AlterReplicaLogDirsRequest, ProduceRequest
+    from broker.wire.requests import (
+        AlterReplicaLogDirsRequest,
+        AlterReplicaLogDirTopic,
+        FetchRequest,
+        ProduceRequest,
+        TopicProduceData,
+    )
     from broker.wire.responses import AlterReplicaLogDirsTypes, ProduceTypes
 
 _IDS_SINCE = {0: 13, 1: 13}
@@ -66,20 +74,22 @@ def produce(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _name_of(access: Access, call: Call, topic: Any) -> str | None:
+def _name_of(access: Access, call: Call, topic: TopicProduceData) -> str | None:
     """Of a topic of Produce, by name or by id; None if there is none."""
     by_id = call.api_version >= _IDS_SINCE[call.api_key]
     return (access.name_of(topic.topic_id) if by_id else topic.name) or None
 
 
-def _produced(request: ProduceRequest, call: Call[ProduceTypes], refused: list[Any]) -> Answer:
+def _produced(
+    request: ProduceRequest, call: Call[ProduceTypes], refused: Sequence[ProduceTypes.TopicProduceResponse]
+) -> ProduceTypes.ProduceResponse:
     """The answer to a Produce of which nothing is taken."""
     if request.acks == 0 and refused:
         raise ClientFault("PRODUCE_FAILED", f"Produce with acks=0 failed: {MESSAGES[TOPIC_DENIED]}")
     return call.types.ProduceResponse(responses=tuple(refused))
 
 
-def _unproduced(types: ProduceTypes, topic: Any, code: int) -> ProduceTypes.TopicProduceResponse:
+def _unproduced(types: ProduceTypes, topic: TopicProduceData, code: int) -> ProduceTypes.TopicProduceResponse:
     partitions = tuple(
         types.PartitionProduceResponse(
             index=each.index, error_code=code, base_offset=-1, log_append_time=-1, log_start_offset=-1,
@@ -95,15 +105,15 @@ def _unproduced(types: ProduceTypes, topic: Any, code: int) -> ProduceTypes.Topi
 def fetch(access: Access, handler: Handler) -> Handler:
     """The partitions of a session are known to the handler alone, so it asks itself."""
 
-    def handle(request: Any, call: Call) -> Answer:
+    def handle(request: FetchRequest, call: Call) -> Answer:
         call.read_only_if(partial(access.may, call, Operation.READ, ResourceType.TOPIC))
         return handler(request, call)
 
     return handle
 
 
-def _alter_log_dirs(types: AlterReplicaLogDirsTypes, request: AlterReplicaLogDirsRequest) -> Any:
-    def topic(asked: Any) -> AlterReplicaLogDirsTypes.AlterReplicaLogDirTopicResult:
+def _alter_log_dirs(types: AlterReplicaLogDirsTypes, request: AlterReplicaLogDirsRequest) -> Message:
+    def topic(asked: AlterReplicaLogDirTopic) -> AlterReplicaLogDirsTypes.AlterReplicaLogDirTopicResult:
         one = types.AlterReplicaLogDirPartitionResult
         partitions = tuple(one(partition_index=number, error_code=CLUSTER_DENIED) for number in asked.partitions)
         return types.AlterReplicaLogDirTopicResult(topic_name=asked.name, partitions=partitions)

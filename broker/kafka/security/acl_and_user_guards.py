@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.acl import Operation
 from broker.kafka.security.guards import (
@@ -11,13 +11,14 @@ from broker.kafka.security.guards import (
     of_cluster,
     whole,
 )
+from broker.wire.codec import Message
 
 if TYPE_CHECKING:
     from broker.wire.requests import AlterUserScramCredentialsRequest
     from broker.wire.responses import AlterUserScramCredentialsTypes
 
 
-def _alter_scram(types: AlterUserScramCredentialsTypes, request: AlterUserScramCredentialsRequest) -> Any:
+def _alter_scram(types: AlterUserScramCredentialsTypes, request: AlterUserScramCredentialsRequest) -> Message:
     names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
     results = (
         types.AlterUserScramCredentialsResult(user=each, error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE)

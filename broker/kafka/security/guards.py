@@ -39,7 +39,7 @@ def unless(code: Callable[[Access, Call, Any], int], refused: MakeRefusal) -> Gu
     """Of an API that is answered or denied as a whole: `code` says with which error, NONE for not at all."""
 
     def guard(access: Access, handler: Handler) -> Handler:
-        def handle(request: Any, call: Call) -> Answer:
+        def handle(request: Message, call: Call) -> Answer:
             denied = code(access, call, request)
             if not denied:
                 return handler(request, call)
@@ -54,7 +54,7 @@ def described(resource: ResourceType, field: str, name: str) -> Guard:
     """Of an API that lists all: the items of `field` that the client may not describe are left out."""
 
     def guard(access: Access, handler: Handler) -> Handler:
-        def handle(request: Any, call: Call) -> Answer:
+        def handle(request: Message, call: Call) -> Answer:
             def show(response: Message) -> Message:
                 items = getattr(response, field)
                 kept = (each for each in items if access.may(call, Operation.DESCRIBE, resource, getattr(each, name)))
@@ -68,7 +68,7 @@ def described(resource: ResourceType, field: str, name: str) -> Guard:
     return guard
 
 
-def after(answer: Answer, make: Callable[[Any], Any]) -> Answer:
+def after(answer: Answer, make: Callable[[Any], Message]) -> Answer:
     """The result of `make` on a handler's answer, when it is there."""
     made: Answer = answer.then(make) if isinstance(answer, Deferred) else make(answer)
     return made
@@ -157,7 +157,7 @@ def of_partitions(
 ) -> Made:
     """The answer is a topic of `partitions`, each with the error."""
 
-    def made(types: Any, topic: Any) -> Message:
+    def made(types: object, topic: Any) -> Message:
         one = getattr(types, partition_class)
         numbers = (
             partition if isinstance(partition, int) else getattr(partition, index) for partition in topic.partitions

@@ -3,7 +3,8 @@ TOPIC_AUTHORIZATION_FAILED, as by Kafka, whether they exist or not. Source: Kafk
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -12,7 +13,7 @@ from broker.kafka.security.guards import TOPIC_DENIED as DENIED
 from broker.serve.call import Answer, Call, Handler
 
 if TYPE_CHECKING:
-    from broker.wire.requests import CreateTopicsRequest, DeleteTopicsRequest
+    from broker.wire.requests import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
     from broker.wire.responses import CreateTopicsTypes, DeleteTopicsTypes
 
 TOPIC = ResourceType.TOPIC
@@ -26,8 +27,7 @@ create_partitions = by_topic(
 
 def create_topics(access: Access, handler: Handler) -> Handler:
     def handle(request: CreateTopicsRequest, call: Call[CreateTopicsTypes]) -> Answer:
-        allowed: list[Any] = list(request.topics)
-        denied: list[Any] = []
+        allowed, denied = list(request.topics), list[CreatableTopic]()
         if not access.may_cluster(call, Operation.CREATE):
             allowed, denied = access.split(call, Operation.CREATE, TOPIC, request.topics, lambda topic: str(topic.name))
         request.topics = tuple(allowed)
@@ -64,9 +64,9 @@ def delete_topics(access: Access, handler: Handler) -> Handler:
     def handle(request: DeleteTopicsRequest, call: Call[DeleteTopicsTypes]) -> Answer:
         if access.may_cluster(call, Operation.DELETE):
             return handler(request, call)
-        refused: list[Any] = []
+        refused: list[DeleteTopicsTypes.DeletableTopicResult] = []
 
-        def allowed(name: str | None, topic_id: Any) -> bool:
+        def allowed(name: str | None, topic_id: UUID | None) -> bool:
             known = name if name is not None else access.name_of(topic_id)
             if known is None or access.may(call, Operation.DELETE, TOPIC, known):
                 return True

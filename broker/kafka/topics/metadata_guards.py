@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
@@ -47,11 +48,15 @@ def metadata(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _described(access: Access, call: Call, topics: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(topic for topic in topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name))
+def _described(
+    access: Access, call: Call, topics: Sequence[MetadataTypes.MetadataResponseTopic]
+) -> tuple[MetadataTypes.MetadataResponseTopic, ...]:
+    return tuple(topic for topic in topics if access.may(call, Operation.DESCRIBE, TOPIC, topic.name or ""))
 
 
-def _refuse(access: Access, request: MetadataRequest, call: Call[MetadataTypes]) -> list[Any]:
+def _refuse(
+    access: Access, request: MetadataRequest, call: Call[MetadataTypes]
+) -> list[MetadataTypes.MetadataResponseTopic]:
     """Takes the topics out of the request that the client may not describe, or not create; their answers."""
     refused, kept = [], []
     may_create = access.may_cluster(call, Operation.CREATE)
@@ -74,7 +79,7 @@ def _refuse(access: Access, request: MetadataRequest, call: Call[MetadataTypes])
 
 
 def _unknown(
-    types: MetadataTypes, name: str | None, topic_id: Any, *, is_internal: bool = False
+    types: MetadataTypes, name: str | None, topic_id: UUID | None, *, is_internal: bool = False
 ) -> MetadataTypes.MetadataResponseTopic:
     return types.MetadataResponseTopic(
         error_code=DENIED, name=name, topic_id=topic_id, is_internal=is_internal, partitions=()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from broker.kafka.security.access import Access
@@ -28,8 +28,10 @@ from broker.wire.codec import Message
 if TYPE_CHECKING:
     from broker.wire.requests import (
         AddPartitionsToTxnRequest,
+        AddPartitionsToTxnTopic,
         DescribeTransactionsRequest,
         InitProducerIdRequest,
+        ProducersTopicRequest,
         TxnOffsetCommitRequest,
     )
     from broker.wire.responses import (
@@ -125,7 +127,7 @@ def add_partitions_to_txn(access: Access, handler: Handler) -> Handler:
 
 
 def _unadded(
-    types: AddPartitionsToTxnTypes, topics: Any, code: Callable[[str], int]
+    types: AddPartitionsToTxnTypes, topics: Iterable[AddPartitionsToTxnTopic], code: Callable[[str], int]
 ) -> AddPartitionsToTxnTypes.AddPartitionsToTxnResponse:
     one = types.AddPartitionsToTxnPartitionResult
     results = tuple(
@@ -140,7 +142,7 @@ def _unadded(
     return types.AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
-def _producers(types: DescribeProducersTypes, topic: Any) -> DescribeProducersTypes.TopicResponse:
+def _producers(types: DescribeProducersTypes, topic: ProducersTopicRequest) -> DescribeProducersTypes.TopicResponse:
     partitions = tuple(
         types.PartitionResponse(
             partition_index=number, error_code=TOPIC_DENIED, error_message=MESSAGES[TOPIC_DENIED], active_producers=()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from shards.config.internal_topics import GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred
+from shards.mesh.peer import PeerKey
 from shards.ownership import PARTITIONS, home_of_bucket, home_of_key, home_of_partition, leader_of, partition_of
 
 
@@ -21,9 +22,9 @@ class Shard(NamedTuple):
 class ShardCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that transactions need."""
 
-    def call(self, key: Any, method: str, *args: Any, timeout_s: float = ...) -> Deferred[Any]: ...
+    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Deferred[Any]: ...
 
-    def serve(self, method: str, function: Callable[..., Any]) -> None: ...
+    def serve(self, method: str, function: Callable[..., object]) -> None: ...
 
 
 class ClusterHomes:
@@ -46,12 +47,12 @@ class ClusterHomes:
         self._topics = topics
         self._here: dict[str, Callable[..., Any]] = {}
 
-    def serve(self, method: str, function: Callable[..., Any]) -> None:
+    def serve(self, method: str, function: Callable[..., object]) -> None:
         """Answers calls of `method`, from everywhere."""
         self._here[method] = function
         self._mesh.serve(method, lambda _peer, *args: function(*args))
 
-    def call(self, home: Shard, method: str, *args: Any, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+    def call(self, home: Shard, method: str, *args: object, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         """The answer of `method` of that shard; of another shard it may be PeerLost, DeadlineExceeded or RemoteError."""
         if home == self.me:
             answer: MaybeDeferred[Any] = self._here[method](*args)

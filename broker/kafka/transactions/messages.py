@@ -71,7 +71,7 @@ TransactionMessage: TypeAlias = InitProducer | AddPartitions | VerifyPartitions 
 
 
 def serve(
-    homes: ClusterHomes, kind: type[TransactionMessage] | type[ListTransactions], function: Callable[..., Any]
+    homes: ClusterHomes, kind: type[TransactionMessage] | type[ListTransactions], function: Callable[..., object]
 ) -> None:
     """Messages of one class are answered by a function of their fields."""
     homes.serve(_method(kind), function)
@@ -87,5 +87,5 @@ def send_to(homes: ClusterHomes, home: Shard, message: TransactionMessage | List
     return homes.call(home, _method(type(message)), *message)
 
 
-def _method(kind: type[Any]) -> str:
+def _method(kind: type[TransactionMessage | ListTransactions]) -> str:
     return f"transaction.{kind.__name__}"

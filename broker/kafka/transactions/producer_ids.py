@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import trio
 
 from shards.mesh.mesh import COORDINATOR
+from shards.mesh.peer import PeerKey
 
 BLOCK = 1000
 
@@ -18,7 +19,7 @@ BLOCK = 1000
 class BlockCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that is needed."""
 
-    async def request(self, key: Any, method: str, *args: Any, timeout_s: float = ...) -> Any: ...
+    async def request(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Any: ...
 
 
 class ProducerIds:

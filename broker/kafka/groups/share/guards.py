@@ -21,7 +21,12 @@ from broker.serve.call import Answer, Call, Handler
 from broker.wire import codes
 
 if TYPE_CHECKING:
-    from broker.wire.requests import DescribeShareGroupOffsetsRequest
+    from broker.wire.requests import (
+        AlterShareGroupOffsetsRequestTopic,
+        DescribeShareGroupOffsetsRequest,
+        DescribeShareGroupOffsetsRequestGroup,
+        DescribeShareGroupOffsetsRequestTopic,
+    )
     from broker.wire.responses import AlterShareGroupOffsetsTypes, DescribeShareGroupOffsetsTypes
 
 GROUP = ResourceType.GROUP
@@ -50,7 +55,9 @@ def describe_offsets(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
+def _hide(
+    access: Access, call: Call, group: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsRequestTopic] | None:
     """Takes the topics out of the request that the client may not describe; None if it asks for all topics."""
     if group.topics is None:
         return None
@@ -59,7 +66,12 @@ def _hide(access: Access, call: Call, group: Any) -> list[Any] | None:
     return denied
 
 
-def _show(access: Access, call: Call[DescribeShareGroupOffsetsTypes], group: Any, hidden: list[Any] | None) -> None:
+def _show(
+    access: Access,
+    call: Call[DescribeShareGroupOffsetsTypes],
+    group: DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponseGroup,
+    hidden: list[DescribeShareGroupOffsetsRequestTopic] | None,
+) -> None:
     if hidden is None:
         may = (each for each in group.topics if access.may(call, Operation.DESCRIBE, TOPIC, each.topic_name))
         group.topics = tuple(may)
@@ -76,7 +88,7 @@ def _undescribed(
 
 
 def _undescribed_topic(
-    types: DescribeShareGroupOffsetsTypes, topic: Any
+    types: DescribeShareGroupOffsetsTypes, topic: DescribeShareGroupOffsetsRequestTopic
 ) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponseTopic:
     partitions = tuple(
         types.DescribeShareGroupOffsetsResponsePartition(
@@ -90,7 +102,7 @@ def _undescribed_topic(
 
 
 def _unaltered(
-    types: AlterShareGroupOffsetsTypes, topic: Any
+    types: AlterShareGroupOffsetsTypes, topic: AlterShareGroupOffsetsRequestTopic
 ) -> AlterShareGroupOffsetsTypes.AlterShareGroupOffsetsResponseTopic:
     partitions = tuple(
         types.AlterShareGroupOffsetsResponsePartition(
