@@ -10,7 +10,7 @@ Source: OffsetMetadataManager of Kafka 4.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple, TypeAlias
 
 from broker.kafka.groups.classic.consumer_protocol import subscriptions
 from broker.kafka.groups.committed_offsets import CommittedOffsets
@@ -25,10 +25,29 @@ GROUP_NOT_FOUND_SINCE = 9  # of OffsetCommit
 MARKERS_KEPT = 10_000
 """Producers whose markers are counted; of one that is forgotten, a commit that is being verified is asked for again."""
 
-Verify = Callable[[Sequence[Any], str], MaybeDeferred[int]]
-"""([transactional id, producer id, epoch, whether by the second version], group) -> a code."""
+CommittedPlace: TypeAlias = tuple[str, str, int, int, int, str]
+"""(topic, its id in hex, partition, offset, leader epoch, metadata)."""
+ProducerOfOffsets: TypeAlias = tuple[str, int, int, bool]
+"""(transactional id, producer id, epoch, whether by the second version of the protocol)."""
+FetchedPlace: TypeAlias = tuple[str, int, int, int, str, int]
+"""(topic, partition, offset, leader epoch, metadata, code)."""
+
+Verify = Callable[[ProducerOfOffsets, str], MaybeDeferred[int]]
+"""(the producer, group) -> a code."""
 
 log = Logger()
+
+
+class FetchedOffsets(NamedTuple):
+    code: int
+    places: list[FetchedPlace]
+
+
+class DroppedOffsets(NamedTuple):
+    """The code of the group, and one for each place."""
+
+    code: int
+    codes: list[int]
 
 
 class OffsetsHome(ShardGroups):
@@ -51,22 +70,29 @@ class OffsetsHome(ShardGroups):
         self._markers: dict[int, int] = {}  # producer id -> how many of its transactions were ended here
 
     def commit(
-        self, group: str, member: str, instance: str | None, generation: int, places: Sequence[Any], version: int = 9
+        self,
+        group: str,
+        member: str,
+        instance: str | None,
+        generation: int,
+        places: Sequence[CommittedPlace],
+        version: int = 9,
     ) -> int:
-        """`places`: [topic, topic id (hex), partition, offset, leader epoch, metadata] each. All or nothing. `version` is that of
+        """All or nothing. `version` is that of
         OffsetCommit; `generation` is the epoch of a member of the consumer protocol."""
         code = self._may_commit(group, member, instance, generation, version, places)
         if code:
             return code
         return self._written(
-            group, lambda: self.offsets.commit(group, [tuple(each) for each in places], self._wall_ms())
+            group,
+            lambda: self.offsets.commit(group, _as_tuples(places), self._wall_ms()),
         )
 
     def commit_in_transaction(
-        self, group: str, member: str, instance: str | None, generation: int, places: Sequence[Any],
-        producer: Sequence[Any],
+        self, group: str, member: str, instance: str | None, generation: int,
+        places: Sequence[CommittedPlace], producer: ProducerOfOffsets,
     ) -> MaybeDeferred[int]:  # fmt: skip
-        """`places` as in `commit`; `producer`: what `verify` is asked about: [transactional id, producer id, epoch, second]."""
+        """`producer`: what `verify` is asked about."""
         code = self._may_commit(group, member, instance, generation, None, places)
         if code == codes.STALE_MEMBER_EPOCH:
             code = codes.ILLEGAL_GENERATION
@@ -80,7 +106,7 @@ class OffsetsHome(ShardGroups):
                 return code
             if self._markers.get(producer_id, 0) != ended:  # ended_transaction_stays_ended
                 return codes.COORDINATOR_LOAD_IN_PROGRESS  # asked again, and refused if it is over
-            offsets = [tuple(each) for each in places]
+            offsets = _as_tuples(places)
             return self._written(group, lambda: self.offsets.pend(group, producer_id, offsets, self._wall_ms()))
 
         return then(self._verify(producer, group), verified)
@@ -98,40 +124,45 @@ class OffsetsHome(ShardGroups):
         return [codes.NONE]
 
     def fetch(
-        self, group: str, places: Sequence[Any] | None, stable: bool = False, member: str | None = None, epoch: int = -1
-    ) -> list[Any]:
-        """[a code, [topic, partition, offset, leader epoch, metadata, code] of each of `places` (None: of all) that was committed].
+        self,
+        group: str,
+        places: Sequence[tuple[str, int]] | None,
+        stable: bool = False,
+        member: str | None = None,
+        epoch: int = -1,
+    ) -> FetchedOffsets:
+        """Of each of `places` (None: of all) that was committed.
 
         `stable`: UNSTABLE_OFFSET_COMMIT for one that a transaction has committed which is not over (KIP-447). `member` and
         `epoch` are of one that reads its group's offsets, by KIP-848.
         """
         kept = self.consumers.get(group) or self.streams.get(group)
         code = codes.NONE if kept is None else kept.may_fetch(member, epoch)
-        return [code, [] if code else self._committed(group, places, stable=stable)]
+        return FetchedOffsets(code, [] if code else self._committed(group, places, stable=stable))
 
-    def _committed(self, group: str, places: Sequence[Any] | None, *, stable: bool) -> list[list[Any]]:
+    def _committed(self, group: str, places: Sequence[tuple[str, int]] | None, *, stable: bool) -> list[FetchedPlace]:
         held = self.offsets.of(group)
         wanted = held if places is None else [(topic, partition) for topic, partition in places]
-        found: list[list[Any]] = []
+        found: list[FetchedPlace] = []
         if stable and (pending := self.offsets.pending(group)):
             wanted = [*dict.fromkeys([*wanted, *pending])] if places is None else wanted
-            found += [[*each, -1, -1, "", codes.UNSTABLE_OFFSET_COMMIT] for each in wanted if each in pending]
+            found += [(*each, -1, -1, "", codes.UNSTABLE_OFFSET_COMMIT) for each in wanted if each in pending]
             wanted = [each for each in wanted if each not in pending]
         for topic, partition in wanted:
             committed = held.get((topic, partition))
             if committed is not None and self._is_current(topic, committed.topic_id):
                 metadata = committed.metadata
-                found.append([topic, partition, committed.offset, committed.leader_epoch, metadata, codes.NONE])
+                found.append((topic, partition, committed.offset, committed.leader_epoch, metadata, codes.NONE))
         return found
 
-    def drop_offsets(self, group_id: str, places: Sequence[Any]) -> list[Any]:
-        """[code of the group, a code per place]; topics in use by members keep their offsets (KIP-496)."""
+    def drop_offsets(self, group_id: str, places: Sequence[tuple[str, int]]) -> DroppedOffsets:
+        """Topics in use by members keep their offsets (KIP-496)."""
         group, consumer = self.groups.get(group_id), self.consumers.get(group_id)
         is_unknown = (group is None or not group.members) and group_id not in self.offsets
         if is_unknown or self.shares.get(group_id) is not None:
-            return [codes.GROUP_ID_NOT_FOUND, []]
+            return DroppedOffsets(codes.GROUP_ID_NOT_FOUND, [])
         if group is not None and group.members and group.protocol_type != "consumer":
-            return [codes.NON_EMPTY_GROUP, []]
+            return DroppedOffsets(codes.NON_EMPTY_GROUP, [])
         used = subscriptions(group) if group is not None else set()
         if consumer is not None:
             used = {topic for topic, _ in places if consumer.subscribes_to(topic, self.topics)}
@@ -141,10 +172,16 @@ class OffsetsHome(ShardGroups):
         results = [codes.GROUP_SUBSCRIBED_TO_TOPIC if topic in used else codes.NONE for topic, _ in places]
         gone = [(topic, partition) for (topic, partition), code in zip(places, results, strict=True) if not code]
         code = self._written(group_id, lambda: self.offsets.drop(group_id, gone))
-        return [code, [] if code else results]
+        return DroppedOffsets(code, [] if code else results)
 
     def _may_commit(
-        self, group: str, member: str, instance: str | None, generation: int, version: int | None, places: Sequence[Any]
+        self,
+        group: str,
+        member: str,
+        instance: str | None,
+        generation: int,
+        version: int | None,
+        places: Sequence[CommittedPlace],
     ) -> int:
         """`version` is that of OffsetCommit; None: in a transaction."""
         streams = self.streams.get(group)
@@ -161,3 +198,8 @@ class OffsetsHome(ShardGroups):
         if group in self.offsets:
             return codes.UNKNOWN_MEMBER_ID  # it has offsets, and no members
         return codes.GROUP_ID_NOT_FOUND if version is not None and version >= GROUP_NOT_FOUND_SINCE else code
+
+
+def _as_tuples(places: Sequence[CommittedPlace]) -> list[CommittedPlace]:
+    """Of what msgpack carried."""
+    return [(topic, i, number, offset, epoch, metadata) for topic, i, number, offset, epoch, metadata in places]

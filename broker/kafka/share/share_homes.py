@@ -7,9 +7,9 @@ it. What is asked of several partitions is asked once of each broker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 from uuid import UUID
 
 from broker.kafka.remote import LOST
@@ -19,6 +19,8 @@ from broker.kafka.share.messages import (
     ReadShareOffsets,
     SetShareOffsets,
     ShareMessage,
+    ShareOffset,
+    SharePlace,
 )
 from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.transactions.homes import ClusterHomes, Shard
@@ -27,19 +29,7 @@ from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.ownership import home_of_key
 
-
-class SharePlace(NamedTuple):
-    topic_id: UUID
-    partition: int
-
-
-class ShareOffset(NamedTuple):
-    """`code` is a Kafka error, 0 for none; `start_offset` is -1 while nothing was fetched yet, `lag` -1 if unknown."""
-
-    code: int
-    start_offset: int = -1
-    leader_epoch: int = 0
-    lag: int = -1
+T = TypeVar("T")
 
 
 class ShareHomes:
@@ -72,13 +62,21 @@ class ShareHomes:
         """For DescribeShareGroupOffsets: one for each place, in order."""
         rows = [_row(place) for place in places]
         told = self._of_each(
-            group, ReadShareOffsets, places, rows, (codes.UNKNOWN_TOPIC_OR_PARTITION,), (codes.NOT_COORDINATOR,)
+            group,
+            ReadShareOffsets,
+            places,
+            rows,
+            ShareOffset(codes.UNKNOWN_TOPIC_OR_PARTITION),
+            ShareOffset(codes.NOT_COORDINATOR),
         )
         return then(told, lambda answers: [ShareOffset(*answer) for answer in answers])
 
     def places(self, group: str) -> MaybeDeferred[list[SharePlace]]:
         """All of which the group has a state, on all brokers."""
-        asked = [_or(self._ask(broker, group, ListSharePlaces(group)), partial(list[Any])) for broker in self._brokers]
+        asked = [
+            _or(self._ask(broker, group, ListSharePlaces(group)), partial(list[tuple[str, int]]))
+            for broker in self._brokers
+        ]
         return then(
             gather(asked),
             lambda told: [SharePlace(UUID(hex=topic), number) for rows in told for topic, number in rows],
@@ -107,9 +105,9 @@ class ShareHomes:
         question: type[ReadShareOffsets] | type[SetShareOffsets],
         places: Sequence[SharePlace],
         rows: Sequence[Any],
-        unknown: Any,
-        lost: Any,
-    ) -> MaybeDeferred[list[Any]]:
+        unknown: T,
+        lost: T,
+    ) -> MaybeDeferred[list[T]]:
         """The answers of the homes in the order of `rows`: `unknown` where there is no such partition, `lost` where its home
         does not answer."""
         by_broker: dict[int, list[int]] = {}
@@ -125,7 +123,7 @@ class ShareHomes:
             for broker, indexes in by_broker.items()
         ]
 
-        def joined(told: list[list[Any]]) -> list[Any]:
+        def joined(told: list[list[T]]) -> list[T]:
             answers = [unknown] * len(rows)
             for indexes, some in zip(by_broker.values(), told, strict=True):
                 for index, answer in zip(indexes, some, strict=True):
@@ -144,9 +142,9 @@ def _row(place: SharePlace) -> tuple[str, int]:
     return topic_id.hex, partition
 
 
-def _all(answer: Any, count: int) -> list[Any]:
+def _all(answer: T, count: int) -> list[T]:
     return [answer] * count
 
 
-def _or(answer: MaybeDeferred[Any], lost: Any) -> MaybeDeferred[Any]:
+def _or(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]:
     return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer

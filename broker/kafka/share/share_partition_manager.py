@@ -11,7 +11,7 @@ Membership of the group is not looked at, as in Kafka. Source: SharePartitionMan
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from broker.kafka.api_error import ApiError
 from broker.kafka.records.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
@@ -28,6 +28,7 @@ from broker.kafka.share.messages import (
     ReadShareOffsets,
     SetShareOffsets,
     ShareMessage,
+    ShareOffset,
 )
 from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey
@@ -43,16 +44,6 @@ from shards.loop.deferred import MaybeDeferred, Spawn
 STORAGE_ERROR = ApiError(codes.KAFKA_STORAGE_ERROR, "The state of the share group can't be written.")
 
 Results = dict[TopicIdPartition, PartitionResult]
-
-
-class ShareOffset(NamedTuple):
-    """Where a share group is in a partition, for DescribeShareGroupOffsets: a Kafka error code, the start offset, its leader epoch,
-    and the lag in records. An offset or a lag of -1 is not known."""
-
-    code: int = codes.NONE
-    start_offset: int = -1
-    leader_epoch: int = 0
-    lag: int = -1
 
 
 class SharePartitionManager:

@@ -27,7 +27,7 @@ class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
         super().__init__(groups, home)
         self._topics = topics
 
-    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Sequence[object]]:
         """`fields` of a Heartbeat, `owned` as [[topic id, number], ...] -> [fields of a HeartbeatResult, the same way]."""
         request = heartbeat_of(fields)
         if request.epoch == 0 and self._groups.get(group) is None and not self._home.make_way(group):
@@ -45,14 +45,14 @@ class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
         waiting: list[MaybeDeferred[None]] = [self._topics.ask(regex) for regex in missing]
         return then(gather(waiting), lambda _: self._heartbeat(group, request))
 
-    def _heartbeat(self, group: str, request: Heartbeat) -> list[Any]:
+    def _heartbeat(self, group: str, request: Heartbeat) -> Sequence[object]:
         result = self._groups.heartbeat(group, request, self._home.now_ms())
         self._home.served()
         for regex in self._groups.unresolved(group) if request.regex else ():
             self._topics.ask(regex).add_callback(lambda _, regex=regex: self._groups.resolve(group, regex))  # type: ignore[misc]
         return result.fields()
 
-    def describe(self, group_id: str) -> list[Any]:
+    def describe(self, group_id: str) -> Sequence[object]:
         """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of that
         protocol. A member as [id, instance, rack, epoch, client id, host, names, regex, partitions, target], partitions by
         topic id."""
@@ -62,7 +62,7 @@ class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
         members = [self._described(member) for member in group.members.values()]
         return [group.state, group.epoch, group.assignment_epoch, self._groups.assignor(group), members]
 
-    def _described(self, member: ConsumerMember) -> list[Any]:
+    def _described(self, member: ConsumerMember) -> Sequence[object]:
         asked = member.subscription
         return [
             member.id, member.instance_id, member.rack_id, member.epoch, member.client_id, member.client_host,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
 
@@ -62,7 +62,7 @@ class ConsumerMember:
         """The partitions that no other member may be given."""
         return self.progress.assigned | self.progress.revoking
 
-    def facts(self) -> tuple[Any, ...]:
+    def facts(self) -> tuple[object, ...]:
         """All that is kept of it: everything but its deadlines."""
         return (
             self.id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.rebalance_ms, self.assignor,

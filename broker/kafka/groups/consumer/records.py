@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from broker.kafka.groups.consumer.member import ConsumerMember, MemberState, Reconciled, Subscription
-from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
+from broker.kafka.groups.modern.member import PackedPartitions, TopicIdPartition, TopicIdPartitions
 from broker.runtime.partitions_by_topic import by_topic
 
 
-def to_row(member: ConsumerMember) -> list[Any]:
+def to_row(member: ConsumerMember) -> list[object]:
     asked, progress = member.subscription, member.progress
     return [
         member.instance_id, member.rack_id, member.client_id, member.client_host, member.rebalance_ms, member.assignor,
@@ -43,10 +43,9 @@ def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
     )
 
 
-def packed(places: Iterable[TopicIdPartition]) -> list[list[Any]]:
-    """[[topic id, [number, ...]], ...]."""
-    return [[topic, numbers] for topic, numbers in by_topic(sorted(places)).items()]
+def packed(places: Iterable[TopicIdPartition]) -> list[PackedPartitions]:
+    return list(by_topic(sorted(places)).items())
 
 
-def unpacked(rows: Iterable[Any]) -> TopicIdPartitions:
+def unpacked(rows: Iterable[PackedPartitions]) -> TopicIdPartitions:
     return frozenset((sys.intern(topic), number) for topic, numbers in rows for number in numbers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from broker.wire import codes
 
@@ -13,6 +13,8 @@ LEAVE_STATIC = -2
 TopicIdPartition = tuple[str, int]
 """(topic id in hex, number of the partition)."""
 TopicIdPartitions = frozenset[TopicIdPartition]
+PackedPartitions: TypeAlias = tuple[str, list[int]]
+"""(topic id in hex, numbers of its partitions), as rows of records have them; msgpack makes a list of it."""
 NOTHING: TopicIdPartitions = frozenset()
 
 
@@ -26,7 +28,7 @@ class HeartbeatResult(NamedTuple):
     interval_ms: int = 0
     assignment: TopicIdPartitions | None = None
 
-    def fields(self) -> list[Any]:
+    def fields(self) -> list[object]:
         """As msgpack carries it: partitions as [[topic id, number], ...]."""
         return [*self[:-1], None if self.assignment is None else sorted(self.assignment)]
 

@@ -6,12 +6,12 @@ Places of partitions are (topic id in hex, number), as the groups have them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.guards import undescribed
-from broker.kafka.groups.modern.member import HeartbeatResult
+from broker.kafka.groups.modern.member import HeartbeatResult, TopicIdPartition
 from broker.kafka.groups.router import GroupMessage, GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.authorized_operations import ALL_GROUP_OPERATIONS, OPERATIONS_UNKNOWN
@@ -23,7 +23,18 @@ from shards.config.image import ClusterImage
 from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
 
-AssignmentOf = Callable[[Iterable[Sequence[Any]]], Any]
+if TYPE_CHECKING:
+    from broker.wire.requests import (
+        ConsumerGroupDescribeRequest,
+        ShareGroupDescribeRequest,
+        StreamsGroupDescribeRequest,
+    )
+
+    DescribeModernRequest: TypeAlias = (
+        ConsumerGroupDescribeRequest | ShareGroupDescribeRequest | StreamsGroupDescribeRequest
+    )
+
+AssignmentOf = Callable[[Iterable[TopicIdPartition]], Any]
 MadeMember = Callable[[Call[Any], Sequence[Any], AssignmentOf], Message]
 """A Member of the response, of what the group's home says of it; the function makes the Assignment of some places."""
 MadeGroup = Callable[[Call[Any], str, Sequence[Any], int], Message]
@@ -55,7 +66,7 @@ class GroupDescriptions:
         self._describe = described
         self._undescribed = undescribed
 
-    def describe(self, request: Any, call: Call[Any], *, is_on: bool) -> MaybeDeferred[Message]:
+    def describe(self, request: DescribeModernRequest, call: Call[Any], *, is_on: bool) -> MaybeDeferred[Message]:
         """`is_on` False: all are UNSUPPORTED_VERSION."""
         wanted = [*dict.fromkeys(request.group_ids)]
         make: Callable[..., Message] = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
@@ -65,19 +76,19 @@ class GroupDescriptions:
             )
         operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNKNOWN
 
-        def response(answers: list[Any]) -> Message:
+        def response(answers: list[Sequence[Any] | None]) -> Message:
             answered = zip(wanted, answers, strict=True)
             return make(groups=tuple(self._described(call, *each, operations) for each in answered))
 
         return then(ask_each(self._turns, wanted, self._ask), response)
 
-    def _ask(self, group: str) -> MaybeDeferred[Any]:
+    def _ask(self, group: str) -> MaybeDeferred[Sequence[Any] | None]:
         """None: it can't be asked here."""
         if not group or not self._cluster.coordinates(group):
             return None
         return or_lost(self._groups.ask(self._question(group)), lambda: None)
 
-    def _described(self, call: Call[Any], group: str, answer: list[Any] | None, operations: int) -> Message:
+    def _described(self, call: Call[Any], group: str, answer: Sequence[Any] | None, operations: int) -> Message:
         if not group:
             return self._undescribed(call.types, group, codes.INVALID_GROUP_ID)
         if answer is None:
@@ -94,7 +105,7 @@ def described_by(image: ClusterImage, member: MadeMember) -> MadeGroup:
     def described(call: Call[Any], group: str, answer: Sequence[Any], operations: int) -> Message:
         state, epoch, assignment_epoch, assignor, members = answer
 
-        def assignment(places: Iterable[Sequence[Any]]) -> Any:
+        def assignment(places: Iterable[TopicIdPartition]) -> Any:
             return _assignment(image, call, places)
 
         made: Message = call.types.DescribedGroup(
@@ -113,7 +124,7 @@ def described_by(image: ClusterImage, member: MadeMember) -> MadeGroup:
     return described
 
 
-def _assignment(image: ClusterImage, call: Call[Any], places: Iterable[Sequence[Any]]) -> Any:
+def _assignment(image: ClusterImage, call: Call[Any], places: Iterable[TopicIdPartition]) -> Any:
     """Of topics that there still are."""
     topics = []
     for topic_id, numbers in _by_topic(places):
@@ -145,5 +156,5 @@ def heartbeat_response(made: Callable[..., Message], call: Call[Any], result: He
     )
 
 
-def _by_topic(places: Iterable[Sequence[Any]]) -> list[tuple[UUID, tuple[int, ...]]]:
+def _by_topic(places: Iterable[TopicIdPartition]) -> list[tuple[UUID, tuple[int, ...]]]:
     return [(UUID(hex=topic), tuple(numbers)) for topic, numbers in by_topic(places).items()]

@@ -8,7 +8,7 @@ Source: GroupCoordinatorService, GroupMetadataManager of Kafka 4.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -19,13 +19,18 @@ from broker.kafka.groups.share.assignor import SIMPLE
 from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareHeartbeat
 from broker.kafka.groups.share.messages import (
+    AlteredOffsets,
     AlterShareOffsets,
+    DeletedOffsets,
     DeleteShareOffsets,
+    DescribedOffsets,
     DescribeShareGroup,
     DescribeShareOffsets,
+    PartitionOffset,
     ShareGroupHeartbeat,
 )
 from broker.kafka.groups.share.share_groups import ShareGroups
+from broker.kafka.share.messages import ShareOffset, SharePlace
 from broker.wire import codes
 from shards.config.image import ClusterImage, Topic
 from shards.loop.deferred import MaybeDeferred, then
@@ -37,10 +42,10 @@ _TOLD_NOTHING = "There is no offset information to delete."
 class ShareState(Protocol):
     """The states of share partitions, wherever these are led; a place is (topic id, partition)."""
 
-    def offsets(self, group: str, places: Sequence[Any]) -> MaybeDeferred[list[Any]]:
-        """(code, start offset or -1, leader epoch, lag or -1) of each place."""
+    def offsets(self, group: str, places: Sequence[SharePlace]) -> MaybeDeferred[list[ShareOffset]]:
+        """One for each place."""
 
-    def alter(self, group: str, offsets: Sequence[tuple[Any, int]]) -> MaybeDeferred[list[int]]:
+    def alter(self, group: str, offsets: Sequence[tuple[SharePlace, int]]) -> MaybeDeferred[list[int]]:
         """Each place begins at its offset; a code for each."""
 
     def delete(self, group: str, topic_ids: Sequence[UUID] | None) -> MaybeDeferred[int]:
@@ -67,7 +72,7 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
 
     # --- members -------------------------------------------------------------------------------------------------------
 
-    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[Any]]:
+    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[object]]:
         """`fields` of a ShareHeartbeat -> [fields of a HeartbeatResult, partitions as [[topic id, number], ...]].
 
         At once; one that makes the targets of a large group anew in its turn: a thousand members with ten thousand partitions
@@ -78,11 +83,11 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
             return self._turns.spawn(self._in_turn(group, request))
         return self._answer(group, request)
 
-    async def _in_turn(self, group: str, request: ShareHeartbeat) -> list[Any]:
+    async def _in_turn(self, group: str, request: ShareHeartbeat) -> list[object]:
         async with self._turns.turn():
             return self._answer(group, request)
 
-    def _answer(self, group: str, request: ShareHeartbeat) -> list[Any]:
+    def _answer(self, group: str, request: ShareHeartbeat) -> list[object]:
         if self._is_taken(group):
             result = HeartbeatResult(codes.GROUP_ID_NOT_FOUND, f"Group {group} is not a share group.")
         elif request.epoch == LEAVE:
@@ -92,7 +97,7 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
             self._home.served()
         return result.fields()
 
-    def describe(self, group_id: str) -> list[Any]:
+    def describe(self, group_id: str) -> Sequence[object]:
         """[state, epoch, assignment epoch, assignor, members]; [] for a group that there is not, ["other"] for one of another
         protocol. A member as [id, rack, epoch, client id, host, names, partitions], partitions by topic id."""
         group = self._groups.get(group_id)
@@ -106,10 +111,11 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
 
     # --- offsets -------------------------------------------------------------------------------------------------------
 
-    def offsets(self, group_id: str, wanted: Sequence[Any] | None) -> MaybeDeferred[list[Any]]:
-        """`wanted`: [topic, [partition, ...]] each, None: all that the group has -> [NONE, [[topic, topic id or None,
-        [[partition, start offset, leader epoch, lag], ...]], ...]]; -1 where nothing is known."""
-        missing: list[list[Any]] = []
+    def offsets(
+        self, group_id: str, wanted: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> MaybeDeferred[DescribedOffsets]:
+        """`wanted`: (topic, partitions) each, None: all that the group has."""
+        missing: list[tuple[str, str | None, list[PartitionOffset]]] = []
         found: list[tuple[Topic, Sequence[int]]] = []
         if wanted is None:
             group = self._groups.get(group_id)
@@ -119,63 +125,67 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
             if topic is not None:
                 found.append((topic, numbers))
             else:
-                missing.append([name, None, [_offset(n, codes.UNKNOWN_TOPIC_OR_PARTITION) for n in numbers]])
-        places = [(topic.id, number) for topic, numbers in found for number in numbers]
+                missing.append((name, None, [_offset(n, codes.UNKNOWN_TOPIC_OR_PARTITION) for n in numbers]))
+        places = [SharePlace(topic.id, number) for topic, numbers in found for number in numbers]
 
-        def told(offsets: list[Any]) -> list[Any]:
+        def told(offsets: list[ShareOffset]) -> DescribedOffsets:
             each = iter(offsets)
             answer = [
-                [topic.name, topic.id.hex, [_offset(n, *next(each)) for n in numbers]] for topic, numbers in found
+                (topic.name, topic.id.hex, [_offset(n, *next(each)) for n in numbers]) for topic, numbers in found
             ]
-            return [codes.NONE, answer + missing]
+            return DescribedOffsets(codes.NONE, [*answer, *missing])
 
         return then(self._state().offsets(group_id, places), told) if places else told([])
 
-    def alter_offsets(self, group_id: str, wanted: Sequence[Any]) -> MaybeDeferred[list[Any]]:
-        """`wanted`: [topic, [[partition, start offset], ...]] each -> [code, [[topic, topic id or None, [[partition, code], ...]],
-        ...]]. The group begins, if there was none."""
+    def alter_offsets(
+        self, group_id: str, wanted: Sequence[tuple[str, Sequence[tuple[int, int]]]]
+    ) -> MaybeDeferred[AlteredOffsets]:
+        """`wanted`: (topic, (partition, start offset) each) each. The group begins, if there was none."""
         group = self._groups.get(group_id)
         if self._is_taken(group_id):
-            return [codes.GROUP_ID_NOT_FOUND, []]
+            return AlteredOffsets(codes.GROUP_ID_NOT_FOUND, [])
         if group is not None and group.members:
-            return [codes.NON_EMPTY_GROUP, []]
+            return AlteredOffsets(codes.NON_EMPTY_GROUP, [])
         topics = {name: self._image.topics.get(name) for name, _ in wanted}
         asked = [
-            ((topic.id, number), offset)
+            (SharePlace(topic.id, number), offset)
             for name, parts in wanted
             for number, offset in parts
             if (topic := topics[name]) is not None and 0 <= number < len(topic.leaders)
         ]
         begun = self._groups.initialize(group_id, [(topic_id.hex, number) for (topic_id, number), _ in asked])
         if begun.code:
-            return [begun.code, []]
+            return AlteredOffsets(begun.code, [])
 
-        def told(found: list[int]) -> list[Any]:
+        def told(found: list[int]) -> AlteredOffsets:
             code_of = dict(zip([place for place, _ in asked], found, strict=True))
-            return [codes.NONE, [_altered(name, topics[name], parts, code_of) for name, parts in wanted]]
+            return AlteredOffsets(codes.NONE, [_altered(name, topics[name], parts, code_of) for name, parts in wanted])
 
         return then(self._state().alter(group_id, asked), told) if asked else told([])
 
-    def delete_offsets(self, group_id: str, names: Sequence[str]) -> MaybeDeferred[list[Any]]:
-        """-> [code, [[topic, topic id or None, code, message or None], ...]]."""
+    def delete_offsets(self, group_id: str, names: Sequence[str]) -> MaybeDeferred[DeletedOffsets]:
         group = self._groups.get(group_id)
         if group is None:
-            return [codes.GROUP_ID_NOT_FOUND, []]
+            return DeletedOffsets(codes.GROUP_ID_NOT_FOUND, [])
         if group.members:
-            return [codes.NON_EMPTY_GROUP, []]
+            return DeletedOffsets(codes.NON_EMPTY_GROUP, [])
         found = {name: self._image.topics.get(name) for name in names}
         known = {name: topic.id for name, topic in found.items() if topic and topic.id.hex in group.initialized}
-        unknown = [
-            [name, None, codes.UNKNOWN_TOPIC_OR_PARTITION, None if found[name] is None else _TOLD_NOTHING]
+        unknown: list[tuple[str, str | None, int, str | None]] = [
+            (name, None, codes.UNKNOWN_TOPIC_OR_PARTITION, None if found[name] is None else _TOLD_NOTHING)
             for name in found
             if name not in known
         ]
 
-        def deleted(code: int) -> list[Any]:
+        def deleted(code: int) -> DeletedOffsets:
             code = code or self._groups.uninitialize(group, [topic_id.hex for topic_id in known.values()]).code
-            return [codes.NONE, unknown + [[name, topic_id.hex, code, None] for name, topic_id in known.items()]]
+            return DeletedOffsets(
+                codes.NONE, [*unknown, *((name, topic_id.hex, code, None) for name, topic_id in known.items())]
+            )
 
-        return then(self._state().delete(group_id, list(known.values())), deleted) if known else [codes.NONE, unknown]
+        if not known:
+            return DeletedOffsets(codes.NONE, unknown)
+        return then(self._state().delete(group_id, list(known.values())), deleted)
 
     def delete(self, group: ShareGroup, forget: Callable[[], int]) -> MaybeDeferred[int]:
         """DeleteGroups: what its partitions keep is gone first, then `forget()` is asked."""
@@ -205,13 +215,15 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
                 yield topic, sorted(numbers)
 
 
-def _offset(number: int, code: int, start_offset: int = -1, leader_epoch: int = 0, lag: int = -1) -> list[int]:
+def _offset(number: int, code: int, start_offset: int = -1, leader_epoch: int = 0, lag: int = -1) -> PartitionOffset:
     """An error in reading a state is the absence of it, as in Kafka."""
-    return [number, -1, 0, -1] if code else [number, start_offset, leader_epoch, lag]
+    return PartitionOffset(number, -1, 0, -1) if code else PartitionOffset(number, start_offset, leader_epoch, lag)
 
 
-def _altered(name: str, topic: Topic | None, parts: Sequence[Any], code_of: dict[tuple[UUID, int], int]) -> list[Any]:
-    if topic is None:
-        return [name, None, [[number, codes.UNKNOWN_TOPIC_OR_PARTITION] for number, _ in parts]]
+def _altered(
+    name: str, topic: Topic | None, parts: Sequence[tuple[int, int]], code_of: Mapping[SharePlace, int]
+) -> tuple[str, str | None, list[tuple[int, int]]]:
     unknown = codes.UNKNOWN_TOPIC_OR_PARTITION
-    return [name, topic.id.hex, [[number, code_of.get((topic.id, number), unknown)] for number, _ in parts]]
+    if topic is None:
+        return name, None, [(number, unknown) for number, _ in parts]
+    return name, topic.id.hex, [(number, code_of.get(SharePlace(topic.id, number), unknown)) for number, _ in parts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
 
@@ -27,7 +27,7 @@ class ShareMember:
         """When it is fenced, if nothing is heard of it."""
         return self.session_deadline_ms
 
-    def facts(self) -> tuple[Any, ...]:
+    def facts(self) -> tuple[object, ...]:
         """All that is kept of it: everything but its deadline."""
         return (
             self.id, self.rack_id, self.client_id, self.client_host, self.names, self.epoch, self.previous_epoch,

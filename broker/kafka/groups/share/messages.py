@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.kafka.groups.share.member import ShareHeartbeat
 
@@ -22,21 +22,51 @@ class DescribeShareGroup(NamedTuple):
 
 
 class DescribeShareOffsets(NamedTuple):
-    """[code, topics], as ShareCoordinator.offsets says. `topics`: [topic, [partition, ...]] each; None: all of the group."""
+    """DescribedOffsets. `topics`: [topic, [partition, ...]] each; None: all of the group."""
 
     group: str
-    topics: Sequence[Any] | None
+    topics: Sequence[tuple[str, Sequence[int]]] | None
 
 
 class AlterShareOffsets(NamedTuple):
-    """[code, topics], as ShareCoordinator.alter_offsets says. `topics`: [topic, [[partition, start offset], ...]] each."""
+    """AlteredOffsets. `topics`: [topic, [[partition, start offset], ...]] each."""
 
     group: str
-    topics: Sequence[Any]
+    topics: Sequence[tuple[str, Sequence[tuple[int, int]]]]
 
 
 class DeleteShareOffsets(NamedTuple):
-    """[code, topics], as ShareCoordinator.delete_offsets says. `topics`: their names."""
+    """DeletedOffsets. `topics`: their names."""
 
     group: str
     topics: Sequence[str]
+
+
+class PartitionOffset(NamedTuple):
+    """`start_offset` and `lag` are -1 where nothing is known."""
+
+    partition: int
+    start_offset: int
+    leader_epoch: int
+    lag: int
+
+
+class DescribedOffsets(NamedTuple):
+    """`topics`: (topic, its id in hex or None, partitions)."""
+
+    code: int
+    topics: Sequence[tuple[str, str | None, Sequence[PartitionOffset]]]
+
+
+class AlteredOffsets(NamedTuple):
+    """`topics`: (topic, its id in hex or None, (partition, code) each)."""
+
+    code: int
+    topics: Sequence[tuple[str, str | None, Sequence[tuple[int, int]]]]
+
+
+class DeletedOffsets(NamedTuple):
+    """`topics`: (topic, its id in hex or None, code, message or None)."""
+
+    code: int
+    topics: Sequence[tuple[str, str | None, int, str | None]]

@@ -9,14 +9,21 @@ Source: KafkaApis, GroupCoordinatorService of Kafka 4.2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.share import guards
 from broker.kafka.groups.share.api import is_on
-from broker.kafka.groups.share.messages import AlterShareOffsets, DeleteShareOffsets, DescribeShareOffsets
+from broker.kafka.groups.share.messages import (
+    AlteredOffsets,
+    AlterShareOffsets,
+    DeletedOffsets,
+    DeleteShareOffsets,
+    DescribedOffsets,
+    DescribeShareOffsets,
+)
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
@@ -31,12 +38,15 @@ if TYPE_CHECKING:
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequest,
+        DescribeShareGroupOffsetsRequestGroup,
     )
     from broker.wire.responses import (
         AlterShareGroupOffsetsTypes,
         DeleteShareGroupOffsetsTypes,
         DescribeShareGroupOffsetsTypes,
     )
+
+T = TypeVar("T", AlteredOffsets, DeletedOffsets, DescribedOffsets)
 
 DESCRIBE, ALTER, DELETE = 90, 91, 92
 LAG_SINCE = 1
@@ -73,24 +83,30 @@ class _ShareGroupOffsets:
             return codes.INVALID_GROUP_ID
         return codes.NONE if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
 
-    def _ask(self, message: AlterShareOffsets | DeleteShareOffsets | DescribeShareOffsets) -> MaybeDeferred[Any]:
-        """[NOT_COORDINATOR, []] if the group's home went away."""
-        answer = self._groups.ask(message, timeout_s=WAIT_S)
-        return or_lost(answer, lambda: [codes.NOT_COORDINATOR, []])
+    def _ask(
+        self, message: AlterShareOffsets | DeleteShareOffsets | DescribeShareOffsets, made: type[T]
+    ) -> MaybeDeferred[T]:
+        """`made`: the class of the answer; NOT_COORDINATOR and no topics if the group's home went away."""
+        answer = then(self._groups.ask(message, timeout_s=WAIT_S), lambda fields: made(*fields))
+        return or_lost(answer, lambda: made(codes.NOT_COORDINATOR, []))
 
     # --- describe ------------------------------------------------------------------------------------------------------
 
     def describe(
         self, request: DescribeShareGroupOffsetsRequest, call: Call[DescribeShareGroupOffsetsTypes]
     ) -> MaybeDeferred[Message]:
-        def ask(group: Any) -> MaybeDeferred[Any]:
+        def ask(group: DescribeShareGroupOffsetsRequestGroup) -> MaybeDeferred[DescribedOffsets]:
             refused = self._refusal(group.group_id)
             if refused:  # Kafka does not expect a group without a name here
-                return [codes.UNKNOWN_SERVER_ERROR if refused == codes.INVALID_GROUP_ID else refused, []]
-            asked = None if group.topics is None else [[t.topic_name, list(t.partitions)] for t in group.topics]
-            return self._ask(DescribeShareOffsets(group.group_id, asked))
+                return DescribedOffsets(
+                    codes.UNKNOWN_SERVER_ERROR if refused == codes.INVALID_GROUP_ID else refused, []
+                )
+            asked = None if group.topics is None else [(t.topic_name, list(t.partitions)) for t in group.topics]
+            return self._ask(DescribeShareOffsets(group.group_id, asked), DescribedOffsets)
 
-        def response(answers: list[Any]) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponse:
+        def response(
+            answers: list[DescribedOffsets],
+        ) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponse:
             groups = tuple(
                 _described(call, group.group_id, answer) for group, answer in zip(request.groups, answers, strict=True)
             )
@@ -105,7 +121,7 @@ class _ShareGroupOffsets:
     ) -> MaybeDeferred[Message]:
         types = call.types
 
-        def response(answer: list[Any]) -> AlterShareGroupOffsetsTypes.AlterShareGroupOffsetsResponse:
+        def response(answer: AlteredOffsets) -> AlterShareGroupOffsetsTypes.AlterShareGroupOffsetsResponse:
             code, topics = answer
             return types.AlterShareGroupOffsetsResponse(
                 error_code=code,
@@ -127,9 +143,9 @@ class _ShareGroupOffsets:
 
         refused = self._refusal(request.group_id)
         if refused:
-            return response([refused, []])
-        asked = [[t.topic_name, [[p.partition_index, p.start_offset] for p in t.partitions]] for t in request.topics]
-        return then(self._ask(AlterShareOffsets(request.group_id, asked)), response)
+            return response(AlteredOffsets(refused, []))
+        asked = [(t.topic_name, [(p.partition_index, p.start_offset) for p in t.partitions]) for t in request.topics]
+        return then(self._ask(AlterShareOffsets(request.group_id, asked), AlteredOffsets), response)
 
     # --- delete --------------------------------------------------------------------------------------------------------
 
@@ -138,7 +154,7 @@ class _ShareGroupOffsets:
     ) -> MaybeDeferred[Message]:
         types = call.types
 
-        def response(answer: list[Any]) -> DeleteShareGroupOffsetsTypes.DeleteShareGroupOffsetsResponse:
+        def response(answer: DeletedOffsets) -> DeleteShareGroupOffsetsTypes.DeleteShareGroupOffsetsResponse:
             code, topics = answer
             return types.DeleteShareGroupOffsetsResponse(
                 error_code=code,
@@ -156,15 +172,14 @@ class _ShareGroupOffsets:
 
         refused = self._refusal(request.group_id)
         if refused:
-            return response([refused, []])
+            return response(DeletedOffsets(refused, []))
         names = [topic.topic_name for topic in request.topics]
-        return then(self._ask(DeleteShareOffsets(request.group_id, names)), response)
+        return then(self._ask(DeleteShareOffsets(request.group_id, names), DeletedOffsets), response)
 
 
 def _described(
-    call: Call[DescribeShareGroupOffsetsTypes], group: str, answer: list[Any]
+    call: Call[DescribeShareGroupOffsetsTypes], group: str, answer: DescribedOffsets
 ) -> DescribeShareGroupOffsetsTypes.DescribeShareGroupOffsetsResponseGroup:
-    """`answer`: [code, [[topic, topic id or None, [[partition, start offset, leader epoch, lag], ...]], ...]]."""
     types = call.types
     code, topics = answer
 

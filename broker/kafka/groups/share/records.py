@@ -15,7 +15,7 @@ from broker.kafka.groups.consumer.records import packed, unpacked
 from broker.kafka.groups.share.member import ShareMember
 
 
-def to_row(member: ShareMember) -> list[Any]:
+def to_row(member: ShareMember) -> list[object]:
     return [
         member.rack_id, member.client_id, member.client_host, list(member.names), member.epoch, member.previous_epoch,
         packed(member.assigned), packed(member.target),

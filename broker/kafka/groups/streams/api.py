@@ -17,12 +17,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from broker.kafka.cluster_metadata import ClusterMetadata
-from broker.kafka.groups.modern.member import LEAVE_STATIC
+from broker.kafka.groups.modern.member import LEAVE_STATIC, PackedPartitions
 from broker.kafka.groups.modern.responses import GroupDescriptions
 from broker.kafka.groups.router import GroupRouter
 from broker.kafka.groups.streams import guards, tasks
 from broker.kafka.groups.streams.describe import described
-from broker.kafka.groups.streams.endpoints import Endpoint
+from broker.kafka.groups.streams.endpoints import Endpoint, TopicPartitions
 from broker.kafka.groups.streams.internal_topics import InternalTopics
 from broker.kafka.groups.streams.member import StreamsHeartbeat, StreamsResult
 from broker.kafka.groups.streams.messages import DescribeStreamsGroup, StreamsGroupHeartbeat
@@ -44,6 +44,7 @@ from shards.loop.turns import Turns
 from shards.settings.releases import STREAMS_VERSION
 
 if TYPE_CHECKING:
+    from broker.wire import requests
     from broker.wire.requests import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
     from broker.wire.responses import StreamsGroupDescribeTypes, StreamsGroupHeartbeatTypes
 
@@ -230,15 +231,15 @@ def _heartbeat(request: StreamsGroupHeartbeatRequest, call: Call[StreamsGroupHea
     return beat if owned is None else beat._replace(owned=tasks.to_row(owned))  # type: ignore[arg-type]  # as the mesh carries it
 
 
-def _task_set(told: Sequence[Any]) -> tasks.TaskSet:
+def _task_set(told: Sequence[requests.TaskIds]) -> tasks.TaskSet:
     return frozenset((each.subtopology_id, number) for each in told for number in each.partitions)
 
 
-def _topology(told: Any) -> Topology:
+def _topology(told: requests.Topology) -> Topology:
     return Topology(told.epoch, tuple(_subtopology(each) for each in told.subtopologies))
 
 
-def _subtopology(told: Any) -> Subtopology:
+def _subtopology(told: requests.Subtopology) -> Subtopology:
     repartitioned = tuple(map(_internal_topic, told.repartition_source_topics))
     return Subtopology(
         told.subtopology_id,
@@ -256,7 +257,7 @@ def _subtopology(told: Any) -> Subtopology:
     )
 
 
-def _internal_topic(told: Any) -> InternalTopic:
+def _internal_topic(told: requests.TopicInfo) -> InternalTopic:
     configs = tuple((each.key, each.value) for each in told.topic_configs)
     return InternalTopic(told.name, told.partitions, told.replication_factor, configs)
 
@@ -267,10 +268,10 @@ def _answer(call: Call[StreamsGroupHeartbeatTypes], result: StreamsResult) -> Me
     statuses = tuple(Status(*each) for each in result.statuses)
     endpoints = result.endpoints
 
-    def role(owned: Sequence[Any]) -> Any:
+    def role(owned: Sequence[PackedPartitions]) -> Sequence[StreamsGroupHeartbeatTypes.TaskIds]:
         return tuple(types.TaskIds(subtopology_id=name, partitions=tuple(numbers)) for name, numbers in owned)
 
-    def partitions(read: Sequence[Any]) -> Any:
+    def partitions(read: Sequence[TopicPartitions]) -> Sequence[StreamsGroupHeartbeatTypes.TopicPartition]:
         return tuple(types.TopicPartition(topic=topic, partitions=tuple(numbers)) for topic, numbers in read)
 
     return types.StreamsGroupHeartbeatResponse(

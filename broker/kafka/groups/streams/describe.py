@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.kafka.groups.streams.messages import DescribedMember, StreamsDescription
 from broker.kafka.groups.streams.records import facts_of
+from broker.kafka.groups.streams.tasks import PackedTasks
 from broker.kafka.groups.streams.topology import InternalTopic, Subtopology, topology_of
 from broker.serve.call import Call
 from broker.wire import codes
@@ -32,7 +33,7 @@ def described(call: Call[StreamsGroupDescribeTypes], group: str, answer: Sequenc
     )
 
 
-def _topology(types: StreamsGroupDescribeTypes, told: StreamsDescription) -> Any:
+def _topology(types: StreamsGroupDescribeTypes, told: StreamsDescription) -> StreamsGroupDescribeTypes.Topology | None:
     topology, counts = topology_of(told.topology), told.partitions
     if topology is None:
         return None
@@ -44,8 +45,10 @@ def _topology(types: StreamsGroupDescribeTypes, told: StreamsDescription) -> Any
     )
 
 
-def _subtopology(types: StreamsGroupDescribeTypes, told: Subtopology, counts: dict[str, int]) -> Any:
-    def internal(topics: Sequence[InternalTopic]) -> Any:
+def _subtopology(
+    types: StreamsGroupDescribeTypes, told: Subtopology, counts: dict[str, int]
+) -> StreamsGroupDescribeTypes.Subtopology:
+    def internal(topics: Sequence[InternalTopic]) -> Sequence[StreamsGroupDescribeTypes.TopicInfo]:
         return tuple(
             types.TopicInfo(
                 name=topic.name,
@@ -65,7 +68,7 @@ def _subtopology(types: StreamsGroupDescribeTypes, told: Subtopology, counts: di
     )
 
 
-def _member(types: StreamsGroupDescribeTypes, told: DescribedMember) -> Any:
+def _member(types: StreamsGroupDescribeTypes, told: DescribedMember) -> StreamsGroupDescribeTypes.Member:
     facts = facts_of(told.facts)
     endpoint = facts.endpoint
     return types.Member(
@@ -87,7 +90,7 @@ def _member(types: StreamsGroupDescribeTypes, told: DescribedMember) -> Any:
     )
 
 
-def _assignment(types: StreamsGroupDescribeTypes, packed: Sequence[Any]) -> Any:
+def _assignment(types: StreamsGroupDescribeTypes, packed: PackedTasks) -> StreamsGroupDescribeTypes.Assignment:
     active, standby = (
         tuple(types.TaskIds(subtopology_id=name, partitions=tuple(numbers)) for name, numbers in role)
         for role in packed

@@ -81,7 +81,7 @@ class StreamsMember:
         """When it is fenced, if nothing is heard of it."""
         return min(self.session_deadline_ms, self.revoke_deadline_ms or self.session_deadline_ms)
 
-    def kept(self) -> tuple[Any, ...]:
+    def kept(self) -> tuple[object, ...]:
         """All that is kept of it: everything but its deadlines."""
         return self.facts, self.progress, self.previous_epoch, self.target, self.since
 
@@ -118,7 +118,7 @@ class StreamsResult(NamedTuple):
     endpoints: tuple[EndpointPartitions, ...] | None = None
     missing: tuple[InternalTopic, ...] = ()
 
-    def fields(self) -> list[Any]:
+    def fields(self) -> list[object]:
         """As msgpack carries it: tasks as tasks.to_row packs them."""
         return [to_row(each) if isinstance(each, Tasks) else each for each in self]
 

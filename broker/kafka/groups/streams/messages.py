@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.kafka.groups.streams.member import StreamsHeartbeat
+from broker.kafka.groups.streams.tasks import PackedTasks
 
 
 class StreamsGroupHeartbeat(NamedTuple):
@@ -21,13 +22,13 @@ class DescribeStreamsGroup(NamedTuple):
 
 
 class DescribedMember(NamedTuple):
-    """A member as StreamsGroupDescribe tells it; tasks as tasks.to_row packs them."""
+    """A member as StreamsGroupDescribe tells it."""
 
     id: str
     epoch: int
     facts: tuple[object, ...]
-    assigned: list[object]
-    target: list[object]
+    assigned: PackedTasks
+    target: PackedTasks
 
 
 class StreamsDescription(NamedTuple):

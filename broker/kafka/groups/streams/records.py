@@ -15,7 +15,7 @@ from broker.kafka.groups.streams.member import MemberFacts, StreamsMember
 from broker.kafka.groups.streams.reconciliation import MemberState, TaskProgress
 
 
-def to_row(member: StreamsMember) -> list[Any]:
+def to_row(member: StreamsMember) -> list[object]:
     progress = member.progress
     return [
         member.facts, int(progress.state), progress.epoch, member.previous_epoch, tasks.to_row(progress.assigned),

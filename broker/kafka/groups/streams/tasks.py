@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from broker.kafka.groups.consumer.records import packed, unpacked
+from broker.kafka.groups.modern.member import PackedPartitions
 
 Task = tuple[str, int]
 """(subtopology, partition)."""
@@ -41,13 +42,15 @@ class Tasks(NamedTuple):
 
 
 NOTHING = Tasks()
+PackedTasks: TypeAlias = tuple[list[PackedPartitions], list[PackedPartitions]]
+"""(subtopology, numbers of its tasks) of each role: active, standby."""
 
 
-def to_row(tasks: Tasks) -> list[Any]:
-    """As msgpack carries it: [[subtopology, [partition, ...]], ...] for each role."""
-    return [packed(tasks.active), packed(tasks.standby)]
+def to_row(tasks: Tasks) -> PackedTasks:
+    """As msgpack carries it."""
+    return packed(tasks.active), packed(tasks.standby)
 
 
-def from_row(row: Sequence[Iterable[Any]]) -> Tasks:
+def from_row(row: Sequence[Any]) -> Tasks:
     active, standby = row
     return Tasks(unpacked(active), unpacked(standby))

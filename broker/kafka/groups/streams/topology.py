@@ -99,7 +99,12 @@ def topology_of(fields: Sequence[Any] | None) -> Topology | None:
 
 
 def _subtopology(
-    name: str, sources: Any, sinks: Any, repartition_sources: Any, changelogs: Any, copartition_groups: Any
+    name: str,
+    sources: Iterable[str],
+    sinks: Iterable[str],
+    repartition_sources: Iterable[Sequence[Any]],
+    changelogs: Iterable[Sequence[Any]],
+    copartition_groups: Iterable[Iterable[str]],
 ) -> Subtopology:
     return Subtopology(
         name,
