@@ -63,4 +63,4 @@ def _check_quota(entity: str | Mapping[str, str | None], /, **rates: float | Non
             )
             raise ConfigInvalid(name, None, f"is not a quota of {' and '.join(names)}; {rule}")
     semantics = {f"/{SEMANTICS}": REDPANDAS} if PREFIX in names else {}
-    quotas_delta(ConfigState(1, semantics), [[names, dict(rates)]])
+    quotas_delta(ConfigState(1, semantics), [(names, dict(rates))])

@@ -110,7 +110,7 @@ async def get_telemetry(admin: Admin) -> TelemetryAnswer:
 async def put_subscription(admin: Admin, body: SubscriptionBody, who: Who) -> ChangedConfig:
     """Changes a client metrics resource: which metrics clients push, and how often."""
     name, configs = subscription_change(body)
-    changes = [[name, key, value] for key, value in configs.items()]
+    changes = [(name, key, value) for key, value in configs.items()]
     return changed(await admin.coordinator.alter_resource_configs(who, CLIENT_METRICS_KIND, changes))
 
 

@@ -61,6 +61,7 @@ from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.set_aside import set_aside_in
 from shards.config.cluster_plan import ClusterAbout
 from shards.config.coordinator import Coordinator
+from shards.config.messages import TopicToCreate
 from shards.ownership import BrokerShard
 
 
@@ -96,7 +97,7 @@ class Admin:
         self._about: ClusterAbout = about or {}
         self._data_dir = data_dir
         self._at_start = at_start
-        self._topics = [[name, partitions, {}] for name, partitions in topics]
+        self._topics = [TopicToCreate(name, partitions, {}) for name, partitions in topics]
         self.layout = Layout(listeners)
         self.counters: dict[BrokerShard, ShardCounters] = {
             member: ShardCounters(ShardCounters.path(run_dir, *member), self.layout) for member in coordinator.members

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from broker.admin.answers import EntityQuotas, UserRow
 from broker.admin.live_answers import LimitRow
 from broker.admin.redpanda import as_json
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.coordinator import Coordinator
+from shards.config.messages import UserChange
 from shards.limits.quota_entities import entity_of_key
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import LIMITS, broker_setting, listener_of
@@ -63,7 +62,7 @@ class SettingsView:
             {"name": name, "mechanisms": sorted(kept)} for name, kept in sorted(self._coordinator.state.users.items())
         ]
 
-    def user_changes(self, name: str, password: str | None) -> list[list[Any]]:
+    def user_changes(self, name: str, password: str | None) -> list[UserChange]:
         """The change that makes `password` the one of `name`, or, without one, removes the user."""
         if password is None:
             known = self._coordinator.state.users.get(name)
@@ -71,10 +70,10 @@ class SettingsView:
                 known_users = ", ".join(sorted(self._coordinator.state.users)[:_NAMED]) or "there is none"
                 sentence = f"there is no user {name!r:.200}; users: {known_users}."
                 raise ConfigInvalid.saying(sentence, name="user", error="RESOURCE_NOT_FOUND")
-            return [[name, mechanism, None] for mechanism in known]
+            return [(name, mechanism, None) for mechanism in known]
         if not password:
             raise ConfigInvalid("password", "", "it must not be empty", error="UNACCEPTABLE_CREDENTIAL")
-        return [[name, mechanism, Credential.of_password(mechanism, password).stored()] for mechanism in SCRAM]
+        return [(name, mechanism, Credential.of_password(mechanism, password).stored()) for mechanism in SCRAM]
 
 
 def _limit(name: str, value: Value, is_set: bool, broker: int | None) -> LimitRow:

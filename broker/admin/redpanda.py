@@ -12,6 +12,7 @@ from typing import Any
 
 from broker.admin.answers import BrokerConfigStatus, SettingProperty, SettingsSchema
 from shards.config.changes import ConfigState
+from shards.config.messages import SettingChange
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import BROKER, broker_setting, canonical_name
 from shards.settings.config_key import ConfigKey
@@ -71,7 +72,7 @@ def _property(setting: ConfigKey) -> SettingProperty:
     return found
 
 
-def changes_of(body: Any, broker: str) -> list[list[Any]]:
+def changes_of(body: Any, broker: str) -> list[SettingChange]:
     """`{"upsert": {name: value}, "remove": [name]}` as changes for the coordinator. Raises ConfigInvalid."""
     shaped = isinstance(body, Mapping) and not set(body) - {"upsert", "remove"}
     upsert, remove = (body.get("upsert", {}), body.get("remove", [])) if shaped else (None, None)
@@ -81,8 +82,8 @@ def changes_of(body: Any, broker: str) -> list[list[Any]]:
     for name in names:
         broker_setting(canonical_name(name))
     return [
-        *([broker, name, None] for name in names),
-        *([broker, str(name), as_text(name, value)] for name, value in upsert.items()),
+        *((broker, name, None) for name in names),
+        *((broker, str(name), as_text(name, value)) for name, value in upsert.items()),
     ]
 
 

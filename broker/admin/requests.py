@@ -19,6 +19,7 @@ from starlette.requests import Request
 from broker.faults.fault import checked
 from shards.config.advertised_changes import AddressChange
 from shards.config.cluster_plan import DEFAULT_ADMIN
+from shards.config.messages import FaultChange, QuotaChange
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 from shards.settings.errors import ConfigInvalid
 
@@ -61,7 +62,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def quota_changes(body: Any) -> list[list[Any]]:
+def quota_changes(body: Any) -> list[QuotaChange]:
     """`{"alter": [{"entity", "set", "remove"}]}` as changes for the coordinator. Raises ConfigInvalid."""
     shape = 'must be {"alter": [{"entity": {type: name}, "set": {key: number}, "remove": [key]}]}'
     try:
@@ -78,7 +79,7 @@ def quota_changes(body: Any) -> list[list[Any]]:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 # JSON's null would be read as a removal further on, and "remove" is how to ask for one.
                 raise ConfigInvalid(str(key), json.dumps(value), "a quota is a number")
-    return [[entity, {**removed, **values}] for entity, removed, values in changes]
+    return [(entity, {**removed, **values}) for entity, removed, values in changes]
 
 
 def _check_key(entity: Mapping[str, Any], key: str) -> None:
@@ -93,7 +94,7 @@ def _check_key(entity: Mapping[str, Any], key: str) -> None:
         raise ConfigInvalid(key, None, f"is a quota of an ip; users and client ids have {', '.join(CLIENT_KEYS)}")
 
 
-def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, Any] | None]]:
+def fault_changes(body: Any, now: Collection[str]) -> list[FaultChange]:
     """`{"add": [fault], "remove": [name]}` as changes for the coordinator; one without a name gets one that none of `now` has.
     Raises ConfigInvalid."""
     shape = 'must be {"add": [{"kind": ...}], "remove": [name]}'
@@ -105,7 +106,7 @@ def fault_changes(body: Any, now: Collection[str]) -> list[tuple[str, dict[str, 
     for name in (*removed, *(fault["name"] for fault in added if fault.get("name") is not None)):
         if not isinstance(name, str):
             raise ConfigInvalid("name", json.dumps(name), "it must be text")
-    changes: list[tuple[str, dict[str, Any] | None]] = [(name, None) for name in removed]
+    changes: list[FaultChange] = [(name, None) for name in removed]
     taken = {*now, *(fault.get("name") for fault in added)}
     for fault in added:
         name = fault.get("name") or next(n for n in map("fault-{}".format, itertools.count(1)) if n not in taken)

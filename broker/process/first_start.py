@@ -16,6 +16,7 @@ from broker.serve.sasl import SCRAM, Credential
 from shards.config.changes import Overruled, limits_in_force, listeners_of
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.coordinator import Coordinator
+from shards.config.messages import SettingChange, TopicToCreate, TopicToExtend
 from shards.config.notes import notes_in_force
 from shards.config.store import LastChange
 from shards.config.topic_changes import MissedTopic
@@ -50,7 +51,7 @@ class FirstStart:
         if coordinator.is_first:
             replaced = self._replaced_quotas() + self._replaced_users()
             await self.add_records()
-        wanted = [[name, partitions, {}] for name, partitions in plan.topics]
+        wanted = [TopicToCreate(name, partitions, {}) for name, partitions in plan.topics]
         missed = await coordinator.create_first_topics(plan.run, wanted)
         overruled = [self._topic(each) for each in await self._grown(missed)]
         for each, changed in coordinator.overruled.items():
@@ -73,16 +74,16 @@ class FirstStart:
         if self._plan.quotas:
             await self._coordinator.alter_quotas(_WHO, self._plan.quotas)
         changes = [
-            [name, mechanism, Credential.of_password(mechanism, password).stored()]
+            (name, mechanism, Credential.of_password(mechanism, password).stored())
             for name, password in self._plan.users.items()
             for mechanism in SCRAM
         ]
         if changes:
             await self._coordinator.alter_users(_WHO, changes)
         if self._plan.observed:
-            await self._observe([["", name, text] for name, text in self._plan.observed])
+            await self._observe([("", name, text) for name, text in self._plan.observed])
 
-    async def _observe(self, changes: list[list[str]]) -> None:
+    async def _observe(self, changes: list[SettingChange]) -> None:
         try:
             await self._coordinator.alter_observed(_WHO, changes)
         except ConfigInvalid as fault:  # beside what an earlier run has stored
@@ -92,7 +93,7 @@ class FirstStart:
         """With --override-stored, topics get the partitions that they lack. Returns which are still not as asked."""
         if not self._plan.override_stored:
             return missed
-        lacking = [[each.name, each.asked] for each in missed if 0 < self._partitions(each) < each.asked]
+        lacking = [TopicToExtend(each.name, each.asked) for each in missed if 0 < self._partitions(each) < each.asked]
         if lacking:
             await self._coordinator.create_partitions(_WHO, lacking)
         return [each for each in missed if self._partitions(each) != each.asked]

@@ -9,7 +9,7 @@ no_two_brokers_at_one_address  After a change, no two brokers have the same addr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 from shards.config.advertised import AUTO, addresses_of, advertised
 from shards.config.changes import Change, ConfigState, listeners_of, storable
@@ -104,7 +104,7 @@ def _check_distinct(state: ConfigState, listener: str, live: Mapping[str, str]) 
             raise ConfigInvalid("address", address, f"brokers {other} and {broker} would both be there for {listener}")
 
 
-def check_advertised_record(key: str, address: Any) -> None:
+def check_advertised_record(key: str, address: object) -> None:
     """Raises ConfigInvalid, ValueError for what no advertised_delta has made."""
     broker, _, listener = key.partition("/")
     if not (broker.isascii() and broker.isdigit() and listener) or not isinstance(address, str):

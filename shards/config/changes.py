@@ -18,6 +18,7 @@ import msgpack
 
 from shards.config.advertised import advertised_text, listeners_as_advertised
 from shards.config.cluster_plan import ListenerEndpoint
+from shards.config.messages import FaultChange, SettingChange
 from shards.limits.observed_limits import check_observable
 from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
@@ -112,7 +113,7 @@ class ConfigState:
         ]
 
 
-def bounded(changes: Sequence[Any]) -> None:
+def bounded(changes: Sequence[object]) -> None:
     """Raises ConfigInvalid when one request asks for more than a push should carry."""
     if len(changes) > MAX_CHANGES:
         raise ConfigInvalid("the request", len(changes), f"it may hold at most {MAX_CHANGES} changes")
@@ -141,14 +142,14 @@ def storable(delta: list[Change]) -> list[Change]:
 # ---- settings
 
 
-def settings_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+def settings_delta(state: ConfigState, changes: Sequence[SettingChange]) -> list[Change]:
     """`changes`: [broker id as text or "" for all, name, value or None]. Raises ConfigInvalid."""
     wanted = _with_changes(state, state.settings, changes)
     _check_live_settings(state, state.settings, wanted)
     return _differences("setting", state.settings, wanted)
 
 
-def observed_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+def observed_delta(state: ConfigState, changes: Sequence[SettingChange]) -> list[Change]:
     """`changes` as of settings_delta, of limits that are observed and not enforced: valid if they could be enforced now.
     Raises ConfigInvalid."""
     for _, name, _ in changes:
@@ -158,7 +159,7 @@ def observed_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list
     return _differences("observed", state.observed, wanted)
 
 
-def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Sequence[Sequence[Any]]) -> dict[str, str]:
+def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Sequence[SettingChange]) -> dict[str, str]:
     """`records`, by "broker/name", with the changes in them, each checked by itself."""
     bounded(changes)
     wanted = dict(records)
@@ -312,10 +313,10 @@ def limits_in_force(state: ConfigState) -> dict[str, str]:
 # ---- faults
 
 
-def faults_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+def faults_delta(state: ConfigState, changes: Sequence[FaultChange]) -> list[Change]:
     """`changes`: [name, fault or None to remove it]. A fault is taken as it is; what is in it is checked by
     broker/faults/fault.py. Raises ConfigInvalid."""
-    wanted = dict(state.faults)
+    wanted: dict[str, Mapping[str, object]] = dict(state.faults)
     for name, fault in changes:
         if not isinstance(name, str) or not 0 < len(name) <= MOST_OF_A_NAME:
             raise ConfigInvalid("name", name, f"a fault's name has 1 to {MOST_OF_A_NAME} characters")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import trio
 
@@ -66,7 +66,7 @@ class ControllerRates:
             raise ControllerThrottled(self._why(group))
 
     def each(
-        self, group: str, who: str, wanted: Sequence[Sequence[Any]]
+        self, group: str, who: str, wanted: Sequence[tuple[str, *tuple[object, ...]]]
     ) -> Callable[[list[Change], list[list[str]]], Admitted]:
         """For a batch, `wanted` by names first: takes its records, one for each name that would be changed, and its answers."""
         return partial(self._admit, group, who, [each[0] for each in wanted])

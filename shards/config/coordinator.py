@@ -33,6 +33,18 @@ from shards.config.changes import (
 from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES, TOPICS, ControllerRates
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
+from shards.config.messages import (
+    AclChange,
+    FaultChange,
+    FeatureUpdate,
+    QuotaChange,
+    Reassignment,
+    ResourceConfigChange,
+    SettingChange,
+    TopicToCreate,
+    TopicToExtend,
+    UserChange,
+)
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.quota_changes import quotas_delta, users_delta
 from shards.config.reassignments import reassign
@@ -150,7 +162,7 @@ class Coordinator:
         """The configuration version each shard acknowledged, None for one that is not connected."""
         return self._publisher.acknowledged()
 
-    async def ask_all(self, method: str, *args: Any, timeout_s: float = 2.0) -> dict[BrokerShard, Any]:
+    async def ask_all(self, method: str, *args: object, timeout_s: float = 2.0) -> dict[BrokerShard, Any]:
         """The answers of all connected shards; one that doesn't answer, or doesn't serve this, is left out."""
         answers: dict[BrokerShard, Any] = {}
 
@@ -167,25 +179,25 @@ class Coordinator:
 
     # ---- what may be asked of it; all return only when every shard has applied the change (in_force_everywhere_on_return)
 
-    async def alter_settings(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+    async def alter_settings(self, who: str, changes: Sequence[SettingChange], validate_only: bool = False) -> int:
         """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only, CONFIGURATION)
 
-    async def alter_observed(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+    async def alter_observed(self, who: str, changes: Sequence[SettingChange], validate_only: bool = False) -> int:
         """As alter_settings, of limits that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: observed_delta(self.state, changes), validate_only)
 
     async def alter_quotas(
-        self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False, observed: bool = False
+        self, who: str, changes: Sequence[QuotaChange], validate_only: bool = False, observed: bool = False
     ) -> int:
         """[{entity type: name or None}, {key: value or None}]; `observed`: not enforced. The version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: quotas_delta(self.state, changes, observed=observed), validate_only)
 
-    async def alter_users(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+    async def alter_users(self, who: str, changes: Sequence[UserChange], validate_only: bool = False) -> int:
         """[user, mechanism, credential or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: users_delta(self.state, changes), validate_only, ACLS_AND_USERS)
 
-    async def alter_faults(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+    async def alter_faults(self, who: str, changes: Sequence[FaultChange], validate_only: bool = False) -> int:
         """[name, fault or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: faults_delta(self.state, changes), validate_only)
 
@@ -193,22 +205,24 @@ class Coordinator:
         """Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: advertised_delta(self.state, change), False)
 
-    async def alter_acls(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+    async def alter_acls(self, who: str, changes: Sequence[AclChange], validate_only: bool = False) -> int:
         """[ACL as of key_of_acl, whether there is to be one]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: acls_delta(self.state, changes), validate_only, ACLS_AND_USERS)
 
-    async def alter_topic_configs(self, who: str, changes: Sequence[Sequence[Any]], validate_only: bool = False) -> int:
+    async def alter_topic_configs(
+        self, who: str, changes: Sequence[ResourceConfigChange], validate_only: bool = False
+    ) -> int:
         """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only, TOPICS)
 
     async def alter_resource_configs(
-        self, who: str, kind: str, changes: Sequence[Sequence[Any]], validate_only: bool = False
+        self, who: str, kind: str, changes: Sequence[ResourceConfigChange], validate_only: bool = False
     ) -> int:
         """[client metrics resource or group, config name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: resource_configs_delta(self.state, kind, changes), validate_only)
 
     async def update_features(
-        self, who: str, updates: Sequence[Sequence[Any]], controller: int, validate_only: bool = False
+        self, who: str, updates: Sequence[FeatureUpdate], controller: int, validate_only: bool = False
     ) -> str:
         """[name, level, kind of update]. Returns why that can't be, as Kafka says it; empty: it is in force."""
         wanted = [(name, level, kind) for name, level, kind in updates]
@@ -237,14 +251,14 @@ class Coordinator:
         return int(self._wall_clock() * 1000)
 
     async def create_topics(
-        self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
+        self, who: str, wanted: Sequence[TopicToCreate], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
         admit = self._rates.each(TOPICS, who, wanted)
         make = partial(create_topics, self.state, wanted, self._shards_each)
         return await self._answered(who, make, validate_only, admit)
 
-    async def create_first_topics(self, run: str, wanted: Sequence[Sequence[Any]]) -> list[MissedTopic]:
+    async def create_first_topics(self, run: str, wanted: Sequence[TopicToCreate]) -> list[MissedTopic]:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
         by then some of them may have been deleted. Returns which are not there as asked."""
         if self._store.run() == run:
@@ -254,14 +268,14 @@ class Coordinator:
         return missed_topics(self.state, wanted, results)
 
     async def create_partitions(
-        self, who: str, wanted: Sequence[Sequence[Any]], validate_only: bool = False
+        self, who: str, wanted: Sequence[TopicToExtend], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_partitions. Returns [error name or "", message] for each."""
         admit = self._rates.each(TOPICS, who, wanted)
         make = partial(create_partitions, self.state, wanted, self._shards_each)
         return await self._answered(who, make, validate_only, admit)
 
-    async def reassign(self, who: str, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> list[list[str]]:
+    async def reassign(self, who: str, wanted: Sequence[Reassignment], factor_may_change: bool) -> list[list[str]]:
         """As reassignments.reassign. Returns [error name or "", message] for each."""
         admit = self._rates.each(MOVES, who, wanted)
         return await self._answered(who, partial(reassign, self.state, wanted, factor_may_change), admit=admit)
@@ -271,7 +285,7 @@ class Coordinator:
         admit = self._rates.each(TOPICS, who, [(name,) for name in names])
         return await self._answered(who, partial(delete_topics, self.state, names), admit=admit)
 
-    async def reset(self, who: str, wanted: Sequence[Sequence[Any]]) -> int:
+    async def reset(self, who: str, wanted: Sequence[TopicToCreate]) -> int:
         """Back to the start: the command line's settings, `wanted` topics as of `create_topics`, no quota and no user.
         Where clients are told to connect stays: the way to the cluster is no other one than before.
 
@@ -298,10 +312,10 @@ class Coordinator:
         """The last change of a record."""
         return self._store.changed(kind, key)
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         """Offer the methods to shards: `serve(name, function(peer, *args))`, as Mesh.serve takes them."""
 
-        def without_peer(function: Callable[..., Any]) -> Callable[..., Any]:
+        def without_peer(function: Callable[..., object]) -> Callable[..., object]:
             return lambda peer, *args: function(*args)
 
         for name in ("alter_settings", "alter_quotas", "alter_users", "alter_acls", "alter_topic_configs",

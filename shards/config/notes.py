@@ -8,9 +8,9 @@ pytest plugin say them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from shards.config.changes import ConfigState, listeners_of, settings_delta
+from shards.config.messages import QuotaChange, SettingChange
 from shards.limits.bursts import burst_notes
 from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits
@@ -27,7 +27,7 @@ MOST = 20
 
 
 def notes_of_settings(
-    state: ConfigState, changes: Sequence[Sequence[Any]], *, tried: bool = False, at: str = ""
+    state: ConfigState, changes: Sequence[SettingChange], *, tried: bool = False, at: str = ""
 ) -> list[str]:
     """Of settings that are changed as for `settings_delta`; `tried`: they are not in `state`, and stay out of it.
     `at`: see lockouts."""
@@ -53,7 +53,7 @@ def notes_of_observed(state: ConfigState) -> list[str]:
     return ["what is observed is in force already: it would refuse no connection that is admitted now"]
 
 
-def notes_of_quotas(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[str]:
+def notes_of_quotas(state: ConfigState, changes: Sequence[QuotaChange]) -> list[str]:
     """Of quotas that are changed as for `quotas_delta`, and are valid."""
     quotas = [
         (entity_of(entity, REDPANDAS), {key: float(value) for key, value in values.items() if value is not None})

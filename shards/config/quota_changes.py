@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.messages import QuotaChange, UserChange
 from shards.limits.quota_entities import (
     REDPANDAS,
     SEMANTICS,
@@ -16,7 +17,7 @@ from shards.limits.quota_entities import (
 from shards.settings.errors import ConfigInvalid
 
 
-def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]], *, observed: bool = False) -> list[Change]:
+def quotas_delta(state: ConfigState, changes: Sequence[QuotaChange], *, observed: bool = False) -> list[Change]:
     """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of quotas that are observed and not enforced.
     Raises ConfigInvalid with Kafka's messages."""
     semantics = state.text(SEMANTICS)
@@ -26,7 +27,7 @@ def quotas_delta(state: ConfigState, changes: Sequence[Sequence[Any]], *, observ
 
 
 def _quotas_delta(
-    kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[Sequence[Any]], semantics: str
+    kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[QuotaChange], semantics: str
 ) -> list[Change]:
     """What the semantics in force don't have can't be set; it can be removed."""
     bounded(changes)
@@ -49,7 +50,7 @@ def _quotas_delta(
     return storable([(kind, key, values or None) for key, values in wanted.items() if values != records.get(key, {})])
 
 
-def users_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+def users_delta(state: ConfigState, changes: Sequence[UserChange]) -> list[Change]:
     """`changes`: [user, mechanism, credential as a dict, or None to remove it]. A credential is stored as it is; what is in
     it is checked by broker/serve/sasl.py. Raises ConfigInvalid."""
     bounded(changes)

@@ -5,9 +5,9 @@ Source: ReplicationControlManager.alterPartitionReassignments of Kafka 4.1.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from shards.config.changes import Change, ConfigState, RequestedChanges, bounded, storable
+from shards.config.messages import Reassignment
 from shards.config.replicas import Result, assignment_problem, replaced, replicas_of
 
 NONE_IN_PROGRESS: Result = ["NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress."]
@@ -17,7 +17,7 @@ STAYS: Result = [
 ]
 
 
-def reassign(state: ConfigState, wanted: Sequence[Sequence[Any]], factor_may_change: bool) -> RequestedChanges:
+def reassign(state: ConfigState, wanted: Sequence[Reassignment], factor_may_change: bool) -> RequestedChanges:
     """`wanted`: [topic, partition, replicas, or None to cancel]. One result each, in order; done at once, so that there is
     never anything to cancel."""
     bounded(wanted)
@@ -32,12 +32,12 @@ def reassign(state: ConfigState, wanted: Sequence[Sequence[Any]], factor_may_cha
         now = changed.get(name) or replicas_of(topic)
         problem = _problem(state, topic["leaders"][partition], now[partition], replicas, factor_may_change)
         results.append(problem or ["", ""])
-        if problem is None:
+        if problem is None and replicas is not None:
             changed[name] = [*now[:partition], replicas, *now[partition + 1 :]]
     delta: list[Change] = []
-    for name, replicas in changed.items():
+    for name, of_each in changed.items():
         topic = state.topics[name]
-        record = replaced(topic, topic["leaders"], replicas)
+        record = replaced(topic, topic["leaders"], of_each)
         if record != topic:
             delta.append(("topic", name, record))
     return RequestedChanges(storable(delta), results)

@@ -18,14 +18,14 @@ def spread(leaders: Sequence[int], factor: int, brokers: int) -> list[list[int]]
     return [[(leader + n) % brokers for n in range(factor)] for leader in leaders]
 
 
-def placed(leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, Any]:
+def placed(leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, object]:
     """The part of a topic's record that says where its partitions are."""
     if all(tuple(each) == (leader,) for leader, each in zip(leaders, replicas, strict=True)):
         return {"leaders": [*leaders]}
     return {"leaders": [*leaders], "replicas": [[*each] for each in replicas]}
 
 
-def replaced(topic: Mapping[str, Any], leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, Any]:
+def replaced(topic: Mapping[str, Any], leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, object]:
     """A topic's record with its partitions there."""
     return {"id": topic["id"], **placed(leaders, replicas), "configs": topic["configs"]}
 

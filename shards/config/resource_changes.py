@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.messages import ResourceConfigChange
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import BROKER, parse
 from shards.settings.errors import ConfigInvalid
@@ -35,7 +36,7 @@ def check_resource_record(kind: str, name: str, configs: Any) -> None:
         parse(ROWS[kind][key], key, text)
 
 
-def resource_configs_delta(state: ConfigState, kind: str, changes: Sequence[Sequence[Any]]) -> list[Change]:
+def resource_configs_delta(state: ConfigState, kind: str, changes: Sequence[ResourceConfigChange]) -> list[Change]:
     """`changes`: [resource, config name, value or None]; all or nothing. Raises ConfigInvalid."""
     bounded(changes)
     values: dict[str, Any] = given(EVERY_BROKER, state.static, state.settings)

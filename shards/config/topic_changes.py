@@ -7,12 +7,13 @@ Sources: ReplicationControlManager and Topic of Kafka 4.1.
 
 import re
 import uuid
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from shards import ownership
 from shards.config import internal_topics
 from shards.config.changes import Change, ConfigState, RequestedChanges, bounded, storable
+from shards.config.messages import ResourceConfigChange, TopicToCreate, TopicToExtend
 from shards.config.replicas import (
     Result,
     assignments_problem,
@@ -48,11 +49,11 @@ class MissedTopic(NamedTuple):
 
 
 def missed_topics(
-    state: ConfigState, wanted: Sequence[Sequence[Any]], results: Sequence[Sequence[str]]
+    state: ConfigState, wanted: Sequence[TopicToCreate], results: Sequence[Sequence[str]]
 ) -> list[MissedTopic]:
     """Those that are not there as asked. `results`: of create_topics, which made the others."""
     missed: list[MissedTopic] = []
-    for (name, asked, _), (error, message) in zip(wanted, results, strict=True):
+    for (name, asked, *_), (error, message) in zip(wanted, results, strict=True):
         topic = state.topics.get(name)
         if topic is None:
             missed.append(MissedTopic(name, asked, message))
@@ -61,17 +62,15 @@ def missed_topics(
     return missed
 
 
-def create_topics(state: ConfigState, wanted: Sequence[Sequence[Any]], shards: int = 1) -> RequestedChanges:
-    """`wanted`: [name, partitions or -1, configs], and maybe the replicas of each partition, the leader first, or None, and the
-    replication factor. `shards`: of each broker. One result each, in order."""
+def create_topics(state: ConfigState, wanted: Sequence[TopicToCreate], shards: int = 1) -> RequestedChanges:
+    """`shards`: of each broker. One result each, in order."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
     collisions = {name.replace(".", "_"): name for name in state.topics}
     before = spread_so_far = _spread(state)
     room = TopicRoom(state, shards)
-    for name, partitions, configs, *more in wanted:
-        replicas, factor = more[0] if more else None, more[1] if more[1:] else -1
+    for name, partitions, configs, replicas, factor in (TopicToCreate(*row) for row in wanted):
         if name in internal_topics.CONFIGS:
             if replicas or partitions not in (-1, ownership.PARTITIONS):
                 results.append(_FIXED)
@@ -105,7 +104,7 @@ class _CheckedTopic(NamedTuple):
 
 
 def _problem(
-    collisions: dict[str, str], name: str, count: int, asked: int, configs: dict[str, str | None]
+    collisions: dict[str, str], name: str, count: int, asked: int, configs: Mapping[str, str | None]
 ) -> _CheckedTopic:
     """The topic's configs spelled canonically, and why it can't be created, if so."""
     illegal = illegal_name(name)
@@ -136,7 +135,7 @@ def _replicas_problem(state: ConfigState, replicas: Sequence[Sequence[int]] | No
     return assignments_problem(replicas, state.brokers, len(replicas[0]))
 
 
-def canonical_configs(configs: dict[str, str | None]) -> dict[str, str]:
+def canonical_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
     """Topic configs in their one spelling. Raises ConfigInvalid."""
     found: dict[str, str] = {}
     for name, text in configs.items():
@@ -172,18 +171,16 @@ def illegal_name(name: str) -> str:
     return ""
 
 
-def create_partitions(state: ConfigState, wanted: Sequence[Sequence[Any]], shards: int = 1) -> RequestedChanges:
-    """`wanted`: [name, total partitions] and maybe the replicas of each added partition, the leader first. There are as many
-    of a partition as of the first. `shards`: of each broker."""
+def create_partitions(state: ConfigState, wanted: Sequence[TopicToExtend], shards: int = 1) -> RequestedChanges:
+    """There are as many replicas of an added partition as of the first. `shards`: of each broker."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
     spread_so_far = _spread(state)
     room = TopicRoom(state, shards)
-    for name, total, *more in wanted:
+    for name, total, assigned in (TopicToExtend(*row) for row in wanted):
         topic = state.topics.get(name)
         now = len(topic["leaders"]) if topic else 0
-        assigned = more[0] if more else None
         if topic is None:
             results.append(_UNKNOWN)
         elif name in internal_topics.CONFIGS:
@@ -230,7 +227,7 @@ def delete_topics(state: ConfigState, names: Sequence[str]) -> RequestedChanges:
     )
 
 
-def topic_configs_delta(state: ConfigState, changes: Sequence[Sequence[Any]]) -> list[Change]:
+def topic_configs_delta(state: ConfigState, changes: Sequence[ResourceConfigChange]) -> list[Change]:
     """`changes`: [topic, config name, value or None]; all or nothing. Raises ConfigInvalid."""
     bounded(changes)
     wanted: dict[str, dict[str, str]] = {}

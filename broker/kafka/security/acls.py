@@ -8,7 +8,7 @@ AclControlManager.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.api_error import ApiError
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
@@ -19,6 +19,7 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
+from shards.config.messages import AclChange
 from shards.errors import ClientFault
 from shards.loop.deferred import Spawn
 
@@ -92,7 +93,7 @@ class _Acls:
             )  # as Kafka: no binding is made
         faults = [_fault(acl) for acl in acls]
         wanted = [acl for acl, fault in zip(acls, faults, strict=True) if not fault]
-        failed = await self._change(call, [[list(acl), True] for acl in wanted])
+        failed = await self._change(call, [(list(acl), True) for acl in wanted])
         results = [ApiError(codes.INVALID_REQUEST, fault) if fault else failed for fault in faults]
         return _created(call.types, results)
 
@@ -113,7 +114,7 @@ class _Acls:
             )  # fmt: skip
             found.append([acl for acl in known if wanted.matches(acl)])
         gone = dict.fromkeys(acl for acls in found for acl in acls)
-        failed, why = await self._change(call, [[list(acl), False] for acl in gone])
+        failed, why = await self._change(call, [(list(acl), False) for acl in gone])
         results = tuple(
             types.DeleteAclsFilterResult(
                 error_code=failed,
@@ -124,7 +125,7 @@ class _Acls:
         )
         return types.DeleteAclsResponse(filter_results=results)
 
-    async def _change(self, call: Call, changes: Sequence[Sequence[Any]]) -> ApiError:
+    async def _change(self, call: Call, changes: Sequence[AclChange]) -> ApiError:
         """The error of a change that the coordinator was asked for; NONE and "", as in Kafka, if it is in force everywhere."""
         if not changes:
             return _CHANGED

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
-from uuid import UUID
 
 from broker.kafka.share.share_requests import ShareFetchLimits, ShareRequest
 
@@ -46,21 +45,6 @@ class ReadShareOffsets(NamedTuple):
 
     group: str
     places: Sequence[tuple[str, int]]
-
-
-class SharePlace(NamedTuple):
-    topic_id: UUID
-    partition: int
-
-
-class ShareOffset(NamedTuple):
-    """Where a share group is in a partition. `code` is a Kafka error, 0 for none; `start_offset` is -1 while nothing was fetched
-    yet, `lag`, in records, -1 if unknown."""
-
-    code: int = 0
-    start_offset: int = -1
-    leader_epoch: int = 0
-    lag: int = -1
 
 
 class ListSharePlaces(NamedTuple):

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
+from broker.kafka.groups.share.messages import ShareOffset, SharePlace
 from broker.kafka.remote import LOST
 from broker.kafka.share.messages import (
     ForgetShares,
@@ -19,8 +20,6 @@ from broker.kafka.share.messages import (
     ReadShareOffsets,
     SetShareOffsets,
     ShareMessage,
-    ShareOffset,
-    SharePlace,
 )
 from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.transactions.homes import ClusterHomes, Shard

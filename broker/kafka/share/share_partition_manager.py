@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from broker.kafka.api_error import ApiError
+from broker.kafka.groups.share.messages import ShareOffset
 from broker.kafka.records.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation
@@ -28,7 +29,6 @@ from broker.kafka.share.messages import (
     ReadShareOffsets,
     SetShareOffsets,
     ShareMessage,
-    ShareOffset,
 )
 from broker.kafka.share.share_fetching import ShareFetching
 from broker.kafka.share.share_log import ShareKey

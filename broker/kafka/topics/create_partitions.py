@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.cluster_metadata import ClusterMetadata
@@ -15,6 +14,7 @@ from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.config.image import ClusterImage
+from shards.config.messages import TopicToExtend
 from shards.config.replicas import assignments_problem, number_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from shards.loop.deferred import Spawn
@@ -22,14 +22,6 @@ from shards.loop.deferred import Spawn
 if TYPE_CHECKING:
     from broker.wire.requests import CreatePartitionsRequest, CreatePartitionsTopic
     from broker.wire.responses import CreatePartitionsTypes
-
-
-class MorePartitions(NamedTuple):
-    """An argument of Coordinator.create_partitions: `total` partitions; `replicas` of the added ones, None: it chooses."""
-
-    name: str
-    total: int
-    replicas: Sequence[Sequence[int]] | None
 
 
 def routes(
@@ -91,6 +83,6 @@ class _CreatePartitions:
         return ApiError.of(assignments_problem(assigned, self._cluster.brokers, factor))
 
 
-def _more(topic: CreatePartitionsTopic) -> MorePartitions:
+def _more(topic: CreatePartitionsTopic) -> TopicToExtend:
     replicas = [assignment.broker_ids for assignment in topic.assignments or ()]
-    return MorePartitions(topic.name, topic.count, replicas or None)
+    return TopicToExtend(topic.name, topic.count, replicas or None)

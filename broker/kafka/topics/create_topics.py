@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.cluster_metadata import ClusterMetadata
@@ -21,6 +21,7 @@ from broker.serve.call import Call
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.config.image import ClusterImage
+from shards.config.messages import TopicToCreate
 from shards.config.replicas import assignments_problem, factor_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST, canonical_configs, illegal_name
 from shards.loop.deferred import Spawn
@@ -29,17 +30,6 @@ from shards.settings.errors import ConfigInvalid
 if TYPE_CHECKING:
     from broker.wire.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
     from broker.wire.responses import CreateTopicsTypes
-
-
-class NewTopic(NamedTuple):
-    """An argument of Coordinator.create_topics: `replicas` of each partition, None: the coordinator chooses them, `factor` of
-    each, -1: as many as the default."""
-
-    name: str
-    partitions: int
-    configs: dict[str, str | None]
-    replicas: Sequence[Sequence[int]] | None
-    factor: int
 
 
 def routes(
@@ -143,10 +133,10 @@ class _CreateTopics:
         return self._image.get("default.replication.factor") if asked == -1 else asked
 
 
-def _new(topic: CreatableTopic) -> NewTopic:
+def _new(topic: CreatableTopic) -> TopicToCreate:
     configs = {config.name: config.value for config in topic.configs}
     replicas = [a.broker_ids for a in sorted(topic.assignments, key=lambda a: a.partition_index)]
-    return NewTopic(topic.name, topic.num_partitions, configs, replicas or None, topic.replication_factor)
+    return TopicToCreate(topic.name, topic.num_partitions, configs, replicas or None, topic.replication_factor)
 
 
 def _check_configs(configs: Sequence[CreatableTopicConfig]) -> ApiError:

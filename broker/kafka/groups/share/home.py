@@ -28,9 +28,10 @@ from broker.kafka.groups.share.messages import (
     DescribeShareOffsets,
     PartitionOffset,
     ShareGroupHeartbeat,
+    ShareOffset,
+    SharePlace,
 )
 from broker.kafka.groups.share.share_groups import ShareGroups
-from broker.kafka.share.messages import ShareOffset, SharePlace
 from broker.wire import codes
 from shards.config.image import ClusterImage, Topic
 from shards.loop.deferred import MaybeDeferred, then
