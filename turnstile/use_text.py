@@ -13,10 +13,12 @@ if TYPE_CHECKING:
 
 
 def pool_text(pool: str) -> str:
-    """`10.0.0.1`, `the broker`, `listener EXTERNAL`, from `ip:10.0.0.1` and so on."""
+    """`10.0.0.1`, `the broker`, `listener EXTERNAL`, `user alice`, from `ip:10.0.0.1` and so on."""
     kind, _, name = pool.partition(":")
     if kind == "ip":
         return name
+    if kind == "user":
+        return f"user {name}"
     if kind == "listener":
         return f"listener {name}"
     return "the broker, inter-broker listener included" if name == "all" else "the broker"

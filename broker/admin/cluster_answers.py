@@ -159,7 +159,7 @@ class TokensAnswer(TypedDict):
 class PoolUse(TypedDict):
     """A limit on open connections, and its use."""
 
-    pool: Annotated[str, "broker, listener:NAME or ip:ADDRESS."]
+    pool: Annotated[str, "broker, listener:NAME, ip:ADDRESS or user:NAME."]
     limit: Annotated[str, "The setting; empty: unlimited."]
     value: Annotated[int | None, "null: unlimited."]
     waits: Annotated[bool, "Over it a connection waits, and is not refused."]
@@ -203,11 +203,19 @@ class AddressLimits(TypedDict):
     rates: list[AddressRate]
 
 
+class UserConnections(PoolUse):
+    """The cap of a user's connections on one broker."""
+
+    broker: int
+
+
 class Explanation(TypedDict):
-    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked."""
+    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those
+    of its connections."""
 
     brokers: NotRequired[list[AddressLimits]]
     client: NotRequired[ClientQuotas]
+    user_connections: NotRequired[list[UserConnections]]
 
 
 # ---- the cluster and its processes

@@ -9,7 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from broker.admin.answers import BrokerQuotaRates, ClientLevel, ClientQuotas
-from broker.admin.cluster_answers import AddressLimits, AddressPool, AddressRate, HeldTokens, ObservedUse, PoolUse
+from broker.admin.cluster_answers import (
+    AddressLimits,
+    AddressPool,
+    AddressRate,
+    HeldTokens,
+    ObservedUse,
+    PoolUse,
+    UserConnections,
+)
 from broker.admin.images import Images
 from broker.admin.uses import Use, is_own
 from shards.config.changes import listeners_of
@@ -100,6 +108,17 @@ def _rates(
         for of, rule in rules.items()
         if rule.rate is not None and is_own(of, rule.name)
     ]  # fmt: skip
+
+
+async def explain_user(coordinator: Coordinator, images: Images, user: str) -> list[UserConnections]:
+    """For each broker the pool of a user's connections."""
+    pool = f"user:{user}"
+    answers = await coordinator.ask_all("describe_tokens", [pool])
+    found: list[UserConnections] = []
+    for broker in range(coordinator.state.brokers):
+        of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
+        found.append({"broker": broker, **_pool(images.of(broker), pool, of_broker)})
+    return found
 
 
 async def explain_client(coordinator: Coordinator, images: Images, user: str, client_id: str) -> ClientQuotas:

@@ -121,10 +121,10 @@ class LiveView:
         return asked
 
     def _pools(self, refused: Iterable[str], found: Closest) -> list[str]:
-        """The pools whose uses are asked for: brokers, listeners, and the addresses that are refused most or closest to a cap."""
-        addresses = [*refused, *found.addresses]
+        """The pools whose uses are asked for: brokers, listeners, the addresses that are refused most, and the addresses and users
+        that are closest to a cap."""
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
-        return ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in dict.fromkeys(addresses))]
+        return list(dict.fromkeys(["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in refused), *found.pools]))
 
     def _shard(self, window: tuple[Sample, Sample], now: Sample, row: ShardRow) -> LiveShard:
         sampler, member = self._sampler, (row["broker"], row["shard"])

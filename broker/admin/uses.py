@@ -24,8 +24,8 @@ _ACCEPT_RATE = "kafka_server_socket_server_metrics_connection_accept_rate"
 
 class Use(NamedTuple):
     """`what`: connections that are open, or new ones a second, averaged over the quota window. `of`: `broker`,
-    `listener:NAME`, `ip:ADDRESS`, or `broker:all`, in which the inter-broker listener counts, too. `by`: the setting or quota
-    that sets the limit."""
+    `listener:NAME`, `ip:ADDRESS`, `user:NAME`, or `broker:all`, in which the inter-broker listener counts, too. `by`: the setting
+    or quota that sets the limit."""
 
     broker: int
     what: LimitedUse
@@ -67,6 +67,11 @@ def is_own(pool: str, setting: str) -> bool:
     """Whether a limit is worth a row: a listener without a limit of its own has its broker's
     (connection_limits.listeners_inherit_from_broker), which the broker reaches first."""
     return not pool.startswith("listener:") or setting.startswith(LISTENER_PREFIX)
+
+
+def is_of_many(of: str) -> bool:
+    """Whether a limit is one of an address or a user, of which there may be very many."""
+    return of.startswith(("ip:", "user:"))
 
 
 class AddressRate(NamedTuple):
@@ -117,12 +122,12 @@ def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample
 
 
 def fullest_first(uses: Iterable[Use], most: int) -> list[Use]:
-    """The `most` uses that are closest to their limit, all of brokers and listeners among them; addresses without any connection
-    are left out. The same limit on several brokers stands together."""
+    """The `most` uses that are closest to their limit, all of brokers and listeners among them; addresses and users without any
+    connection are left out. The same limit on several brokers stands together."""
 
     def order(use: Use) -> tuple[float, bool, str, int]:
-        return -min(utilisation(use.used, use.limit), 1.0), use.of.startswith("ip:"), use.of, use.broker
+        return -min(utilisation(use.used, use.limit), 1.0), is_of_many(use.of), use.of, use.broker
 
-    addresses = sorted((use for use in uses if use.used and use.of.startswith("ip:")), key=order)
-    others = [use for use in uses if not use.of.startswith("ip:")]
-    return sorted([*others, *addresses[: max(0, most - len(others))]], key=order)
+    many = sorted((use for use in uses if use.used and is_of_many(use.of)), key=order)
+    others = [use for use in uses if not is_of_many(use.of)]
+    return sorted([*others, *many[: max(0, most - len(others))]], key=order)

@@ -1,4 +1,4 @@
-"""How much of each limit is used, the closest to being reached first: of brokers, listeners, addresses and clients.
+"""How much of each limit is used, the closest to being reached first: of brokers, listeners, addresses, users and clients.
 
 A limit holds on each broker by itself, so no use here is a sum over brokers. Shards name the addresses and clients that are
 closest (broker/process/fullest.py, bounded), and are then asked how many connections these have: that is a sum over shards,
@@ -15,7 +15,16 @@ from typing import Any, NamedTuple
 
 from broker.admin.images import Images
 from broker.admin.sampler import Sampler
-from broker.admin.uses import CONNECTIONS, NEW_CONNECTIONS, AddressRate, Use, connection_uses, in_use, rate_uses
+from broker.admin.uses import (
+    CONNECTIONS,
+    NEW_CONNECTIONS,
+    AddressRate,
+    Use,
+    connection_uses,
+    in_use,
+    is_of_many,
+    rate_uses,
+)
 from broker.admin.utilisation_answers import CloseRow, LimitOf, Utilisation, UtilisationAnswer
 from shards.config.coordinator import Coordinator
 from shards.limits.utilisation import NO_LIMITS, CloseLimits, Fullest, level_of, utilisation
@@ -51,9 +60,11 @@ class Home(NamedTuple):
 
 
 class Closest(NamedTuple):
-    """The limits closest to being reached, of all shards. `close`: of others than addresses' caps."""
+    """The limits closest to being reached, of all shards. `close`: of others than addresses' caps; of users' caps by the tokens
+    that are out."""
 
     homes: list[Home]
+    users: list[str]
     rates: list[AddressRate]
     quotas: list[ClientUse]
     close: Mapping[Kind, CloseLimits]
@@ -63,25 +74,33 @@ class Closest(NamedTuple):
         """Each once."""
         return list(dict.fromkeys(ip for home in self.homes for ip in home.addresses))
 
+    @property
+    def pools(self) -> list[str]:
+        """Of these addresses and users."""
+        return [*(f"ip:{ip}" for ip in self.addresses), *(f"user:{name}" for name in self.users)]
+
 
 def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Closest:
     """Of what shards answer to describe_fullest: of each the `most` closest addresses, and all that may be close."""
     homes: list[Home] = []
+    users: dict[str, None] = {}
     rates: list[AddressRate] = []
     quotas: list[ClientUse] = []
     close: dict[Kind, CloseLimits] = {}
     for (broker, _), answer in answers.items():
         out = CloseLimits(*answer["close"])
         homes.append(Home(broker, answer["addresses"][: max(most, out.high)], out))
+        users |= dict.fromkeys(answer["users"][:most])
         rates += [AddressRate(broker, ip, per_s) for ip, per_s in answer["rates"]]
         quotas += [ClientUse(broker, QuotaUse(*use)) for use in answer["quotas"]]
         told: dict[Kind, Iterable[int]] = {
             Kind(broker, NEW_CONNECTIONS, "ip"): answer["close_rates"],
+            Kind(broker, CONNECTIONS, "user"): answer["close_users"],
             **{Kind(broker, quota, "client"): counted for quota, counted in answer["close_quotas"].items()},
         }
         for kind, counted in told.items():
             close[kind] = close.get(kind, NO_LIMITS).plus(CloseLimits(*counted))
-    return Closest(homes, rates, quotas, close)
+    return Closest(homes, list(users), rates, quotas, close)
 
 
 class Utilised(NamedTuple):
@@ -119,7 +138,7 @@ def _close_addresses(home: Home, uses: Iterable[Use]) -> CloseLimits:
 def _close_rows(limits: Iterable[Utilisation], close: Mapping[Kind, CloseLimits]) -> Iterator[CloseRow]:
     of_brokers: dict[Kind, Fullest[str]] = {}
     for row in limits:
-        if row["of"] != CLIENTS and not row["of"].startswith("ip:"):
+        if row["of"] != CLIENTS and not is_of_many(row["of"]):
             kind = Kind(row["broker"], row["what"], "broker")
             of_brokers.setdefault(kind, Fullest(1)).look(row["of"], utilisation(row["used"], row["limit"]))
     counted = dict(close)
@@ -177,10 +196,10 @@ class UtilisationView:
         """See Utilised. Exact for the `most` closest of addresses."""
         found = await self.closest(most)
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
-        pools = ["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in found.addresses)]
+        pools = ["broker", "broker:all", *listeners, *found.pools]
         used: Counter[tuple[int, str]] = in_use(await self._coordinator.ask_all("describe_tokens", pools))
         capped = connection_uses(self._images, self._coordinator.state.brokers, pools, used)
-        uses = [use for use in capped if use.used or not use.of.startswith("ip:")]
+        uses = [use for use in capped if use.used or not is_of_many(use.of)]
         return utilised([*uses, *self.rate_uses(found.rates)], found)
 
     async def answer(self, most: int) -> UtilisationAnswer:
@@ -198,4 +217,4 @@ class UtilisationView:
 
 
 def _is_of_many(row: Utilisation) -> bool:
-    return row["of"] == CLIENTS or row["of"].startswith("ip:")
+    return row["of"] == CLIENTS or is_of_many(row["of"])

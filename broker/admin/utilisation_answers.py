@@ -8,7 +8,7 @@ UnixSeconds: TypeAlias = Annotated[float, "Unix seconds."]
 UsedLevel: TypeAlias = Annotated[
     Literal["roomy", "high", "near", "full"], "Below 80 % of the limit, from 80 %, from 90 %, from 100 % on."
 ]
-LimitOf: TypeAlias = Literal["broker", "ip", "client"]
+LimitOf: TypeAlias = Literal["broker", "ip", "user", "client"]
 
 
 class Utilisation(TypedDict):
@@ -18,7 +18,7 @@ class Utilisation(TypedDict):
     what: Annotated[
         str, "connections: open ones; new_connections: a second, over the quota window; or a client quota's key."
     ]
-    of: Annotated[str, "broker, broker:all, listener:NAME, ip:ADDRESS, or client."]
+    of: Annotated[str, "broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client."]
     user: Annotated[str | None, "Of a client; empty: its quota does not tell users apart. null: it is no client's."]
     client_id: Annotated[
         str | None, "Of a client; empty: its quota does not tell client ids apart. null: it is no client's."
@@ -35,7 +35,10 @@ class CloseRow(TypedDict):
 
     broker: int
     what: Annotated[str, "connections, new_connections, or a client quota's key."]
-    of: Annotated[LimitOf, "broker: of the broker and its listeners; ip: of addresses; client: of clients."]
+    of: Annotated[
+        LimitOf,
+        "broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.",
+    ]
     high: Annotated[int, "From 80 % on."]
     near: Annotated[int, "From 90 % on."]
     full: Annotated[int, "From 100 % on."]

@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from broker.admin.text_format import Kind, Page
+from broker.admin.uses import is_of_many
 from broker.admin.utilisation import Utilised
 from shards.limits.utilisation import FULL_FROM, HIGH_FROM, NEAR_FROM, utilisation
 
 _SHARE: Final = "turnstile_limit_utilisation_ratio"
-_SHARE_HELP: Final = "Used share of a limit of a broker or listener; of addresses and clients, that of the fullest one."
+_SHARE_HELP: Final = (
+    "Used share of a limit of a broker or listener; of addresses, users and clients, that of the fullest one."
+)
 _CLOSE: Final = "turnstile_limits_close"
 _CLOSE_HELP: Final = (
-    "Limits of which at least this share is used; of the broker and its listeners, addresses or clients."
+    "Limits of which at least this share is used; of the broker and its listeners, addresses, users or clients."
 )
 _AT_LEAST: Final = (("high", HIGH_FROM), ("near", NEAR_FROM), ("full", FULL_FROM))
 
@@ -25,7 +28,7 @@ def add_utilisation(page: Page, known: Utilised) -> None:
     """`known`: the fullest first."""
     shares: dict[tuple[int, str, str], float] = {}
     for row in known.limits:
-        of = "ip" if row["of"].startswith("ip:") else row["of"]
+        of = row["of"].partition(":")[0] if is_of_many(row["of"]) else row["of"]
         shares.setdefault((row["broker"], row["what"], of), utilisation(row["used"], row["limit"]))
     for (broker, what, of), share in sorted(shares.items()):
         page.add(Kind.GAUGE, _SHARE, _SHARE_HELP, {"broker": str(broker), "limit": what, "of": of}, share)

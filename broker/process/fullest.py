@@ -1,4 +1,4 @@
-"""The limits of a shard that are closest to being reached: of addresses' caps and rates, and of clients' quotas.
+"""The limits of a shard that are closest to being reached: of addresses' and users' caps, rates, and clients' quotas.
 
 bounded  An answer has at most MOST limits of each kind, whatever the number of addresses and clients, and no question walks all
     of them: caps are looked at in the sweep of the tokens (shards/tokens/fullest.py), quotas in turns of QUOTAS_AT_ONCE a tick,
@@ -45,8 +45,8 @@ class FullestHere:
 
     def describe(self) -> dict[str, Any]:
         """Each at most MOST, the fullest first, and CloseLimits of all that were looked at: `addresses`, the closest to their caps,
-        and `close`; `rates`, [[address, connections a second]], and `close_rates`; `quotas`, QuotaUse of clients of each kind,
-        and `close_quotas`, {kind: CloseLimits}."""
+        and `close`; `users` and `close_users`, the same of users; `rates`, [[address, connections a second]], and `close_rates`;
+        `quotas`, QuotaUse of clients of each kind, and `close_quotas`, {kind: CloseLimits}."""
         pools, quotas, rates = self._tokens.fullest, self._quotas, self._address_rates()
         if self._meters.sensors().kept <= FEW_QUOTAS:
             quotas = _QuotaTurn(self._meters)
@@ -55,6 +55,8 @@ class FullestHere:
         return {
             "addresses": pools.addresses(),
             "close": pools.close(),
+            "users": pools.users(),
+            "close_users": pools.close_users(),
             "rates": rates.limits(),
             "close_rates": rates.close,
             "quotas": quotas.uses(),

@@ -233,7 +233,7 @@ public sealed class AdminApi : IDisposable
 public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Connections, List<AddressRate> Rates);
 
 /// <summary>A limit on open connections that a connection of the address counts for.</summary>
-/// <param name="Pool">broker, listener:NAME or ip:ADDRESS.</param>
+/// <param name="Pool">broker, listener:NAME, ip:ADDRESS or user:NAME.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
@@ -314,7 +314,7 @@ public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionar
 
 /// <summary>How many limits of a kind are close to being reached on one broker. One that is full is near and high, too.</summary>
 /// <param name="What">connections, new_connections, or a client quota's key.</param>
-/// <param name="Of">broker: of the broker and its listeners; ip: of addresses; client: of clients.</param>
+/// <param name="Of">broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.</param>
 /// <param name="High">From 80 % on.</param>
 /// <param name="Near">From 90 % on.</param>
 /// <param name="Full">From 100 % on.</param>
@@ -351,8 +351,8 @@ public sealed record EndingAnswer(bool Ending);
 /// <param name="Values">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
 
-/// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked.</summary>
-public sealed record Explanation(List<AddressLimits>? Brokers = null, ClientQuotas? Client = null);
+/// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
+public sealed record Explanation(List<AddressLimits>? Brokers = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
 /// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>
@@ -405,7 +405,7 @@ public sealed record LimitRow(string Name, long? Broker, object? Value, string T
 
 /// <summary>How much of a limit is used on one broker.</summary>
 /// <param name="What">Open ones, or new ones a second over the quota window.</param>
-/// <param name="Of">broker, broker:all, listener:NAME or ip:ADDRESS.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME.</param>
 /// <param name="By">The setting or quota that gives the limit.</param>
 public sealed record LimitUse(long Broker, string What, string Of, double Used, double Limit, string By);
 
@@ -675,6 +675,13 @@ public sealed record TokensAnswer(List<TokenPool> Pools, bool Truncated, TokenTo
 /// <param name="Password">null: the user is removed.</param>
 public sealed record UserChange(string Name, string? Password = null);
 
+/// <summary>The cap of a user's connections on one broker.</summary>
+/// <param name="Pool">broker, listener:NAME, ip:ADDRESS or user:NAME.</param>
+/// <param name="Limit">The setting; empty: unlimited.</param>
+/// <param name="Value">null: unlimited.</param>
+/// <param name="Waits">Over it a connection waits, and is not refused.</param>
+public sealed record UserConnections(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, long Broker);
+
 /// <summary>A user of listeners that ask for SASL.</summary>
 /// <param name="Mechanisms">In which it can log in besides PLAIN.</param>
 public sealed record UserRow(string Name, List<string> Mechanisms);
@@ -684,7 +691,7 @@ public sealed record UsersAnswer(List<UserRow> Users);
 
 /// <summary>How much of a limit is used on one broker.</summary>
 /// <param name="What">connections: open ones; new_connections: a second, over the quota window; or a client quota's key.</param>
-/// <param name="Of">broker, broker:all, listener:NAME, ip:ADDRESS, or client.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client.</param>
 /// <param name="User">Of a client; empty: its quota does not tell users apart. null: it is no client's.</param>
 /// <param name="ClientId">Of a client; empty: its quota does not tell client ids apart. null: it is no client's.</param>
 /// <param name="Used">Connections, or in the quota's unit: bytes a second, percent, mutations a second.</param>

@@ -530,7 +530,7 @@ type AddressLimits struct {
 
 // AddressPool: A limit on open connections that a connection of the address counts for.
 type AddressPool struct {
-	// broker, listener:NAME or ip:ADDRESS.
+	// broker, listener:NAME, ip:ADDRESS or user:NAME.
 	Pool string `json:"pool"`
 	// The setting; empty: unlimited.
 	Limit string `json:"limit"`
@@ -697,7 +697,7 @@ type CloseRow struct {
 	Broker int64 `json:"broker"`
 	// connections, new_connections, or a client quota's key.
 	What string `json:"what"`
-	// broker: of the broker and its listeners; ip: of addresses; client: of clients.
+	// broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.
 	Of string `json:"of"`
 	// From 80 % on.
 	High int64 `json:"high"`
@@ -768,10 +768,11 @@ type EntityQuotas struct {
 }
 
 // Explanation: The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was
-// asked.
+// asked; and of a user those of its connections.
 type Explanation struct {
-	Brokers []AddressLimits `json:"brokers,omitempty"`
-	Client  *ClientQuotas   `json:"client,omitempty"`
+	Brokers         []AddressLimits   `json:"brokers,omitempty"`
+	Client          *ClientQuotas     `json:"client,omitempty"`
+	UserConnections []UserConnections `json:"user_connections,omitempty"`
 }
 
 // FaultRow: A fault that is set.
@@ -876,7 +877,7 @@ type LimitUse struct {
 	Broker int64 `json:"broker"`
 	// Open ones, or new ones a second over the quota window.
 	What string `json:"what"`
-	// broker, broker:all, listener:NAME or ip:ADDRESS.
+	// broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME.
 	Of    string  `json:"of"`
 	Used  float64 `json:"used"`
 	Limit float64 `json:"limit"`
@@ -1476,6 +1477,23 @@ type UserChange struct {
 	Password *string `json:"password,omitempty"`
 }
 
+// UserConnections: The cap of a user's connections on one broker.
+type UserConnections struct {
+	// broker, listener:NAME, ip:ADDRESS or user:NAME.
+	Pool string `json:"pool"`
+	// The setting; empty: unlimited.
+	Limit string `json:"limit"`
+	// null: unlimited.
+	Value *int64 `json:"value"`
+	// Over it a connection waits, and is not refused.
+	Waits   bool         `json:"waits"`
+	Home    *int64       `json:"home"`
+	InUse   int64        `json:"in_use"`
+	Cached  int64        `json:"cached"`
+	Holders []HeldTokens `json:"holders"`
+	Broker  int64        `json:"broker"`
+}
+
 // UserRow: A user of listeners that ask for SASL.
 type UserRow struct {
 	Name string `json:"name"`
@@ -1493,7 +1511,7 @@ type Utilisation struct {
 	Broker int64 `json:"broker"`
 	// connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
 	What string `json:"what"`
-	// broker, broker:all, listener:NAME, ip:ADDRESS, or client.
+	// broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client.
 	Of string `json:"of"`
 	// Of a client; empty: its quota does not tell users apart. null: it is no client's.
 	User *string `json:"user"`

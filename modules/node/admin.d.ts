@@ -152,7 +152,7 @@ export interface AddressLimits {
 
 /** A limit on open connections that a connection of the address counts for. */
 export interface AddressPool {
-  /** broker, listener:NAME or ip:ADDRESS. */
+  /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
   pool: string
   /** The setting; empty: unlimited. */
   limit: string
@@ -317,8 +317,8 @@ export interface CloseRow {
   broker: number
   /** connections, new_connections, or a client quota's key. */
   what: string
-  /** broker: of the broker and its listeners; ip: of addresses; client: of clients. */
-  of: 'broker' | 'ip' | 'client'
+  /** broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
+  of: 'broker' | 'ip' | 'user' | 'client'
   /** From 80 % on. */
   high: number
   /** From 90 % on. */
@@ -387,10 +387,14 @@ export interface EntityQuotas {
   values: Record<string, number>
 }
 
-/** The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked. */
+/**
+ * The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a
+ * user those of its connections.
+ */
 export interface Explanation {
   brokers?: AddressLimits[]
   client?: ClientQuotas
+  user_connections?: UserConnections[]
 }
 
 /** A fault that is set. */
@@ -495,7 +499,7 @@ export interface LimitUse {
   broker: number
   /** Open ones, or new ones a second over the quota window. */
   what: 'connections' | 'new_connections'
-  /** broker, broker:all, listener:NAME or ip:ADDRESS. */
+  /** broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME. */
   of: string
   used: number
   limit: number
@@ -1103,6 +1107,23 @@ export interface UserChange {
   password?: string | null
 }
 
+/** The cap of a user's connections on one broker. */
+export interface UserConnections {
+  /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
+  pool: string
+  /** The setting; empty: unlimited. */
+  limit: string
+  /** null: unlimited. */
+  value: number | null
+  /** Over it a connection waits, and is not refused. */
+  waits: boolean
+  home: number | null
+  in_use: number
+  cached: number
+  holders: HeldTokens[]
+  broker: number
+}
+
 /** A user of listeners that ask for SASL. */
 export interface UserRow {
   name: string
@@ -1120,7 +1141,7 @@ export interface Utilisation {
   broker: number
   /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
   what: string
-  /** broker, broker:all, listener:NAME, ip:ADDRESS, or client. */
+  /** broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client. */
   of: string
   /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
   user: string | null

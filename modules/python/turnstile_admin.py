@@ -254,7 +254,7 @@ class AddressLimits(TypedDict):
 class AddressPool(TypedDict):
     """A limit on open connections that a connection of the address counts for."""
 
-    # broker, listener:NAME or ip:ADDRESS.
+    # broker, listener:NAME, ip:ADDRESS or user:NAME.
     pool: str
     # The setting; empty: unlimited.
     limit: str
@@ -436,8 +436,8 @@ class CloseRow(TypedDict):
     broker: int
     # connections, new_connections, or a client quota's key.
     what: str
-    # broker: of the broker and its listeners; ip: of addresses; client: of clients.
-    of: Literal["broker", "ip", "client"]
+    # broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.
+    of: Literal["broker", "ip", "user", "client"]
     # From 80 % on.
     high: int
     # From 90 % on.
@@ -514,10 +514,11 @@ class EntityQuotas(TypedDict):
 
 
 class Explanation(TypedDict):
-    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked."""
+    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections."""
 
     brokers: NotRequired[list[AddressLimits]]
     client: NotRequired[ClientQuotas]
+    user_connections: NotRequired[list[UserConnections]]
 
 
 class FaultRow(TypedDict):
@@ -632,7 +633,7 @@ class LimitUse(TypedDict):
     broker: int
     # Open ones, or new ones a second over the quota window.
     what: Literal["connections", "new_connections"]
-    # broker, broker:all, listener:NAME or ip:ADDRESS.
+    # broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME.
     of: str
     used: float
     limit: float
@@ -1280,6 +1281,24 @@ class UserChange(TypedDict):
     password: NotRequired[str | None]
 
 
+class UserConnections(TypedDict):
+    """The cap of a user's connections on one broker."""
+
+    # broker, listener:NAME, ip:ADDRESS or user:NAME.
+    pool: str
+    # The setting; empty: unlimited.
+    limit: str
+    # null: unlimited.
+    value: int | None
+    # Over it a connection waits, and is not refused.
+    waits: bool
+    home: int | None
+    in_use: int
+    cached: int
+    holders: list[HeldTokens]
+    broker: int
+
+
 class UserRow(TypedDict):
     """A user of listeners that ask for SASL."""
 
@@ -1300,7 +1319,7 @@ class Utilisation(TypedDict):
     broker: int
     # connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
     what: str
-    # broker, broker:all, listener:NAME, ip:ADDRESS, or client.
+    # broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client.
     of: str
     # Of a client; empty: its quota does not tell users apart. null: it is no client's.
     user: str | None

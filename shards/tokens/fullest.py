@@ -1,4 +1,4 @@
-"""The addresses whose caps are closest to being reached, of the pools at home on one shard.
+"""The addresses and users whose caps are closest to being reached, of the pools at home on one shard.
 
 looked_at_in_the_sweep  There may be a million pools, and no question walks them: the wheel that visits each pool once a turn to
     send idle tokens home (pool.py) hands it over here, a sixteenth of them at a time. A pool that came since is looked at after
@@ -18,47 +18,72 @@ from shards.tokens.pool import Pool, PoolTable
 
 MOST: Final = 200
 FEW: Final = 2000
-_ADDRESS: Final = "ip:"
+_ADDRESS, _USER = "ip:", "user:"
 
 
 class FullestPools:
-    """Of the pools of addresses alone: those of a broker and its listeners are few, and known by name."""
+    """Of the pools of addresses and users alone: those of a broker and its listeners are few, and known by name."""
 
     def __init__(self, table: PoolTable) -> None:
         self._table = table
-        self._turn: Fullest[str] = Fullest(MOST)
+        self._turn = _Turn()
         self._ends_at = table.TICKS
 
     def visited(self, pools: Iterable[Pool]) -> None:
         """The wheel has visited the pools that were due."""
-        _look(self._turn, pools)
+        self._turn.look(pools)
         if self._table.ticks >= self._ends_at:
-            self._turn.end_turn()
+            self._turn.end()
             self._ends_at = self._table.ticks + self._table.TICKS
 
     def addresses(self) -> list[str]:
         """The closest to their caps, at most MOST, the fullest first."""
-        return [key.removeprefix(_ADDRESS) for key in self._seen().limits()]
+        return [key.removeprefix(_ADDRESS) for key in self._seen().addresses.limits()]
 
     def close(self) -> CloseLimits:
         """How many addresses are close to their caps."""
-        return self._seen().close
+        return self._seen().addresses.close
 
-    def _seen(self) -> Fullest[str]:
+    def users(self) -> list[str]:
+        """The same of users."""
+        return [key.removeprefix(_USER) for key in self._seen().users.limits()]
+
+    def close_users(self) -> CloseLimits:
+        """How many users are close to their caps."""
+        return self._seen().users.close
+
+    def _seen(self) -> _Turn:
         if len(self._table.pools) > FEW:
             return self._turn
-        now: Fullest[str] = Fullest(MOST)
-        _look(now, self._table.pools.values())
-        now.end_turn()
+        now = _Turn()
+        now.look(self._table.pools.values())
+        now.end()
         return now
 
 
-def _look(turn: Fullest[str], pools: Iterable[Pool]) -> None:
+class _Turn:
+    """What was seen in one turn of the wheel, by pool."""
+
+    def __init__(self) -> None:
+        self.addresses: Fullest[str] = Fullest(MOST)
+        self.users: Fullest[str] = Fullest(MOST)
+
+    def look(self, pools: Iterable[Pool]) -> None:
+        seen = list(pools)
+        _look(self.addresses, _ADDRESS, seen)
+        _look(self.users, _USER, seen)
+
+    def end(self) -> None:
+        self.addresses.end_turn()
+        self.users.end_turn()
+
+
+def _look(turn: Fullest[str], kind: str, pools: Iterable[Pool]) -> None:
     """Most pools are far from their caps: three comparisons each, as there may be a million a turn."""
-    passed = 0
+    passed, length = 0, len(kind)
     for pool in pools:
         cap = pool.terms.rule.cap
-        if cap is None or pool.__class__ is not HomePool or pool.key[:3] != _ADDRESS:
+        if cap is None or pool.__class__ is not HomePool or pool.key[:length] != kind:
             continue
         out = pool.in_use + pool.granted
         if not out:

@@ -212,6 +212,25 @@ def test_a_login_whose_cap_has_a_home_that_hangs_is_closed_unanswered(cluster: C
         os.kill(home, signal.SIGCONT)
 
 
+def test_the_use_of_a_users_cap_is_explained_and_among_the_limits_closest_to_being_reached(
+    cluster: Cluster, logins: Logins
+):
+    set_caps(cluster, 4)
+    assert logins.more(6) == 4
+    shown = cluster.turnstile("explain", "user=alice")
+    assert re.search(rf"connections of user alice +4 of 4 \(100 %\) +{CAP}", shown), shown
+    [told] = cluster.get("/v1/explain?user=alice")["user_connections"]
+    assert (told["pool"], told["limit"], told["value"], told["in_use"]) == ("user:alice", CAP, 4, 4)
+    limits = cluster.get("/v1/utilisation")
+    [row] = [each for each in limits["limits"] if each["of"] == "user:alice"]
+    assert (row["what"], row["used"], row["limit"], row["level"], row["by"]) == ("connections", 4, 4, "full", CAP)
+    [close] = [each for each in limits["close"] if each["of"] == "user"]
+    assert (close["what"], close["full"]) == ("connections", 1)
+    assert cluster.metric("turnstile_limit_utilisation_ratio", of="user", limit="connections") == 1
+    assert any(use["of"] == "user:alice" for use in cluster.get("/v1/live?since=0")["uses"])
+    assert "user_connections" not in cluster.get("/v1/explain?ip=127.0.0.1")
+
+
 def test_a_killed_shard_frees_the_tokens_of_its_connections_and_no_others(cluster: Cluster, logins: Logins):
     set_caps(cluster, 6)
     assert logins.more(12) == 6

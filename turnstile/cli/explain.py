@@ -9,7 +9,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import did_you_mean
-from turnstile.cli.use_rows import address_rows, client_rows
+from turnstile.cli.use_rows import address_rows, client_rows, user_rows
 
 _KINDS = ("ip", "user", "client-id")
 
@@ -46,5 +46,8 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
         return
     if "brokers" in found:
         show_table(address_rows(found["brokers"], internals=internals))
+    of_user = user_rows(found.get("user_connections", ()), internals=internals)
+    if of_user:
+        show_table(of_user)
     if "client" in found:
         show_table(client_rows(found["client"]) or [("client", "no quota holds for it")])

@@ -10,7 +10,14 @@ from turnstile.use_text import pool_text
 
 if TYPE_CHECKING:
     from broker.admin.answers import ClientQuotas
-    from broker.admin.cluster_answers import AddressLimits, AddressPool, AddressRate, ObservedUse
+    from broker.admin.cluster_answers import (
+        AddressLimits,
+        AddressPool,
+        AddressRate,
+        ObservedUse,
+        PoolUse,
+        UserConnections,
+    )
 
 UseRow = tuple[str, ...]
 
@@ -24,6 +31,17 @@ def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[U
             if (cap := pool["observed"]) is not None:
                 rows.append(_observed(broker, pool, cap, internals))
         rows += [_rate(broker, rate, internals) for rate in broker["rates"]]
+    return _by_broker(rows, len(brokers))
+
+
+def user_rows(brokers: Sequence[UserConnections], *, internals: bool) -> list[UseRow]:
+    """What limits the connections of a user; none where nothing does."""
+    if all(pool["value"] is None for pool in brokers):
+        return []
+    rows: list[UseRow] = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
+    for pool in brokers:
+        row = (f"connections of {pool_text(pool['pool'])}", str(pool["broker"]), use(pool["in_use"], pool["value"]))
+        rows.append((*row, pool["limit"] or "-", *(_by_shard(pool) if internals else ())))
     return _by_broker(rows, len(brokers))
 
 
@@ -52,7 +70,7 @@ def _observed(broker: AddressLimits, pool: AddressPool, cap: ObservedUse, intern
     return (*row, f"{cap['limit']}; over it {would}", *(["-"] if internals else ()))
 
 
-def _by_shard(pool: AddressPool) -> Iterator[str]:
+def _by_shard(pool: PoolUse) -> Iterator[str]:
     """Home and holders of a pool, as docs/internals/tokens.md names them."""
     home = [] if pool["home"] is None else [f"home: shard {pool['home']}"]
     holders = [f"shard {each['shard']}: {each['in_use']} in use, {each['cached']} cached" for each in pool["holders"]]

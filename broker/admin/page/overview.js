@@ -47,7 +47,7 @@ export function drawTiles(live, series) {
 
 function limitText(row) {
   const [kind, ...name] = row.of.split(":"), what = row.what === "connections" ? "connections" : "new connections";
-  const whose = kind === "ip" ? name.join(":") : kind === "listener" ? `listener ${name.join(":")}` : "the broker";
+  const whose = kind === "ip" ? name.join(":") : kind === "user" ? `user ${name.join(":")}` : kind === "listener" ? `listener ${name.join(":")}` : "the broker";
   return `${what} of ${whose}`;
 }
 // How many limits are close to being reached, each on each broker once; "" if none is. As close_text of turnstile/use_text.py.
@@ -64,7 +64,7 @@ export function drawUses(live, opener) {
     const set = live.limits.some(limit => limit.set) ? "in use: no connection counts against one now" : "set: set one in the list of limits";
     return show("uses", empty(`No limit on connections is ${set}.`), close);
   }
-  const rows = live.uses.filter((row, n) => n < FEW || !row.of.startsWith("ip:") || (n < MOST && level(row.used, row.limit) !== "roomy"));
+  const rows = live.uses.filter((row, n) => n < FEW || !/^(ip|user):/.test(row.of) || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
     el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),

@@ -237,7 +237,17 @@ def held(pool, count):
 def told(**more):
     """What a shard answers to describe_fullest."""
     none = [0, 0, 0, 0]
-    return {"addresses": [], "close": none, "rates": [], "close_rates": none, "quotas": [], "close_quotas": {}, **more}
+    return {
+        "addresses": [],
+        "close": none,
+        "users": [],
+        "close_users": none,
+        "rates": [],
+        "close_rates": none,
+        "quotas": [],
+        "close_quotas": {},
+        **more,
+    }
 
 
 async def test_live_puts_what_an_address_has_open_beside_its_cap_on_each_broker(api):

@@ -9,7 +9,7 @@ from shards.limits.utilisation import CloseLimits
 
 def close_of(homes, open_of):
     uses = [Use(broker, CONNECTIONS, f"ip:{ip}", used, 10, "a cap") for (broker, ip), used in open_of.items()]
-    rows = utilised(uses, Closest(homes, [], [], {})).close
+    rows = utilised(uses, Closest(homes, [], [], [], {})).close
     return {row["broker"]: (row["high"], row["near"], row["full"], row["limits"]) for row in rows}
 
 

@@ -409,7 +409,7 @@ public final class AdminApi {
 
     /** A limit on open connections that a connection of the address counts for. */
     public record AddressPool(
-            /** broker, listener:NAME or ip:ADDRESS. */
+            /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
             String pool,
             /** The setting; empty: unlimited. */
             String limit,
@@ -561,7 +561,7 @@ public final class AdminApi {
             long broker,
             /** connections, new_connections, or a client quota's key. */
             String what,
-            /** broker: of the broker and its listeners; ip: of addresses; client: of clients. */
+            /** broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
             String of,
             /** From 80 % on. */
             long high,
@@ -623,10 +623,14 @@ public final class AdminApi {
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> values) {}
 
-    /** The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked. */
+    /**
+     * The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of
+     * a user those of its connections.
+     */
     public record Explanation(
             List<AddressLimits> brokers,
-            ClientQuotas client) {}
+            ClientQuotas client,
+            List<UserConnections> userConnections) {}
 
     /** A fault that is set. */
     public record FaultRow(
@@ -721,7 +725,7 @@ public final class AdminApi {
             long broker,
             /** Open ones, or new ones a second over the quota window. */
             String what,
-            /** broker, broker:all, listener:NAME or ip:ADDRESS. */
+            /** broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME. */
             String of,
             double used,
             double limit,
@@ -1276,6 +1280,22 @@ public final class AdminApi {
             /** null: the user is removed. */
             String password) {}
 
+    /** The cap of a user's connections on one broker. */
+    public record UserConnections(
+            /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
+            String pool,
+            /** The setting; empty: unlimited. */
+            String limit,
+            /** null: unlimited. */
+            Long value,
+            /** Over it a connection waits, and is not refused. */
+            boolean waits,
+            Long home,
+            long inUse,
+            long cached,
+            List<HeldTokens> holders,
+            long broker) {}
+
     /** A user of listeners that ask for SASL. */
     public record UserRow(
             String name,
@@ -1291,7 +1311,7 @@ public final class AdminApi {
             long broker,
             /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
             String what,
-            /** broker, broker:all, listener:NAME, ip:ADDRESS, or client. */
+            /** broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client. */
             String of,
             /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
             String user,
