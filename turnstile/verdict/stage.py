@@ -17,7 +17,7 @@ from turnstile.options import FaultKind, FaultOptions
 from turnstile.settings import as_entity, as_setting
 from turnstile.verdict.judged import Client, Judged
 from turnstile.verdict.machine import MS, Machine
-from turnstile.verdict.timeline import Busy, Event, Step, StepDetail, Timeline
+from turnstile.verdict.timeline import SECOND, Busy, Event, Step, StepDetail, Timeline, is_work
 from turnstile.verdict.times import Times
 from turnstile.verdict.watch import Watch
 
@@ -128,18 +128,30 @@ class Stage:
         return [event for event in self.watch.since(at_ns) if event.kind == "request"]
 
     def await_recovery(self, detail: StepDetail, *, whole: bool = False) -> None:
-        """Until the client works again, and a little longer; `whole`: all that it does, as it had lost all its connections."""
+        """Until the client works again, and a little longer; `whole`: all that it does, as it had lost all its connections.
+
+        A program may have several clients, known by their ids. A step that began while one of them still waits after the step
+        before would find that one quiet.
+        """
         detail["lifted_ns"] = lifted_ns = time.monotonic_ns()
         self.wait_for(lambda: self.watch.first_work_after(lifted_ns) is not None, self.times.recover_s)
         detail["recovered_ns"] = recovered_ns = self.watch.first_work_after(lifted_ns)
         detail["has_ended"] = self.has_ended()
         self._is_lost = recovered_ns is None
         if whole:
+            self._await_each_client(lifted_ns)
             usual = len({event.conn for event in self.baseline.within(self.baseline.baseline, "request")})
             self.wait_for(
                 lambda: len({event.conn for event in self.requests_since(lifted_ns)}) >= usual, self.times.back_s
             )
         time.sleep(self.times.stay_s if whole else self.times.settle_s)
+
+    def _await_each_client(self, lifted_ns: int) -> None:
+        """Until each client id that worked in the baseline has worked since an instant, but no longer than a recovery takes."""
+        usual = self.baseline.within(self.baseline.baseline, "request")
+        clients = {event.client_id for event in usual if is_work(event)}
+        left_s = self.times.recover_s - (time.monotonic_ns() - lifted_ns) / SECOND
+        self.wait_for(lambda: clients <= {e.client_id for e in self.requests_since(lifted_ns) if is_work(e)}, left_s)
 
     # What is done to the client
 

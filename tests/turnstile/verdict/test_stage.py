@@ -8,7 +8,7 @@ from courses import ns
 
 from turnstile.verdict.machine import Beat, Machine
 from turnstile.verdict.stage import Stage
-from turnstile.verdict.timeline import AT_ONCE_NS
+from turnstile.verdict.timeline import AT_ONCE_NS, Event, Step, Timeline
 from turnstile.verdict.times import Times
 
 OVERRIDES = "kafka_connections_max_overrides"
@@ -96,6 +96,36 @@ def test_time_for_which_the_machine_stalled_does_not_count():
     assert stage.wait_for(lambda: next(looks) == 4, 0.01)
     stage.machine.beats.clear()
     assert not stage.wait_for(lambda: False, 0.01)
+
+
+class LateWatch:
+    """A program with two clients, the second of which comes back at the third look."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def since(self, at_ns):
+        self.looks += 1
+        return [self._work(at_ns + 1, "first"), *([self._work(at_ns + 2, "second")] if self.looks >= 3 else [])]
+
+    def first_work_after(self, at_ns):
+        return at_ns + 1
+
+    def baseline(self):
+        return Timeline([Step("baseline", "baseline", 0, 10)], [self._work(1, "first"), self._work(2, "second")])
+
+    def _work(self, at_ns, client_id):
+        return Event("request", at_ns, (0, 0, 1, 1), client_id=client_id, api="Fetch")
+
+
+def test_a_refusal_is_over_once_each_client_of_the_program_works_again():
+    cluster, watch = Fake(), LateWatch()
+    times = Times(stay_s=0)
+    stage = Stage(cluster, watch, Machine(), None, times=times, seed=0, target={}, say=lambda sentence: None)
+    stage.baseline = watch.baseline()
+    with stage.step("refuse", "reset") as detail:
+        stage.await_recovery(detail, whole=True)
+    assert watch.looks >= 3 and detail["recovered_ns"] == detail["lifted_ns"] + 1
 
 
 @pytest.mark.parametrize("times", [Times(), Times().quick()])

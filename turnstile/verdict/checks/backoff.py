@@ -9,8 +9,12 @@ from turnstile.verdict.finding import FAIL, PASS, UNJUDGED, WARN, Finding, Judge
 from turnstile.verdict.timeline import SECOND, Step, Timeline
 
 SOURCE = "KIP-144, KIP-580: reconnect.backoff.ms grows to reconnect.backoff.max.ms, with jitter"
-MOST_PER_S = 10
-"""Attempts a second for each connection that it usually has: beyond, there is no back-off to speak of."""
+MOST_PER_S = 6
+"""Attempts a second for each connection that it usually has: beyond, there is no back-off to speak of.
+
+Of the clients of one program some may wait while the others storm: librdkafka passes over its back-off, 20 times a second, unless
+its own thread was the first to wait for it. Attempts that are refused do not say which client made them, so the mean counts.
+"""
 MOST_BUSY = 0.7
 """Of the time, where it usually needs far less: a busy loop."""
 _RAN = 0.25
@@ -18,6 +22,8 @@ _RAN = 0.25
 _ATTEMPT_S = 0.01
 """Far more than an attempt takes of a CPU: many threads that each try now and then are no busy loop."""
 _SLOW_S = 0.9
+_LEAST_S = 0.5
+"""Of the second half of a step, whatever the machine has stalled: a rate over less says nothing."""
 _ADVICE = "Wait between attempts, longer after each failure, up to a second or more; and sleep while waiting."
 
 
@@ -43,10 +49,12 @@ def _of_variant(timeline: Timeline, step: Step) -> Judgement:
     slots = max(timeline.usual_connections, 1)
     middle_ns = (step.began_ns + lifted_ns) // 2
     late = [at_ns for at_ns in attempts if at_ns >= middle_ns]
-    per_s = len(late) / ((lifted_ns - middle_ns) / SECOND) / slots
+    half_s = (lifted_ns - middle_ns) / SECOND
+    served_s = half_s - timeline.machine.stalled_ms(middle_ns, lifted_ns) / 1000
+    per_s, served_per_s = (len(late) / seconds / slots for seconds in (half_s, max(served_s, _LEAST_S)))
     seen = f"{step.name}: {len(attempts)} attempts, {_gaps(gaps)}"
-    if per_s > MOST_PER_S:
-        return Judgement(FAIL, f"{seen}, {per_s:.0f} a second to the end for each of its {slots} connections")
+    if served_per_s > MOST_PER_S:
+        return Judgement(FAIL, f"{seen}, {served_per_s:.0f} a second to the end for each of its {slots} connections")
     grows = 2 * len(late) < 0.8 * len(attempts)
     if not grows and per_s > 1 / _SLOW_S:
         return Judgement(

@@ -33,6 +33,19 @@ def test_growing_pauses_pass_and_hasty_ones_fail():
     assert verdict(backoff, Seen()) == "unjudged"
 
 
+def test_time_for_which_the_machine_stalled_counts_for_no_client():
+    attempts_s = [n / 8 for n in range(48) if not 2.5 <= n / 8 < 3 and not 4 <= n / 8 < 5]
+    assert verdict(backoff, refused(*attempts_s)) == "warn", "a pause of its own"
+    starved = refused(*attempts_s)
+    starved.stalled((8, 9))
+    assert verdict(backoff, starved) == "fail"
+
+
+def test_one_client_of_two_that_storms_fails_both():
+    """As librdkafka's did in one step of eight: one tried 20 times a second, the other waited for its back-off."""
+    assert verdict(backoff, refused(*(n / 20 for n in range(120)), connections=3)) == "fail"
+
+
 def busy(usual, then, attempts_s=()):
     """Shares of a second for which its threads ran and waited for a CPU: before, and while refused."""
     seen = refused(*(attempts_s or exponential()))
