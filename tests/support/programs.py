@@ -132,7 +132,9 @@ class Desk:
         consumer = Consumer({**self._common, "group.id": DESK, "isolation.level": "read_committed",
                              "enable.auto.commit": False})  # fmt: skip
         found = until(
-            lambda: consumer.list_topics(topic, timeout=10).topics[topic].partitions, within_s=60, what=f"topic {topic}"
+            lambda: consumer.list_topics(topic, timeout=10).topics[topic].partitions,
+            within_s=180,
+            what=f"topic {topic}",
         )
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in found])
         return consumer
