@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "docs" / "clients"
 QUICK = ("backoff",)
 """The checks whose short course shows as much as the whole."""
-AFTER = {("sarama", "shutdown"): ("recovery",)}
-"""Checks whose refusals a client has to have been through, by its name and the check that then fails: sarama ends in time if it was
-refused for a second only."""
+AFTER = {("sarama", "shutdown"): ("recovery",), ("confluent-kafka", "shutdown"): ("recovery",)}
+"""Checks whose refusals a client has to have been through, by its name and the check that then fails: these two have too little
+left to send or to commit, and end in time, if they were refused for a second only."""
 FAILED = 1
 """The exit code of a verdict in which a check failed."""
 
