@@ -64,6 +64,19 @@ def test_a_client_that_ignores_throttling_fails_that_alone(cluster):
     assert verdicts["kip219"] == "fail", found.as_json()
 
 
+def test_a_client_that_obeys_throttling_for_produce_and_fetch_alone_fails_by_the_api_that_it_does_not(cluster):
+    program = client("waits-for-data-only", "producer", "member", "fetcher")
+    for _ in range(TRIES):
+        verdicts, found = told(cluster, program, "kip219", "not-failure")
+        if verdicts["kip219"] == "fail":
+            break
+    assert verdicts == {"kip219": "fail", "not-failure": "pass"}, found.as_json()
+    finding = found.findings["kip219"]
+    apis = {each.api: each.verdict for each in finding.apis}
+    assert apis["Heartbeat"] == "fail" and "fail" not in (apis["Produce"], apis["Fetch"]), apis
+    assert "as a rule after Heartbeat throttled by" in finding.evidence and "Produce throttled" not in finding.evidence
+
+
 def test_a_program_that_asks_nothing_cannot_be_judged(cluster):
     with pytest.raises(CannotJudge, match="ended before it had asked"):
         told(cluster, [sys.executable, "-c", "print('hello')"], "kip219")

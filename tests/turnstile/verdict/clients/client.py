@@ -1,6 +1,6 @@
 """A small client over raw sockets that behaves, but for the one thing that its first argument names.
 
-It produces numbered records (two requests on the way at a time), is the member of a group that fetches, creates topics, and
+It produces numbered records (two requests on the way at a time), is the member of a group, fetches, creates topics, and
 pushes telemetry: each on a connection of its own, with ApiVersions first. `python client.py good`, or one of GOOD and BAD;
 $TURNSTILE_BOOTSTRAP.
 """
@@ -222,13 +222,15 @@ class Producer(Role):
 
 
 class Member(Role):
-    """Of a group; fetches on a connection of its own."""
+    """Of a group."""
 
     name = "member"
     member = ""
 
+    def __init__(self) -> None:
+        self.takes_it_for_eviction = threading.Event()
+
     def begin(self, link: Link) -> None:
-        self.fetching = Link("fetcher")
         if not self.member:
             self.join(link)
 
@@ -258,6 +260,20 @@ class Member(Role):
         link.told(int.from_bytes(answer[4:8], "big"))
         if answer[8:10] != b"\0\0":
             self.join(link)
+        if self.takes_it_for_eviction.is_set():
+            self.takes_it_for_eviction.clear()
+            self.join(link)
+
+
+class Fetcher(Role):
+    """Of a member. Beside its heartbeats: none of them waits until a throttled Fetch may be sent."""
+
+    name = "fetcher"
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+
+    def work(self, link: Link) -> None:
         where = struct.pack(">iqi", 0, 0, 1000)
         body = (
             struct.pack(">iiiib", -1, 10, 1, 1000, 0)
@@ -266,11 +282,11 @@ class Member(Role):
             + struct.pack(">i", 1)
             + where
         )
-        self.fetching.send(request(1, 4, NAME, body))
-        throttle_ms = int.from_bytes(self.fetching.answer()[4:8], "big")
-        self.fetching.told(throttle_ms)
+        link.send(request(1, 4, NAME, body))
+        throttle_ms = int.from_bytes(link.answer()[4:8], "big")
+        link.told(throttle_ms)
         if throttle_ms and bad == "rejoins":
-            self.join(link)
+            self.member.takes_it_for_eviction.set()
 
 
 class Admin(Role):
@@ -334,7 +350,9 @@ def main() -> None:
         sys.exit(f"{bad} is not one of {', '.join((*GOOD, *BAD))}")
     random.seed()
     signal.signal(signal.SIGTERM, lambda *_: None if bad == "ignores-sigterm" else stopping.set())
-    roles = [role for role in (Producer(), Member(), Admin(), Reporter()) if role.name in (sys.argv[2:] or role.name)]
+    member = Member()
+    every = (Producer(), member, Fetcher(member), Admin(), Reporter())
+    roles = [role for role in every if role.name in (sys.argv[2:] or role.name)]
     threads = [threading.Thread(target=role.run, daemon=True) for role in roles]
     for thread in threads:
         thread.start()
