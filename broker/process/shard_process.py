@@ -196,7 +196,7 @@ class ShardProcess:
         self._start_in_mesh = starting_in(nursery)
         spawn = Spawn(self._start_in_mesh)
         context, acceptors = self.context, self.acceptors
-        exchange = Exchange(context.tokens.receive, acceptors.receivers)  # type: ignore[arg-type]  # as it came from the mesh
+        exchange = Exchange(context.tokens.receive, acceptors.receivers)
         mesh = self.mesh = Mesh(
             self.hello,
             context.poller,

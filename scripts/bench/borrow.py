@@ -110,7 +110,7 @@ class Member:
             self.poller,
             nursery,
             _raise,
-            on_message=self.tokens.receive,  # type: ignore[arg-type]
+            on_message=self.tokens.receive,
             on_up=self._peer_up,
         )
         self.poller.at_end_of_pass(self._end_tokens)

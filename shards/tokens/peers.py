@@ -22,11 +22,12 @@ unheard_peers_may_use_tokens  `unheard` are the older incarnations that have not
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 Item = tuple[Any, ...]
 TokenMessage = tuple[int, list[Item]]
+"""As it is sent. It may arrive with lists for tuples, so what receives one takes a sequence."""
 NEVER: Final = -1  # the version of a peer that has told none
 _ITEMS_PER_MESSAGE: Final = 2048  # so that a million reports are many bounded frames
 
@@ -83,9 +84,9 @@ class Peers:
         self.synced.pop(peer, None)
         self.acked.pop(peer, None)
 
-    def fresh(self, peer: int, message: TokenMessage) -> bool:
+    def fresh(self, peer: int, message: Sequence[Any]) -> bool:
         """Whether a message comes from the peer's present incarnation and is meant for ours."""
-        return message[0] == self._session.get(peer)
+        return bool(message[0] == self._session.get(peer))
 
     # Versions
 

@@ -176,7 +176,7 @@ class Tokens(ConnectionTokens):
         not over, and another pass should follow at once."""
         return self._changes.go_on()
 
-    def receive(self, peer: int, message: TokenMessage) -> None:
+    def receive(self, peer: int, message: Sequence[Any]) -> None:
         """A message from a peer, as it gave it to its `send`; tuples may have become lists."""
         if self._peers.fresh(peer, message):
             for item in message[1]:
