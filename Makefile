@@ -9,7 +9,7 @@ DOCS := .venv-docs
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test docs test-docs lint house clients slices simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup compiled demo test docs test-docs lint house clients slices simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -47,6 +47,9 @@ house: setup ## the tree by the measures of a house in good order: ARGS="--list 
 	@$(BIN)/python scripts/house.py $(ARGS)
 
 setup: $(STAMP) ## what the others need, in .venv
+
+compiled: setup ## compiles what pyproject.toml lists anew where its sources have changed (else they are run as they are)
+	@$(BIN)/python scripts/compile_modules.py
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -93,14 +96,14 @@ chaos: setup ## a cluster under kills, stops, cut links and a full disk, judged 
 verdicts: setup ## clients that misbehave, each in its own way, judged: ARGS="--seeds 10 --jobs 3"
 	$(BIN)/python tests/turnstile/verdict/run.py $(ARGS)
 
-bench: setup ## the table of docs/internals/benchmarks.md
+bench: compiled ## the table of docs/internals/benchmarks.md
 	$(BIN)/python scripts/bench/run.py
 
-bench-check: setup ## fails if a figure has fallen beside its peers, below scripts/bench/guard.json
+bench-check: compiled ## fails if a figure has fallen beside its peers, below scripts/bench/guard.json
 	$(BIN)/python scripts/bench/run.py --check
 
 BEFORE ?= ../before
-bench-compare: setup ## each row of the benchmarks in the checkout BEFORE=... and here, in pairs of runs
+bench-compare: compiled ## each row of the benchmarks in the checkout BEFORE=... and here, in pairs of runs
 	$(BIN)/python scripts/bench/compare.py $(BEFORE)
 
 bench-attacks: setup ## what hostile clients cost the others

@@ -25,6 +25,12 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).parent
 sys.path.insert(0, str(TESTS / "support"))
 
+# Mutants and doubles replace parts of modules, which those that are compiled do not look up: tests run the sources in their
+# own process, unless TURNSTILE_COMPILED=1 is set. The clusters that they start run what users run.
+with pytest.MonkeyPatch.context() as patch:
+    patch.setenv("TURNSTILE_COMPILED", os.environ.get("TURNSTILE_COMPILED", "0"))
+    import shards  # noqa: F401 - which decides it
+
 from admin_fixtures import api, start_api  # noqa: E402, F401 - importable only from here on; fixtures
 
 settings.register_profile("quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

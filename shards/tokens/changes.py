@@ -95,7 +95,7 @@ class Changes:
             self._end(*self._next.popleft()[:2])
         if self._next:
             self._sweep()
-        return self._rest is not None
+        return self.under_way
 
     def refresh(self, pool: Pool) -> None:
         """A pool that nobody waits for gets the rule of the newest version."""
