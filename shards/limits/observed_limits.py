@@ -34,7 +34,7 @@ _EVERY_KIND = frozenset({f"{OBSERVED}broker", f"{OBSERVED}listener", f"{OBSERVED
 
 
 def check_observable(name: str) -> None:
-    """Raises ConfigInvalid for a setting, by its canonical name, that limits no connections."""
+    """Raises ConfigInvalid for a setting, by its canonical name, that is none of OBSERVABLE."""
     setting = broker_setting(name)
     if setting.name not in OBSERVABLE:
         each = ", ".join(OBSERVABLE)

@@ -67,6 +67,15 @@ def test_a_quota_of_a_user_is_set_with_a_word_where_nobody_logs_in(cluster: Clus
         assert "no login" not in with_login.turnstile("quota", "set", "user=alice", "producer_byte_rate=50000000")
 
 
+def test_a_cap_of_users_is_set_with_a_word_where_nobody_logs_in(cluster: Cluster) -> None:
+    name = "turnstile.max.connections.per.user"
+    said = cluster.turnstile("config", "set", name, "3")
+    assert f"note: {name} limits no client: no listener asks for a login" in said
+    assert any(note.startswith(f"{name} limits no client") for note in cluster.get("/v1/notes")["notes"])
+    assert "no login" not in cluster.turnstile("config", "unset", name)
+    assert not any(note.startswith(name) for note in cluster.get("/v1/notes")["notes"])
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
