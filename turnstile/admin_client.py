@@ -43,7 +43,7 @@ class AdminUnreachable(AdminError):
 class AdminRefused(AdminError):
     """The admin API answered with an error: `status` is HTTP's, `told` the JSON of its body, or its text."""
 
-    def __init__(self, status: int, told: Any, sentence: str) -> None:
+    def __init__(self, status: int, told: object, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
         self.told = told

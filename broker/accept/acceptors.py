@@ -202,7 +202,7 @@ class Acceptors:
 
         admission.follow(forced=forced, direct=direct, rehearsing=rehearsing)
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         """Offers evictions and observed rates to the other shards."""
         self.eviction.serve_on(serve)
         self._observed_rates.serve_on(serve)
@@ -293,7 +293,7 @@ class Acceptors:
             total = sum(counters.value(counter, name) for counter in RECORDED)
             self._rates.observe(name, total, now_ms=self._context.now_ms())
 
-    def _recorded(self, kind: str, detail: dict[str, Any], version: int) -> None:
+    def _recorded(self, kind: str, detail: dict[str, object], version: int) -> None:
         self._context.journal.moved(kind, detail, version)
 
     def _blocked(self, listener: str, until_ms: int) -> None:

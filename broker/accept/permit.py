@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 
 class Permit:
@@ -14,7 +13,7 @@ class Permit:
 
     __slots__ = ("_arguments", "_function")
 
-    def __init__(self, function: Callable[..., None], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., None], *arguments: object) -> None:
         self._function: Callable[..., None] | None = function
         self._arguments = arguments
 

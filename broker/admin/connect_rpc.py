@@ -76,7 +76,7 @@ class ConnectCall(NamedTuple):
         return JSONResponse(to_json(message, values))
 
 
-def _of_json(message: MessageType, sent: Mapping[str, Any]) -> dict[str, Any]:
+def _of_json(message: MessageType, sent: Mapping[str, object]) -> dict[str, Any]:
     """By either name of a field, as proto3 has it. Raises ConnectFault for one that there is not, or of another type."""
     known = {name: field for field in message.fields for name in (field.json_name, field.name)}
     found = {}

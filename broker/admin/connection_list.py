@@ -45,7 +45,7 @@ async def listed(coordinator: Coordinator, asked: dict[str, Any]) -> dict[str, A
     return {"connections": [_connection(row) for row in rows[:most]], "total_size": total}
 
 
-def _value(key: SortKey, row: dict[str, Any]) -> Any:
+def _value(key: SortKey, row: dict[str, object]) -> Any:
     return row[key.field]
 
 

@@ -68,7 +68,7 @@ def is_observed(image: ClusterImage, pool: str) -> bool:
     return rule.cap is not None and is_own(pool, rule.name)
 
 
-def _observed(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, Any]]) -> ObservedUse | None:
+def _observed(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, object]]) -> ObservedUse | None:
     if not is_observed(image, pool):
         return None
     found = _pool(image, OBSERVED + pool, answers)

@@ -69,7 +69,7 @@ class Schemas:
             self.named[name] |= self._object(kind)
         return {"$ref": f"{self._place}{name}"}
 
-    def _object(self, kind: Any) -> Schema:
+    def _object(self, kind: object) -> Schema:
         properties, required = {}, []
         for name, hint in get_type_hints(kind, include_extras=True).items():
             is_optional = get_origin(hint) is NotRequired
@@ -80,7 +80,7 @@ class Schemas:
         return {"type": "object", **about, "properties": properties, **({"required": required} if required else {})}
 
 
-def _either(parts: Sequence[Mapping[str, Any]]) -> Schema:
+def _either(parts: Sequence[Mapping[str, object]]) -> Schema:
     """One of several schemas; those that are a type alone are one of several types."""
     types = [part["type"] for part in parts if part.keys() == {"type"}]
     if "number" in types and "integer" in types:

@@ -41,7 +41,7 @@ def metrics_of(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _points(metric: bytes, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _points(metric: bytes, about: Mapping[str, object]) -> Iterator[dict[str, Any]]:
     texts = {number: value for number, kind, value in fields(metric) if kind == LENGTH}
     for number, shape in _SHAPES.items():
         if number not in texts:
@@ -107,7 +107,7 @@ def _messages(message: bytes, number: int) -> Iterator[bytes]:
     return (value for each, kind, value in fields(message) if each == number and kind == LENGTH)
 
 
-def _first(message: bytes, number: int, default: Any = b"") -> Any:
+def _first(message: bytes, number: int, default: object = b"") -> Any:
     return next((value for each, _, value in fields(message) if each == number), default)
 
 

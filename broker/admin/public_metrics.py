@@ -20,7 +20,7 @@ _RPC = (
 )
 
 
-def public_metrics(sampler: Sampler, disk: Mapping[str, Any] | None, uptime_s: float) -> bytes:
+def public_metrics(sampler: Sampler, disk: Mapping[str, object] | None, uptime_s: float) -> bytes:
     """The whole page, as of now. `disk`: of describe_disk."""
     now, page = sampler.now(), Page()
     page.add(Kind.GAUGE, "redpanda_application_uptime_seconds_total", "Seconds since the start.", {}, uptime_s)

@@ -87,7 +87,7 @@ def changes_of(body: Any, broker: str) -> list[SettingChange]:
     ]
 
 
-def as_text(name: str, value: Any) -> str | None:
+def as_text(name: str, value: object) -> str | None:
     """A JSON value as the text a setting is given in; null, also as text for a setting without a value, unsets it."""
     if value is None or (value == "null" and broker_setting(canonical_name(name)).nullable):
         return None

@@ -82,7 +82,7 @@ def quota_changes(body: Any) -> list[QuotaChange]:
     return [(entity, {**removed, **values}) for entity, removed, values in changes]
 
 
-def _check_key(entity: Mapping[str, Any], key: str) -> None:
+def _check_key(entity: Mapping[str, object], key: str) -> None:
     """Raises ConfigInvalid when no entity has such a quota, or entities of this type don't; names those that there are."""
     if key not in _KEYS:
         near = difflib.get_close_matches(key, _KEYS, 1)
@@ -115,7 +115,7 @@ def fault_changes(body: Any, now: Collection[str]) -> list[FaultChange]:
     return changes
 
 
-def address_change(body: Any) -> AddressChange:
+def address_change(body: object) -> AddressChange:
     """`{"listener": L, "broker": N, "addresses": text or [text]}`; without a listener the only one. Raises ConfigInvalid."""
     shape = 'must be {"listener": name, "addresses": ["host:port" for each broker] or "auto"}, with "broker": id for one alone'
     if not isinstance(body, dict) or not {"addresses"} <= body.keys() <= {"listener", "broker", "addresses"}:
@@ -140,7 +140,7 @@ class SubscriptionChange(NamedTuple):
     configs: dict[str, str | None]
 
 
-def subscription_change(body: Any) -> SubscriptionChange:
+def subscription_change(body: object) -> SubscriptionChange:
     """`{"name": N, "configs": {name: text or null}}`. Raises ConfigInvalid."""
     shape = 'must be {"name": text, "configs": {name: text or null}}'
     if not isinstance(body, dict) or body.keys() != {"name", "configs"} or not isinstance(body["configs"], dict):

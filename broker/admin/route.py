@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -171,12 +171,12 @@ class RouteTable:
         return add
 
 
-def _content(hint: Any) -> object:
+def _content(hint: object) -> object:
     of = get_args(hint)[1] if get_origin(hint) is Annotated else None
     return of.kind if isinstance(of, Content) else hint
 
 
-def _declared(name: str, hint: Any) -> Parameter | Body:
+def _declared(name: str, hint: object) -> Parameter | Body:
     of = get_args(hint)[1] if get_origin(hint) is Annotated else None
     if not isinstance(of, Parameter | Body):
         raise TypeError(f"{name} says not what it is of a request")

@@ -45,7 +45,7 @@ class Triggers:
     def __init__(self) -> None:
         self._triggers: dict[str, Trigger] = {}
 
-    def fires(self, name: str, record: Mapping[str, Any] | None, now_ms: float) -> bool:
+    def fires(self, name: str, record: Mapping[str, object] | None, now_ms: float) -> bool:
         """Whether the fault `name` is for this call; `record` None: there is no such fault any more."""
         if record is None:
             return False

@@ -210,7 +210,7 @@ class JournalWriter(JournalBuffer):
         self._end = end + ROW
         return None
 
-    def moved(self, kind: str, detail: Mapping[str, Any], version: int) -> None:
+    def moved(self, kind: str, detail: Mapping[str, object], version: int) -> None:
         """Tokens, or units of a rate, were granted or came back: `kind` is grant or reclaim."""
         if self._end >= self._capacity:
             self.flush()
@@ -240,7 +240,7 @@ class JournalWriter(JournalBuffer):
         limit: str | None = None,
         limit_value: float | None = None,
         version: int = 0,
-        detail: Mapping[str, Any] | str | None = None,
+        detail: Mapping[str, object] | str | None = None,
         at_ns: int | None = None,
     ) -> None:
         """Any kind of event; `at_ns`: when it happened, if that is not now. Raises KeyError for a kind that schema.KINDS
@@ -301,7 +301,7 @@ class JournalWriter(JournalBuffer):
         self.close()
 
 
-def _to_json(detail: Mapping[str, Any]) -> str:
+def _to_json(detail: Mapping[str, object]) -> str:
     return "".join(_parts_of_json(detail, 0))
 
 

@@ -59,7 +59,7 @@ class QuotaEvents:
             stand_in=stand_in, code=self._kinds.charge,
         )  # fmt: skip
 
-    def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:
+    def began(self, place: MeterKey, state: Mapping[str, object], *, at_ms: int) -> None:
         """Notes the state that a meter goes on from."""
         self._add(place, state, at_ms)
 
@@ -71,7 +71,7 @@ class QuotaEvents:
         """All meters begin anew."""
         self._journal.add(self._kinds.meter, version=self._version(), detail={"reset": True}, at_ns=at_ms * 1_000_000)
 
-    def _add(self, place: MeterKey, detail: Mapping[str, Any], at_ms: int) -> None:
+    def _add(self, place: MeterKey, detail: Mapping[str, object], at_ms: int) -> None:
         self._journal.add(
             self._kinds.meter,
             user=place.user or None,

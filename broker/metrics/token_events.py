@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
@@ -39,5 +38,5 @@ class TokenEvents:
             lost = dict(each[start : start + _POOLS_PER_EVENT])
             self._add("reclaim", {"from": peer, "tokens": sum(lost.values()), "lost": lost})
 
-    def _add(self, kind: str, detail: Mapping[str, Any]) -> None:
+    def _add(self, kind: str, detail: Mapping[str, object]) -> None:
         self._journal.moved(kind, detail, self._version())

@@ -32,7 +32,7 @@ def make_context(
     epoch: int,
     *,
     send: Callable[[int, tuple[Any, ...]], None],
-    request: Callable[..., Awaitable[Any]],
+    request: Callable[..., Awaitable[object]],
     start_soon: Callable[..., None],
     stalled: Callable[[Stall], None],
 ) -> ShardContext:

@@ -75,7 +75,7 @@ def _configure() -> None:
 
 
 def escape_controls(
-    logger: structlog.typing.WrappedLogger, level: str, fields: MutableMapping[str, Any]
+    logger: structlog.typing.WrappedLogger, level: str, fields: MutableMapping[str, object]
 ) -> MutableMapping[str, Any]:
     """A processor of structlog for lines that a terminal shows (client_text_is_printable). JSON escapes control characters
     by itself."""
@@ -95,18 +95,18 @@ class _Said(NamedTuple):
 class Logger:
     """A log whose lines carry `context`."""
 
-    def __init__(self, **context: Any) -> None:
+    def __init__(self, **context: object) -> None:
         self._context = context
 
-    def info(self, event: str, **fields: Any) -> None:
+    def info(self, event: str, **fields: object) -> None:
         """Writes a line."""
         self._write("info", event, fields)
 
-    def warning(self, event: str, **fields: Any) -> None:
+    def warning(self, event: str, **fields: object) -> None:
         """Writes a line for what an operator should look at."""
         self._write("warning", event, fields)
 
-    def error(self, event: str, **fields: Any) -> None:
+    def error(self, event: str, **fields: object) -> None:
         """Writes a line for what did not work, or for a mistake in Turnstile."""
         self._write("error", event, fields)
 
@@ -123,15 +123,15 @@ class RateLimitedLogger(Logger):
     Such a line has `count`, how many it stands for.
     """
 
-    def __init__(self, **context: Any) -> None:
+    def __init__(self, **context: object) -> None:
         super().__init__(**context)
         self._kinds: dict[str, _Said] = {}  # by event text, which is a constant of the code
 
-    def warning(self, event: str, **fields: Any) -> None:
+    def warning(self, event: str, **fields: object) -> None:
         """At most one line a second for each event text."""
         self._limited("warning", event, fields)
 
-    def error(self, event: str, **fields: Any) -> None:
+    def error(self, event: str, **fields: object) -> None:
         """At most one line a second for each event text."""
         self._limited("error", event, fields)
 
@@ -139,7 +139,7 @@ class RateLimitedLogger(Logger):
         """An error for a call of another process that failed by a mistake here (shards/mesh/calls.py, mistakes_fail_their_call)."""
         self.error("a mistake in serving a call", exc_info=fault)
 
-    def _limited(self, level: str, event: str, fields: dict[str, Any]) -> None:
+    def _limited(self, level: str, event: str, fields: dict[str, object]) -> None:
         now_s = time.monotonic()
         said = self._kinds.get(event)
         if said is not None and now_s - said.at_s < _EVERY_S:

@@ -22,7 +22,7 @@ from shards.tokens.tokens import Tokens
 class Request(Protocol):
     """Calls a method at another shard of the broker: its value, or one of the errors of mesh.call."""
 
-    def __call__(self, peer: int, method: str, *args: Any) -> Awaitable[Any]: ...
+    def __call__(self, peer: int, method: str, *args: object) -> Awaitable[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)

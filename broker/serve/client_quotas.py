@@ -28,7 +28,7 @@ _OBSERVED = "observed_"
 class Serve(Protocol):
     """Mesh.serve."""
 
-    def __call__(self, method: str, function: Callable[..., Any], /) -> None: ...
+    def __call__(self, method: str, function: Callable[..., object], /) -> None: ...
 
 
 class ClientQuotas:
@@ -142,7 +142,7 @@ def side_by_side(
 ) -> ClientQuotas:
     """`make(image, call=, notes=)`: the meters of a shard; those in force have the first of `notes`."""
 
-    def call_observed(peer: int, method: str, *args: Any) -> Deferred[Any]:
+    def call_observed(peer: int, method: str, *args: object) -> Deferred[Any]:
         return call(peer, _OBSERVED + method, *args)
 
     meters = make(image, call=call, notes=notes[0])

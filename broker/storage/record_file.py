@@ -138,18 +138,18 @@ class CompactedFile(ABC):
         """Entries of a file that holds nothing outdated."""
 
     @abstractmethod
-    def entries(self, body: Sequence[Any]) -> int:
+    def entries(self, body: Sequence[object]) -> int:
         """Entries that a record adds to the file."""
 
     @abstractmethod
-    def apply(self, body: Sequence[Any]) -> None:
+    def apply(self, body: Sequence[object]) -> None:
         """Makes the change of a loaded record. Raises TypeError, ValueError or IndexError for one of another kind."""
 
     @abstractmethod
     def snapshot(self) -> Iterable[Sequence[Any]]:
         """The bodies that give the present state."""
 
-    def append(self, body: Sequence[Any], change: Callable[[], None] | None = None) -> None:
+    def append(self, body: Sequence[object], change: Callable[[], None] | None = None) -> None:
         """Writes a record, then makes its `change` of the state, if this has not happened yet. Raises OSError."""
         self.file.append(msgpack.packb(body))
         if change is not None:

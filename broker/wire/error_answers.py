@@ -89,7 +89,7 @@ def _words_for(name: str) -> Collection[str]:
     return next((words for words in _NAMES if name in words), ())
 
 
-def _name(values: dict[str, Any], fields: list[Field], source: object) -> None:
+def _name(values: dict[str, object], fields: list[Field], source: object) -> None:
     """Of a list of names, or of numbers, in the request: its item is the first field that can have it."""
     kinds = ("string",) if isinstance(source, str) else ("int32",) if isinstance(source, int) else ("uuid",)
     for field in fields:

@@ -54,14 +54,14 @@ def usable(records: Iterable[Change]) -> UsableRecords:
     return UsableRecords(good, faults)
 
 
-def _check_setting(key: str, text: Any) -> None:
+def _check_setting(key: str, text: object) -> None:
     _, _, name = key.partition("/")
     if not isinstance(text, str):
         raise ValueError("its value is not text")
     is_readable(name, text)
 
 
-def _check_observed(key: str, text: Any) -> None:
+def _check_observed(key: str, text: object) -> None:
     _check_setting(key, text)
     check_observable(key.partition("/")[2])
 
@@ -94,7 +94,7 @@ def _check_topic(name: str, topic: Any) -> None:
     canonical_configs(topic["configs"])
 
 
-def _check_feature(name: str, level: Any) -> None:
+def _check_feature(name: str, level: object) -> None:
     feature = FEATURES.get(name)
     if type(level) is not int or feature is None or not feature.least <= level <= feature.most:
         raise ValueError("it is no level of a feature")
@@ -130,7 +130,7 @@ def open_store(
     *,
     now_s: float,
     set_aside: Callable[[Path, str], str],
-    topics_on_disk: Callable[[], dict[str, dict[str, Any]]],
+    topics_on_disk: Callable[[], dict[str, dict[str, object]]],
 ) -> OpenedStore:
     """The store, and what was lost if it was damaged or is missing where topics have files: sentences.
 

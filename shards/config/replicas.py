@@ -25,7 +25,9 @@ def placed(leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[st
     return {"leaders": [*leaders], "replicas": [[*each] for each in replicas]}
 
 
-def replaced(topic: Mapping[str, Any], leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, object]:
+def replaced(
+    topic: Mapping[str, object], leaders: Sequence[int], replicas: Sequence[Sequence[int]]
+) -> dict[str, object]:
     """A topic's record with its partitions there."""
     return {"id": topic["id"], **placed(leaders, replicas), "configs": topic["configs"]}
 

@@ -18,7 +18,7 @@ ROWS = {CLIENT_METRICS_KIND: CLIENT_METRICS, GROUP_KIND: GROUP}
 MOST = {CLIENT_METRICS_KIND: "turnstile.client.metrics.subscriptions.max", GROUP_KIND: "turnstile.group.configs.max"}
 
 
-def check_resource(kind: str, name: str, configs: Mapping[str, str], broker: Callable[[str], Any]) -> None:
+def check_resource(kind: str, name: str, configs: Mapping[str, str], broker: Callable[[str], object]) -> None:
     """Raises ConfigInvalid when the resource can't have exactly these configs. `broker(setting)`: its value in force."""
     if kind == GROUP_KIND:
         check_group(name, configs, broker)

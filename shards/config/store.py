@@ -113,9 +113,9 @@ class Store:
         self,
         at: float,
         who: str,
-        changes: Iterable[tuple[str, str, Any, Any]],
+        changes: Iterable[tuple[str, str, object, object]],
         *,
-        told: Iterable[tuple[str, str, Any, Any]] | None = None,
+        told: Iterable[tuple[str, str, object, object]] | None = None,
         static: str | None = None,
     ) -> int:
         """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds; `told`:
@@ -230,10 +230,10 @@ def _sentence(error: sqlite3.OperationalError) -> str:
     return f"The change can't be stored: {error}."
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _secret(kind: str, value: Any) -> Any:
+def _secret(kind: str, value: object) -> Any:
     """Credentials do not go into the history, only which mechanisms there are."""
     return sorted(value) if kind == "user" and isinstance(value, Mapping) else value

@@ -10,7 +10,7 @@ Amounts are bytes, partitions, or nanoseconds of handler time, as they are noted
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from shards.limits.bucket import TokenBucket
 from shards.limits.client_quota_managers import FETCH, MUTATION, PERCENT_PER_NANO, REQUEST, Charged, refill_per_s
@@ -38,7 +38,7 @@ class MeterReplay:
     def _new(self) -> Rate | TokenBucket:
         return TokenBucket(self._window) if self._kind == MUTATION else Rate(self._window)
 
-    def begin(self, state: Mapping[str, Any]) -> None:
+    def begin(self, state: Mapping[str, object]) -> None:
         """The sensor holds this, as a note says; empty: nothing. Raises ValueError, TypeError or KeyError for what is no state."""
         if not state:
             self._sensor = self._new()

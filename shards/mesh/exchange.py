@@ -22,7 +22,7 @@ class Exchange:
         self._tokens = tokens
         self._named = dict(named)
 
-    def receive(self, peer: int, message: Sequence[Any]) -> None:
+    def receive(self, peer: int, message: Sequence[object]) -> None:
         """A one-way message of another shard, as Mesh.on_message gets it."""
         first = message[0]
         if isinstance(first, str):

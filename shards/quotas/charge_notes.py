@@ -8,7 +8,7 @@ all_of_it   between two `began` of a key at one shard, or from its first charge 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from shards.quotas.history import MeterKey
 from shards.quotas.meters import Decision
@@ -41,7 +41,7 @@ class ChargeNotes(Protocol):
         """A charge of a client of shard `asker` was decided; `shares`: by a sensor that clients share."""
         ...
 
-    def began(self, place: MeterKey, state: Mapping[str, Any], *, at_ms: int) -> None:
+    def began(self, place: MeterKey, state: Mapping[str, object], *, at_ms: int) -> None:
         """The sensor of a key holds this (`state` of rate.py or bucket.py) before its next charge; empty: nothing."""
         ...
 

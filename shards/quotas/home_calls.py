@@ -35,7 +35,7 @@ class HomeCalls(Generic[T]):
         self._away: set[int] = set()
         self._tried: set[int] = set()
 
-    def ask(self, home: int, *args: Any, decide: Callable[[], T]) -> MaybeDeferred[T]:
+    def ask(self, home: int, *args: object, decide: Callable[[], T]) -> MaybeDeferred[T]:
         """The answer of the home, or of `decide` here."""
         if home in self._away:
             self._try_again(home)
@@ -55,7 +55,7 @@ class HomeCalls(Generic[T]):
         """The link to a shard broke."""
         self._away.add(shard)
 
-    def _came(self, answer: Deferred[T], late: Callable[[], None], due: Timer, told: Deferred[Any]) -> None:
+    def _came(self, answer: Deferred[T], late: Callable[[], None], due: Timer, told: Deferred[object]) -> None:
         """The home has answered, or can't be asked."""
         self._timers.cancel(due)
         try:
@@ -77,7 +77,7 @@ class HomeCalls(Generic[T]):
             self._tried.add(home)
             self._call(home, self._method, *self._probe).add_callback(partial(self._answered_again, home))
 
-    def _answered_again(self, home: int, told: Deferred[Any]) -> None:
+    def _answered_again(self, home: int, told: Deferred[object]) -> None:
         self._tried.discard(home)
         try:
             told.result()

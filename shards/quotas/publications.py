@@ -73,7 +73,7 @@ class Publications:
         while self._to_tell:
             self._tell(self._to_tell.pop())
 
-    def hear(self, rows: list[list[Any]]) -> list[Recorded]:
+    def hear(self, rows: list[list[object]]) -> list[Recorded]:
         """The news of another shard: records that were not known here, since the last reset; the oldest first."""
         told = (self._history.merge(row) for row in map(CurvePart.read, rows) if row.began_ms >= self._since_ms)
         return sorted(itertools.chain.from_iterable(told), key=attrgetter("at_ms"))

@@ -126,7 +126,7 @@ class ShardedQuotas(Meters):
             )  # what it owed after an hour is forgotten, as in Kafka
         self._noted.discard(MeterKey(kind, *key))
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         """Offers the sensors at home here to the other shards, and hears what they recorded."""
         serve(_CHARGE, self._serve_charges)
         serve(TELL, self._hear)
@@ -218,7 +218,7 @@ class ShardedQuotas(Meters):
         told = self._call(home, _CHARGE, [charge for _, charge in waiting], now_ms)
         told.add_callback(partial(self._came, home, asked))
 
-    def _came(self, home: int, asked: PendingBatch[list[_Waiting]], told: Deferred[list[list[Any] | None]]) -> None:
+    def _came(self, home: int, asked: PendingBatch[list[_Waiting]], told: Deferred[list[list[object] | None]]) -> None:
         """The answers of a home. None, or no answer at all: it did not decide."""
         try:
             answers: list[list[Any] | None] = told.result()
@@ -297,7 +297,7 @@ class ShardedQuotas(Meters):
         if self._unheard:
             self._after(STARTING_MS, self._go_on)
 
-    def _hear(self, peer: int, rows: list[list[Any]], complete: bool) -> None:
+    def _hear(self, peer: int, rows: list[list[object]], complete: bool) -> None:
         """Another shard tells what was recorded; `complete`: by now all that it knows."""
         now_ms = self._now_ms()
         for place, at_ms, amount in self.publications.hear(rows):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from shards.limits.client_buckets import KINDS, ClientBuckets, Quotas
 from shards.limits.client_quota_managers import PRODUCE
@@ -43,7 +43,7 @@ class SharedBuckets:
         self.peer_lost = self._calls.peer_lost
         self.reset = self._here.reset
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         """Lets the other shards charge here."""
         serve(_CHARGE, lambda peer, kind, key, amount: self._charge_here(kind, BucketKey(*key), amount))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from shards.limits.node_throughput import NodeDelays, NodeThroughput
 from shards.loop.deferred import MaybeDeferred
@@ -36,7 +36,7 @@ class SharedThroughput:
         self.peer_up = self._calls.peer_up
         self.peer_lost = self._calls.peer_lost
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         """Lets the other shards charge here."""
         serve(_CHARGE, lambda peer, received, sent: self._charge_here(received, sent))
 

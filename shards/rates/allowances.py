@@ -10,7 +10,7 @@ unused_allowances_are_forgotten  An allowance without waiters and without recent
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 GRANT_MS: Final = 100
 DEADLINE_MS: Final = 1000
@@ -60,7 +60,7 @@ class Allowance:
 class Allowances:
     """All allowances of one shard. `post(home, item)` queues an item for another shard."""
 
-    def __init__(self, post: Callable[[int, tuple[Any, ...]], None]) -> None:
+    def __init__(self, post: Callable[[int, tuple[object, ...]], None]) -> None:
         self._post = post
         self._allowances: dict[str, Allowance] = {}
         self._due: list[tuple[int, str]] = []  # one entry for each allowance: when to look at it

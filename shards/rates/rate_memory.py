@@ -12,7 +12,7 @@ told_use_is_never_shorter  Use counts at the end of the period it is told for: a
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from shards.limits.rate import Window
 
@@ -59,7 +59,7 @@ class RateMemory:
         me: int,
         shards: int,
         home: Callable[[str], int],
-        post: Callable[[int, tuple[Any, ...]], None],
+        post: Callable[[int, tuple[object, ...]], None],
         resume: Callable[[list[Entry], int], None],
     ) -> None:
         self._me: Final = me

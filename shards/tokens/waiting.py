@@ -16,7 +16,7 @@ at_once_never_waits  A connection that asked `at_once` is answered as if no rule
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from shards.limits.caps import CapRule
 from shards.ownership import home_of
@@ -45,7 +45,7 @@ class Waiting:
         *,
         lump: int,
         version: int,
-        on_wait: Callable[[Any, str, CapRule], None] | None,
+        on_wait: Callable[[object, str, CapRule], None] | None,
     ) -> None:
         self.version = version
         self.borrows = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -94,5 +94,5 @@ def _print_audit(result: AuditResult) -> None:
     click.echo(f"\n{verdict}: {result.facts}")
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)

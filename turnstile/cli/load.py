@@ -237,7 +237,7 @@ class _CheckedOptions(NamedTuple):
     expectations: list[Expectation]
 
 
-def _checked(name: str | None, options: dict[str, Any], expected: tuple[str, ...]) -> _CheckedOptions:
+def _checked(name: str | None, options: dict[str, object], expected: tuple[str, ...]) -> _CheckedOptions:
     """Raises UsageError, with a sentence."""
     from turnstile.load.expectations import parse
     from turnstile.load.spec import SpecInvalid

@@ -52,7 +52,7 @@ class _Lazy(Commands):
     """Imports a command's module when that command runs, so that the others don't pay for it."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
         from turnstile.cli.output import naming_closed_output
 

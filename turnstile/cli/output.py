@@ -59,7 +59,7 @@ def show_error(sentence: str) -> None:
     click.echo(json.dumps({"error": sentence}))
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(value, indent=2))
 

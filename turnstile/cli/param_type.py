@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,7 @@ else:
     class ParamType(click.ParamType):
         """`ParamType[T]` is ParamType."""
 
-        def __class_getitem__(cls, of: Any) -> type:
+        def __class_getitem__(cls, of: object) -> type:
             return cls
 
 

@@ -227,7 +227,9 @@ class CommittedOffsets:
     def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._append(group, [GENERATION, group, generation, protocol_type])
 
-    def keep(self, group: str, kind: int, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
+    def keep(
+        self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
+    ) -> None:
         """Writes the change of a group with members, `kind` is one of KEPT: its row, and those of the members that changed."""
         self._append(group, [kind, group, row, members])
 
@@ -246,15 +248,15 @@ class CommittedOffsets:
         if group in self:
             self._append(group, [FORGET, group])
 
-    def _append(self, group: str, body: list[Any]) -> None:
+    def _append(self, group: str, body: list[object]) -> None:
         self._write(self._buckets[bucket_of(group)], body)
 
-    def _write(self, file: OffsetsFile, body: list[Any]) -> None:
+    def _write(self, file: OffsetsFile, body: list[object]) -> None:
         file.append(body, partial(file.apply, body))
 
 
 def _kept(
-    known: KeptGroup | None, kind: int, row: Sequence[Any] | None, members: Mapping[str, Sequence[Any] | None]
+    known: KeptGroup | None, kind: int, row: Sequence[object] | None, members: Mapping[str, Sequence[object] | None]
 ) -> KeptGroup | None:
     if row is None:
         return None

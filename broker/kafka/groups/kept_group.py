@@ -14,7 +14,7 @@ class KeptGroup:
         self.row: Sequence[Any] = ()
         self.members: dict[str, Sequence[Any]] = {}
 
-    def apply(self, row: Sequence[Any], members: Mapping[str, Sequence[Any] | None]) -> None:
+    def apply(self, row: Sequence[object], members: Mapping[str, Sequence[object] | None]) -> None:
         """A row None: that member is gone."""
         self.row = row
         for member_id, each in members.items():

@@ -43,7 +43,7 @@ class TransactionsFile(CompactedFile):
     def live(self) -> int:
         return len(self.known)
 
-    def entries(self, body: Sequence[Any]) -> int:
+    def entries(self, body: Sequence[object]) -> int:
         return 1
 
     def apply(self, body: Sequence[Any]) -> None:

@@ -1,7 +1,6 @@
 """The result of an audit as one HTML page: the verdict on top, each check, and what was found."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from turnstile.pipeline.audit.audit_result import (
     EXCEEDED,
@@ -65,7 +64,7 @@ def _evidence(rows: Sequence[TableRow]) -> list[list[object]]:
     return [names, *([_plain(row.get(str(name))) for name in names] for row in rows)]
 
 
-def _plain(value: Any) -> object:
+def _plain(value: object) -> object:
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else value

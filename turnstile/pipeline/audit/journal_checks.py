@@ -16,7 +16,7 @@ nothing_before_its_version_is_stored  nothing was admitted under a version befor
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit.audit_result import HELD, UNKNOWN, Check
@@ -228,7 +228,7 @@ def _disagreements(seen: Survey, timeline: Timeline) -> list[str]:
     ]  # fmt: skip
 
 
-def _is_readable(detail: Any) -> bool:
+def _is_readable(detail: object) -> bool:
     changes = detail.get("changes") if isinstance(detail, dict) else None
     return isinstance(changes, list) and all(isinstance(each, list) and len(each) == 3 for each in changes)
 

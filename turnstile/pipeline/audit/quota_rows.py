@@ -115,7 +115,7 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     is_bad |= numpy.array([name not in CLIENT_KEYS for name in quotas])[quota]
     of = [each or {} for each in read]
 
-    def said(name: str, absent: Any) -> Any:
+    def said(name: str, absent: object) -> Any:
         return numpy.array([each.get(name, absent) for each in of])[detail]
 
     taken = {

@@ -149,12 +149,12 @@ def first_of_each(places: Array, key: Array, at_ns: Array, shown: int) -> FirstR
     return FirstRows(places[kept], counts[kept])
 
 
-def table_of(schema: pyarrow.Schema, **columns: Any) -> pyarrow.Table:
+def table_of(schema: pyarrow.Schema, **columns: object) -> pyarrow.Table:
     """A table of that schema from arrays, lists or Arrow arrays."""
     return pyarrow.Table.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _column(values: Any, kind: pyarrow.DataType) -> Any:
+def _column(values: object, kind: pyarrow.DataType) -> Any:
     if isinstance(values, pyarrow.ChunkedArray | pyarrow.Array):
         return values if values.type == kind else values.cast(kind)
     return pyarrow.array(values, type=kind)

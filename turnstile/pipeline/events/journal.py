@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow
 import pyarrow.compute
@@ -94,7 +94,7 @@ def before_late(table: pyarrow.Table, late: Mapping[Incarnation, int]) -> pyarro
     return table.filter(pyarrow.array(arrays.numbers(table, "seq") < first_late))
 
 
-def read_part(part: Any, columns: pyarrow.Schema) -> pyarrow.Table:
+def read_part(part: object, columns: pyarrow.Schema) -> pyarrow.Table:
     """The events of a part (a path, or a file that is open). Raises OSError or ArrowException for one that is damaged."""
     names = [IN_FILES.get(name, name) for name in columns.names]
     # Not `read_table`, which imports pandas: that takes longer than to judge ten thousand events.

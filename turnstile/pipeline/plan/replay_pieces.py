@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy
 import pyarrow
@@ -199,7 +199,7 @@ def _blob(rows: pyarrow.Table) -> bytes:
     return blob
 
 
-def _batch(count: int, columns: dict[str, Sequence[Any]]) -> pyarrow.RecordBatch:
+def _batch(count: int, columns: dict[str, Sequence[object]]) -> pyarrow.RecordBatch:
     arrays = [
         pyarrow.array(columns[field.name], field.type) if field.name in columns else pyarrow.nulls(count, field.type)
         for field in _SCHEMA

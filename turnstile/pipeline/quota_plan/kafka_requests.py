@@ -159,7 +159,7 @@ def _placed(line: str) -> _LoggedRequest:
     return _LoggedRequest(_instant(before), text.lstrip()) if mark else _LoggedRequest(None, None)
 
 
-def _time_of(fields: dict[str, Any]) -> int | None:
+def _time_of(fields: dict[str, object]) -> int | None:
     for name in _TIME_FIELDS:
         value = fields.get(name)
         if isinstance(value, str):
@@ -238,13 +238,13 @@ class _Impossible(ValueError):
     """A number of a request that can't be."""
 
 
-def _number(value: Any, *, least: float = 0) -> float:
+def _number(value: object, *, least: float = 0) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= _MOST:
         raise _Impossible
     return value
 
 
-def _count(value: Any, *, least: int = 0) -> int:
+def _count(value: object, *, least: int = 0) -> int:
     return int(_number(value, least=least))
 
 

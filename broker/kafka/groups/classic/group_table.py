@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
@@ -153,7 +153,7 @@ class GroupTable:
         return looked_at
 
     def _serve(
-        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
+        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, object] | None = None
     ) -> T:
         """Runs `step` on a group, delivers its answers and notes its next deadline."""
         known = group.generation
@@ -163,7 +163,7 @@ class GroupTable:
         return result
 
     def _guarded(
-        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, Any] | None = None
+        self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, object] | None = None
     ) -> T:
         """What `step` returns. If it raises, the group ends (mistakes_end_one_group) and `failed` is returned.
 
@@ -176,7 +176,7 @@ class GroupTable:
             self._end(group, waiting)
             return failed
 
-    def _end(self, group: ClassicGroup, waiting: tuple[Reply, Any] | None) -> None:
+    def _end(self, group: ClassicGroup, waiting: tuple[Reply, object] | None) -> None:
         answers = group.outbox
         for member in group.members.values():
             if member.joining is not None:

@@ -27,7 +27,7 @@ class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
         super().__init__(groups, home)
         self._topics = topics
 
-    def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Sequence[object]]:
+    def heartbeat(self, group: str, fields: Sequence[object]) -> MaybeDeferred[Sequence[object]]:
         """`fields` of a Heartbeat, `owned` as [[topic id, number], ...] -> [fields of a HeartbeatResult, the same way]."""
         request = heartbeat_of(fields)
         if request.epoch == 0 and self._groups.get(group) is None and not self._home.make_way(group):

@@ -102,8 +102,8 @@ def _subtopology(
     name: str,
     sources: Iterable[str],
     sinks: Iterable[str],
-    repartition_sources: Iterable[Sequence[Any]],
-    changelogs: Iterable[Sequence[Any]],
+    repartition_sources: Iterable[Sequence[object]],
+    changelogs: Iterable[Sequence[object]],
     copartition_groups: Iterable[Iterable[str]],
 ) -> Subtopology:
     return Subtopology(
