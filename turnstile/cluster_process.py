@@ -56,7 +56,7 @@ class ClusterProcess:
             self.stop()
             raise
 
-    def _first_word(self) -> dict[str, Any]:
+    def _first_word(self) -> dict[str, object]:
         """What was started. Raises ClusterError where nothing was."""
         assert self._popen.stdout is not None
         line = self._popen.stdout.readline()

@@ -44,7 +44,7 @@ def observed_overrides(state: ConfigState) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _as_json(values: dict[str, Value]) -> dict[str, Any]:
+def _as_json(values: dict[str, Value]) -> dict[str, object]:
     return {name: as_json(broker_setting(name), value) for name, value in values.items()}
 
 

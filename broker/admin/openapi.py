@@ -63,10 +63,10 @@ _RESPONSES: Mapping[int, str] = {
 
 
 @cache
-def document() -> dict[str, Any]:
+def document() -> dict[str, object]:
     """The whole document, as JSON has it. Not to be changed by its caller."""
     schemas = Schemas("#/components/schemas/")
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
     responses = {f"Error{code}": _error(code, says, schemas) for code, says in _RESPONSES.items()}
@@ -88,7 +88,7 @@ def document() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _operation(route: AdminRoute, schemas: Schemas) -> dict[str, Any]:
+def _operation(route: AdminRoute, schemas: Schemas) -> dict[str, object]:
     summary, _, rest = route.says.partition(". ")
     answers = {200: route.answer, **route.also}
     codes = [code for code in _codes(route) if code not in answers]
@@ -120,7 +120,7 @@ def _codes(route: AdminRoute) -> list[int]:
     return [*asked, *guarded, *missing, *body, 500, 503, *stored]
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: Parameter) -> dict[str, object]:
     return {
         "name": parameter.name,
         "in": parameter.place,
@@ -136,10 +136,10 @@ def _answer(code: int, kind: object, media_types: tuple[str, ...], schemas: Sche
     return {"description": says, "content": content}
 
 
-def _error(code: int, says: str, schemas: Schemas) -> dict[str, Any]:
+def _error(code: int, says: str, schemas: Schemas) -> dict[str, object]:
     schema = schemas.of(Problem | InvalidValues if code == 400 else Problem)
     return {"description": says, "content": _content(JSON_TYPE, schema)}
 
 
-def _content(media_type: str, schema: Schema) -> dict[str, Any]:
+def _content(media_type: str, schema: Schema) -> dict[str, object]:
     return {media_type: {"schema": schema}}

@@ -22,7 +22,7 @@ class NotOtlp(ValueError):
     """The bytes are not MetricsData, or too many of it."""
 
 
-def metrics_of(data: bytes) -> list[dict[str, Any]]:
+def metrics_of(data: bytes) -> list[dict[str, object]]:
     """Every point of every metric, in order: {"name", "type", "unit", "attributes", "value" or what a distribution has,
     "at_ms"}, at most MOST_METRICS; without what is empty. Raises NotOtlp."""
     if len(data) > MOST_BYTES:
@@ -41,7 +41,7 @@ def metrics_of(data: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _points(metric: bytes, about: Mapping[str, object]) -> Iterator[dict[str, Any]]:
+def _points(metric: bytes, about: Mapping[str, object]) -> Iterator[dict[str, object]]:
     texts = {number: value for number, kind, value in fields(metric) if kind == LENGTH}
     for number, shape in _SHAPES.items():
         if number not in texts:
@@ -111,7 +111,7 @@ def _first(message: bytes, number: int, default: object = b"") -> Any:
     return next((value for each, _, value in fields(message) if each == number), default)
 
 
-def _packed(message: bytes, number: int, form: str) -> list[Any]:
+def _packed(message: bytes, number: int, form: str) -> list[object]:
     found = b"".join(value for each, _, value in fields(message) if each == number)
     return [value for (value,) in struct.iter_unpack(form, found)]
 

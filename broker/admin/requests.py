@@ -46,7 +46,7 @@ async def read_bytes(request: Request) -> bytes:
     return bytes(received)
 
 
-async def read_body(request: Request) -> Any:
+async def read_body(request: Request) -> object:
     """The JSON of the body. Raises HTTPException: 400 for what is not JSON, and as read_bytes."""
     received = await read_bytes(request)
     try:

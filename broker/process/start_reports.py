@@ -79,7 +79,7 @@ def await_ready(
     processes: int,
     pids: Callable[[], Iterable[int]] = tuple,
     say: Callable[[str], None] = lambda sentence: None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Waits until every process has reported; returns the coordinator's report.
 
     `pids()` are the processes whose progress counts. `say` is told every SAID_S how many are up. Raises CannotStart when one

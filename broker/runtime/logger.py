@@ -76,7 +76,7 @@ def _configure() -> None:
 
 def escape_controls(
     logger: structlog.typing.WrappedLogger, level: str, fields: MutableMapping[str, object]
-) -> MutableMapping[str, Any]:
+) -> MutableMapping[str, object]:
     """A processor of structlog for lines that a terminal shows (client_text_is_printable). JSON escapes control characters
     by itself."""
     return {

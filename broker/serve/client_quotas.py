@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from broker.metrics.quota_events import CHARGES, OBSERVED_CHARGES, QuotaEvents
 from broker.metrics.shard_counters import ShardCounters
@@ -142,7 +142,7 @@ def side_by_side(
 ) -> ClientQuotas:
     """`make(image, call=, notes=)`: the meters of a shard; those in force have the first of `notes`."""
 
-    def call_observed(peer: int, method: str, *args: object) -> Deferred[Any]:
+    def call_observed(peer: int, method: str, *args: object) -> Deferred[object]:
         return call(peer, _OBSERVED + method, *args)
 
     meters = make(image, call=call, notes=notes[0])

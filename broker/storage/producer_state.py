@@ -212,7 +212,7 @@ class ProducerStateManager:
             for producer_id, (epoch, kept) in self._states.items()
         ]
 
-    def _dump_transaction(self, producer_id: int) -> list[Any]:
+    def _dump_transaction(self, producer_id: int) -> list[object]:
         """[its last marker or None, the first offset of its transaction or None], [] without either."""
         marker, first_offset = self._markers.get(producer_id), self.ongoing.get(producer_id)
         return [] if marker is None and first_offset is None else [marker and list(marker), first_offset]

@@ -22,7 +22,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from zlib import crc32
 
 import msgpack
@@ -146,7 +146,7 @@ class CompactedFile(ABC):
         """Makes the change of a loaded record. Raises TypeError, ValueError or IndexError for one of another kind."""
 
     @abstractmethod
-    def snapshot(self) -> Iterable[Sequence[Any]]:
+    def snapshot(self) -> Iterable[Sequence[object]]:
         """The bodies that give the present state."""
 
     def append(self, body: Sequence[object], change: Callable[[], None] | None = None) -> None:

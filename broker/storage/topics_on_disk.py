@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from broker.storage.files import read_checked
 from broker.storage.partition_meta import NAME
 
 
-def topics_on_disk(data_dir: Path, brokers: int) -> dict[str, dict[str, Any]]:
+def topics_on_disk(data_dir: Path, brokers: int) -> dict[str, dict[str, object]]:
     """Topics by name, as the configuration has them: id, the broker that leads each partition, no configs.
 
     A partition without files is led by the broker that its number falls to. Of several ids of one topic the one of most
@@ -26,7 +25,7 @@ def topics_on_disk(data_dir: Path, brokers: int) -> dict[str, dict[str, Any]]:
     return {topic: _topic(partitions, brokers) for topic, partitions in found.items() if any(p[2] for p in partitions)}
 
 
-def _topic(partitions: list[tuple[int, int, UUID | None]], brokers: int) -> dict[str, Any]:
+def _topic(partitions: list[tuple[int, int, UUID | None]], brokers: int) -> dict[str, object]:
     ids = Counter(topic_id for _, _, topic_id in partitions if topic_id is not None)
     led = {partition: broker for partition, broker, _ in partitions}
     leaders = [led.get(number, number % brokers) for number in range(max(led) + 1)]

@@ -39,7 +39,7 @@ class Compiler:
     """
 
     def __init__(self, dropped: Dropped, absent: Absent | None = None) -> None:
-        self.compiled: dict[type, Any] = {}
+        self.compiled: dict[type, object] = {}
         self._dropped = dropped
         self._absent = absent
 

@@ -238,7 +238,7 @@ class Coordinator:
             await self._commit_and_push(who, delta)
             return said
 
-    async def alter_token(self, who: str, how: str, *args: object) -> list[Any]:
+    async def alter_token(self, who: str, how: str, *args: object) -> list[object]:
         """`how`: create, renew or expire; the arguments and the answer are those of that function of delegation_tokens."""
         change = delegation_tokens.CHANGES[how]
         return await self._answered(who, lambda: change(self.state, *args, now_ms=self._now_ms()))

@@ -32,7 +32,7 @@ KIND = "token"
 
 Principal: TypeAlias = tuple[str, str]
 """Type and name: ("User", "alice")."""
-TokenAnswer: TypeAlias = list[Any]
+TokenAnswer: TypeAlias = list[object]
 """[name of Kafka's error or "", Unix ms at which the token expires or 0]; of a new token its record, and its id behind that."""
 Outcome: TypeAlias = tuple[list[Change], TokenAnswer]
 

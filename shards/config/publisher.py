@@ -165,7 +165,7 @@ class Publisher:
         self._progress = trio.Event()
 
 
-def _parts(delta: list[Change]) -> Iterator[list[list[Any]]]:
+def _parts(delta: list[Change]) -> Iterator[list[list[object]]]:
     """The delta in pieces of about PART_BYTES, at least one."""
     part: list[list[Any]] = []
     size = 0

@@ -100,7 +100,7 @@ def _check_feature(name: str, level: object) -> None:
         raise ValueError("it is no level of a feature")
 
 
-_CHECKS: dict[str, Callable[[str, Any], None]] = {
+_CHECKS: dict[str, Callable[[str, object], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,

@@ -15,7 +15,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
 from shards.config.changes import Change
 from shards.errors import CannotStart, CannotStore
@@ -234,6 +234,6 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _secret(kind: str, value: object) -> Any:
+def _secret(kind: str, value: object) -> object:
     """Credentials do not go into the history, only which mechanisms there are."""
     return sorted(value) if kind == "user" and isinstance(value, Mapping) else value

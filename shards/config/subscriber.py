@@ -34,7 +34,7 @@ class Subscriber:
     def __init__(self, image: ClusterImage, enforce: Enforce) -> None:
         self.image = image
         self._enforce = enforce
-        self._parts: list[list[Any]] = []
+        self._parts: list[list[object]] = []
         self._parts_of = -1  # the version they belong to
 
     async def apply(self, peer: object, version: int, part: list[list[object]], whole: bool, more: bool) -> int:

@@ -13,7 +13,7 @@ cancelling_cancels_the_work  Cancelling a Deferred cancels the work that its val
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -118,7 +118,7 @@ class Deferred(Generic[T]):
         for callback in callbacks:
             callback(self)
 
-    def __await__(self) -> Generator[Any, Any, T]:
+    def __await__(self) -> Generator[object, object, T]:
         if not self.resolved:
             event = trio.Event()
             self.add_callback(lambda _: event.set())

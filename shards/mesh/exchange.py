@@ -9,9 +9,8 @@ every_message_has_a_receiver  A message of a name that has no receiver raises: s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-Receiver = Callable[[int, Sequence[Any]], None]
+Receiver = Callable[[int, Sequence[object]], None]
 """Called with (peer, message)."""
 
 

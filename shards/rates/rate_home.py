@@ -13,7 +13,6 @@ window_changes_are_journaled  Each change of a window is journaled, in order. So
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from shards.config.image import ClusterImage
 from shards.limits.rate import Window
@@ -21,8 +20,8 @@ from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.windows import Windows
 from shards.settings.ranges import INT_MAX
 
-Post = Callable[[int, tuple[Any, ...]], None]
-RecordEvent = Callable[[str, dict[str, Any], int], None]
+Post = Callable[[int, tuple[object, ...]], None]
+RecordEvent = Callable[[str, dict[str, object], int], None]
 """record(kind, detail, version): an event for the journal, and the configuration it came about under."""
 
 _REMEMBERED_PER_EVENT = 2048

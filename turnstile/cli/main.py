@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
@@ -59,7 +59,7 @@ class _Lazy(Commands):
         with naming_closed_output():  # of --help and --version
             return super().make_context(info_name, args, parent, **extra)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         from turnstile.cli.output import naming_closed_output
 
         with naming_closed_output():

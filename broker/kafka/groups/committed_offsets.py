@@ -132,7 +132,7 @@ class OffsetsFile(CompactedFile):
                     known.offsets[place] = each
             self._live += len(known.offsets) - held
 
-    def snapshot(self) -> Iterator[list[Any]]:
+    def snapshot(self) -> Iterator[list[object]]:
         for group, held in self.groups.items():
             yield from _snapshot(group, held)
         for producer_id, group, offsets in self.pending:
@@ -281,7 +281,7 @@ def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topic
             offsets[topic, partition] = OffsetAndMetadata(offset, leader_epoch, metadata, now_ms, topic_id)
 
 
-def _snapshot(group: str, held: GroupOffsets) -> Iterator[list[Any]]:
+def _snapshot(group: str, held: GroupOffsets) -> Iterator[list[object]]:
     yield [GENERATION, group, held.generation, held.protocol_type]
     if held.kept is not None:
         yield [held.kept.kind, group, held.kept.row, held.kept.members]
@@ -289,7 +289,7 @@ def _snapshot(group: str, held: GroupOffsets) -> Iterator[list[Any]]:
         yield [COMMIT, group, now_ms, topics]
 
 
-def _by_time(offsets: dict[TopicPartition, OffsetAndMetadata]) -> Iterator[tuple[int, list[list[Any]]]]:
+def _by_time(offsets: dict[TopicPartition, OffsetAndMetadata]) -> Iterator[tuple[int, list[list[object]]]]:
     """(time of the commit, its topics as in a COMMIT) of what was committed at one time."""
     by_time: dict[int, list[tuple[str, str, int, int, int, str]]] = {}
     for (topic, partition), c in offsets.items():

@@ -17,7 +17,7 @@ from shards.ownership import home_of_key
 
 T = TypeVar("T")
 
-Operations: TypeAlias = Mapping[type[object], Callable[..., Any]]
+Operations: TypeAlias = Mapping[type[object], Callable[..., object]]
 """The class of a message -> the function of its fields that answers it."""
 
 
@@ -73,11 +73,11 @@ class GroupRouter:
         shard = home_of_key(message.group, self._brokers, len(self.shards))
         return self._send(shard, message, timeout_s)
 
-    def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
+    def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[object]:
         """The answer of one shard to a message that is not about one group."""
         return self._send(shard, message, timeout_s)
 
-    def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[Any]:
+    def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[object]:
         kind = type(message)
         if shard == self._me:
             answer: MaybeDeferred[Any] = self._coordinator.operations[kind](*message)

@@ -66,7 +66,7 @@ class SharePartitionsFile(CompactedFile):
         else:
             self._put(*body)
 
-    def snapshot(self) -> Iterator[list[Any]]:
+    def snapshot(self) -> Iterator[list[object]]:
         for group, places in self.groups.items():
             for place, each in places.items():
                 yield _body(WHOLE, ShareKey(group, place), (each.start_offset, each.runs))
@@ -172,7 +172,7 @@ def _kept_state(state: int) -> RecordState:
     return RecordState.AVAILABLE if state == RecordState.ACQUIRED else RecordState(state)
 
 
-def _body(kind: int, key: ShareKey, kept: Kept) -> list[Any]:
+def _body(kind: int, key: ShareKey, kept: Kept) -> list[object]:
     start, runs = kept
     rows = [[run.first, run.last, int(run.state), run.deliveries] for run in runs]
     return [kind, key.group, key.place.topic_id, key.place.partition, start, rows]

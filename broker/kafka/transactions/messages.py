@@ -82,7 +82,7 @@ def send(homes: ClusterHomes, message: TransactionMessage) -> MaybeDeferred[Any]
     return send_to(homes, homes.of_transaction(message.transactional_id), message)
 
 
-def send_to(homes: ClusterHomes, home: Shard, message: TransactionMessage | ListTransactions) -> MaybeDeferred[Any]:
+def send_to(homes: ClusterHomes, home: Shard, message: TransactionMessage | ListTransactions) -> MaybeDeferred[object]:
     """The same of one shard."""
     return homes.call(home, _method(type(message)), *message)
 

@@ -52,7 +52,7 @@ class TransactionsFile(CompactedFile):
         elif body[0] == PUT:
             self._put(_metadata(body))
 
-    def snapshot(self) -> Iterator[list[Any]]:
+    def snapshot(self) -> Iterator[list[object]]:
         return map(_body, self.known.values())
 
     def put(self, metadata: TransactionMetadata) -> None:
@@ -99,7 +99,7 @@ class TransactionLog:
         self._buckets[bucket_of(transactional_id)].forget(transactional_id)
 
 
-def _body(m: TransactionMetadata) -> list[Any]:
+def _body(m: TransactionMetadata) -> list[object]:
     return [
         PUT, m.transactional_id, m.producer_id, m.producer_epoch, m.last_producer_epoch, m.previous_producer_id,
         m.next_producer_id, m.timeout_ms, m.state.value, m.start_ms, m.update_ms, m.second, [*by_topic(m.partitions).items()],

@@ -154,7 +154,7 @@ def table_of(schema: pyarrow.Schema, **columns: object) -> pyarrow.Table:
     return pyarrow.Table.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def _column(values: object, kind: pyarrow.DataType) -> Any:
+def _column(values: object, kind: pyarrow.DataType) -> object:
     if isinstance(values, pyarrow.ChunkedArray | pyarrow.Array):
         return values if values.type == kind else values.cast(kind)
     return pyarrow.array(values, type=kind)

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow
@@ -36,7 +36,7 @@ class SentTables:
                 self._ends.append(self._ends[-1] + file.write(packed(table)))
         context.addFile(str(path))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What a task is sent."""
         return {"_name": self._name, "_ends": self._ends}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class GroupConfig(NamedTuple):
@@ -53,7 +53,7 @@ class SyncGroupResult(NamedTuple):
     assignment: bytes = b""
 
 
-Reply = Callable[[Any], None]
+Reply = Callable[[object], None]
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from broker.kafka.groups.classic.members import JoinGroupResult, Member, Reply, SyncGroupResult
 from broker.kafka.groups.classic.membership import Membership
@@ -58,7 +57,7 @@ class Rebalance:
     membership: Membership = field(default_factory=Membership)
     pending: dict[str, int] = field(default_factory=dict)  # ids handed out by KIP-394 and not yet used -> deadline
     unsynced: set[str] = field(default_factory=set)
-    outbox: list[tuple[Reply, Any]] = field(default_factory=list)
+    outbox: list[tuple[Reply, object]] = field(default_factory=list)
     changed_ms: int = 0
     _initial: bool = False  # the join phase that started from EMPTY: waits its delay out, however many have joined
     _grown: bool = False  # a member has joined since the initial delay was last set
