@@ -149,6 +149,13 @@ class Ended(NamedTuple):
     kept: Kept | None
 
 
+class _Bound(NamedTuple):
+    """The plan of a cluster whose sockets are bound, and the folder of those of the mesh."""
+
+    plan: ClusterPlan
+    run_dir: RunDir
+
+
 class _Launch:
     """A data directory held for this process, and the cluster in it."""
 
@@ -242,7 +249,7 @@ class _Launch:
         code = supervisor.run()
         return Ended(code, Kept.of(plan, is_temporary=self._temporary) if supervisor.starts_again else None)
 
-    def _plan(self) -> tuple[ClusterPlan, RunDir]:
+    def _plan(self) -> _Bound:
         asked = self._asked
         endpoints, client_sockets = bind_clients(
             asked.listeners, asked.brokers, asked.shards, backlog=self._backlog, ports=self._before.ports
@@ -279,7 +286,7 @@ class _Launch:
             ShardCounters.create(ShardCounters.path(plan.run_dir, broker, shard), layout)
         run_dir = RunDir(plan.run_dir)
         plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
-        return plan, run_dir
+        return _Bound(plan, run_dir)
 
     def _static(self, endpoints: Sequence[ListenerEndpoint]) -> dict[str, str]:
         """The command line's settings. Raises ConfigInvalid, also for a cap that can't be observed beside them."""

@@ -147,7 +147,7 @@ class Calls:
         else:
             self._queue(link, (RESULT, call_id, value))
 
-    def _failure(self, call_id: int, fault: Exception) -> tuple[int, int, str, str]:
+    def _failure(self, call_id: int, fault: Exception) -> Sent:
         """What tells an error to another process: named by its class, as it was first raised (mistakes_fail_their_call)."""
         if not isinstance(fault, TurnstileError):
             self._mistaken(fault)

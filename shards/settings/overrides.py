@@ -8,6 +8,7 @@ number holds for each address in it, not for all of them together.
 import json
 from collections.abc import Iterable, Mapping
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from typing import NamedTuple
 
 _MAPPED = bytes(10) + b"\xff\xff"  # the 96 bits before the IPv4 address in a v4-mapped IPv6 address (RFC 4291, 2.5.5.2)
 _BITS = {AF_INET: 32, AF_INET6: 128}
@@ -131,14 +132,21 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _parse_entry(entry: str) -> tuple[str, int]:
+class _Entry(NamedTuple):
+    """An override: its key, and the number that holds for it."""
+
+    key: str
+    number: int
+
+
+def _parse_entry(entry: str) -> _Entry:
     text = entry.strip()
     target, colon, number = text.rpartition(":")
     if not colon or not target:
         raise ValueError(f"override {entry!r} is not of the form ip:number or network/length:number")
     if not (number.isascii() and number.isdigit() and len(number) <= 19 and int(number) <= _LARGEST):
         raise ValueError(f"override {entry!r}: {number!r} is not a whole number from 0 to {_LARGEST}")
-    return _parse_target(entry, target), int(number)
+    return _Entry(_parse_target(entry, target), int(number))
 
 
 def _parse_target(entry: str, target: str) -> str:

@@ -6,6 +6,7 @@ list of strings in JSON: `["smith, j:5"]`. Names are those that clients log in b
 
 import json
 from collections.abc import Mapping
+from typing import NamedTuple
 
 
 class UserOverrides:
@@ -73,10 +74,17 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def _parse_entry(entry: str, low: int, high: int) -> tuple[str, int]:
+class _Entry(NamedTuple):
+    """An override: its key, and the number that holds for it."""
+
+    key: str
+    number: int
+
+
+def _parse_entry(entry: str, low: int, high: int) -> _Entry:
     user, colon, number = entry.rpartition(":")
     if not colon or not user:
         raise ValueError(f"override {entry!r} is not of the form user:number")
     if not (number.isascii() and number.isdigit() and len(number) <= 19 and low <= int(number) <= high):
         raise ValueError(f"override {entry!r}: {number!r} is not a whole number from {low} to {high}")
-    return user, int(number)
+    return _Entry(user, int(number))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -210,8 +210,14 @@ def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None
     show_table(client_rows(found))
 
 
-def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
-    """The entity that the leading words name, and the words that are no part of it."""
+class _NamedEntity(NamedTuple):
+    """The entity that words name, and the words that are no part of it."""
+
+    entity: dict[str, str | None]
+    rest: list[str]
+
+
+def _entity(words: tuple[str, ...]) -> _NamedEntity:
     entity: dict[str, str | None] = {}
     rest: list[str] = []
     for word in words:
@@ -232,7 +238,7 @@ def _entity(words: tuple[str, ...]) -> tuple[dict[str, str | None], list[str]]:
         raise click.UsageError(f"{_PREFIX} has no {DEFAULT}: it is the beginning of client ids")
     if not entity:
         raise click.UsageError("say whose quota: ip=ADDRESS, user=NAME, client-id=NAME, with <default> as any name")
-    return entity, rest
+    return _NamedEntity(entity, rest)
 
 
 def _one_spelling(ip: str) -> str:

@@ -232,18 +232,24 @@ class _Offsets:
         return or_lost(then(answer, response), lambda: response((codes.NOT_COORDINATOR, ())))
 
 
+class CheckedCommit(NamedTuple):
+    """An error code, and the commit to write if it is NONE."""
+
+    code: int
+    place: tuple[str, str, int, int, int, str]
+
+
 def to_commit(
     image: ClusterImage, name: str, partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
-) -> tuple[int, tuple[str, str, int, int, int, str]]:
-    """(code, the commit to write if the code is 0)."""
+) -> CheckedCommit:
     topic = image.topics.get(name)
     metadata = partition.committed_metadata or ""
     if topic is None or not 0 <= partition.partition_index < len(topic.leaders):
-        return codes.UNKNOWN_TOPIC_OR_PARTITION, ("", "", 0, 0, 0, "")
+        return CheckedCommit(codes.UNKNOWN_TOPIC_OR_PARTITION, ("", "", 0, 0, 0, ""))
     epoch = partition.committed_leader_epoch
     place = (name, topic.id.hex, partition.partition_index, partition.committed_offset, epoch, metadata)
     too_large = len(metadata) > image.get("offset.metadata.max.bytes")
-    return codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place
+    return CheckedCommit(codes.OFFSET_METADATA_TOO_LARGE if too_large else codes.NONE, place)
 
 
 def _commit_response(

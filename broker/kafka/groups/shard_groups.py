@@ -15,7 +15,7 @@ Source: GroupMetadataManager of Kafka 4.1.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from broker.kafka.groups.classic.group_table import GroupTable
@@ -92,7 +92,7 @@ class ShardGroups:
         """Whether it is a group of another than the classic protocol."""
         return any(each.get(group_id) is not None for each in self._kept_groups())
 
-    def _kept_groups(self) -> tuple[ConsumerGroups, ShareGroups, StreamsGroups]:
+    def _kept_groups(self) -> Sequence[ConsumerGroups | ShareGroups | StreamsGroups]:
         return self.consumers, self.shares, self.streams
 
     def _make_way(self, group_id: str) -> bool:

@@ -11,7 +11,7 @@ POLICY_VIOLATION. Sources: KafkaApis, ControllerApis, DelegationTokenManager.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.kafka.api_error import code_named
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
@@ -55,6 +55,13 @@ def routes(tokens: DelegationTokenCache, access: Access, mesh: CoordinatorCalls,
         GuardedRoute(40, spawned(turns.spawn, handler.expire), OPEN),
         GuardedRoute(41, handler.describe, OPEN),
     ]
+
+
+class _Expiry(NamedTuple):
+    """An error code, and the Unix ms at which the token expires."""
+
+    code: int
+    expires_ms: int
 
 
 class _DelegationTokens:
@@ -127,17 +134,17 @@ class _DelegationTokens:
             return codes.INVALID_PRINCIPAL_TYPE
         return codes.NONE
 
-    async def _change_one(self, call: Call, how: str, token_hmac: bytes, period_ms: int) -> tuple[int, int]:
-        """(error code, Unix ms at which the token expires) of renewing or expiring the token with this HMAC."""
+    async def _change_one(self, call: Call, how: str, token_hmac: bytes, period_ms: int) -> _Expiry:
+        """The outcome of renewing or expiring the token with this HMAC."""
         if not _has_logged_in(call):
-            return codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, _NONE_MS
+            return _Expiry(codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, _NONE_MS)
         if not self._tokens.is_enabled:
-            return codes.DELEGATION_TOKEN_AUTH_DISABLED, 0
+            return _Expiry(codes.DELEGATION_TOKEN_AUTH_DISABLED, 0)
         token_id = self._tokens.id_of(token_hmac)
         if token_id is None:
-            return codes.DELEGATION_TOKEN_NOT_FOUND, 0
+            return _Expiry(codes.DELEGATION_TOKEN_NOT_FOUND, 0)
         code, expires_ms = await self._change(call, how, token_id, [USER, call.user], period_ms)
-        return code, expires_ms
+        return _Expiry(code, expires_ms)
 
     async def _change(self, call: Call, how: str, *args: Any) -> list[Any]:
         """[error code, what the coordinator answered beside it]."""

@@ -15,7 +15,7 @@ observed tokens are not judged, nor is `broker` where connections of an inter-br
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import pyarrow
@@ -114,10 +114,17 @@ def using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> pyarrow.Ta
     return whole.take(pyarrow.array(numpy.flatnonzero((told != _OUTSIDE) | is_cut)))
 
 
+class _Decided(NamedTuple):
+    """`told`, of each connection: _INSIDE if nothing was decided later, _OUTSIDE, or when it came in."""
+
+    connections: pyarrow.Table
+    told: arrays.Array
+
+
 def _with_decisions(
     ends: Ends, table: pyarrow.Table, until: dict[tuple[int, ...], int], begins: Sequence[int] = ()
-) -> tuple[pyarrow.Table, arrays.Array]:
-    """The connections, and of each what was decided later: _INSIDE: nothing was, _OUTSIDE, or when it came in.
+) -> _Decided:
+    """The connections, and what was decided of them later.
 
     `until`: filled with when those were given up that are outside by no cap. One that came in by a later of `begins` is inside.
     """
@@ -134,7 +141,7 @@ def _with_decisions(
             if row["reason"] in ("closed", "ended"):
                 until[key] = row["mono_ns"]
     place = [arrays.numbers(connections, name) for name in _KEY]
-    return connections, arrays.looked_up(place, lambda key: told.get(key, _INSIDE))
+    return _Decided(connections, arrays.looked_up(place, lambda key: told.get(key, _INSIDE)))
 
 
 def _as_refusals(reason: str, table: pyarrow.Table) -> pyarrow.Table:

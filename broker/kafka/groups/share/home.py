@@ -20,6 +20,7 @@ from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareHeartbeat
 from broker.kafka.groups.share.messages import (
     AlteredOffsets,
+    AlteredTopic,
     AlterShareOffsets,
     DeletedOffsets,
     DeleteShareOffsets,
@@ -223,8 +224,9 @@ def _offset(number: int, code: int, start_offset: int = -1, leader_epoch: int = 
 
 def _altered(
     name: str, topic: Topic | None, parts: Sequence[tuple[int, int]], code_of: Mapping[SharePlace, int]
-) -> tuple[str, str | None, list[tuple[int, int]]]:
+) -> AlteredTopic:
     unknown = codes.UNKNOWN_TOPIC_OR_PARTITION
     if topic is None:
-        return name, None, [(number, unknown) for number, _ in parts]
-    return name, topic.id.hex, [(number, code_of.get(SharePlace(topic.id, number), unknown)) for number, _ in parts]
+        return AlteredTopic(name, None, [(number, unknown) for number, _ in parts])
+    altered = [(number, code_of.get(SharePlace(topic.id, number), unknown)) for number, _ in parts]
+    return AlteredTopic(name, topic.id.hex, altered)

@@ -74,11 +74,17 @@ class DescribedOffsets(NamedTuple):
     topics: Sequence[tuple[str, str | None, Sequence[PartitionOffset]]]
 
 
-class AlteredOffsets(NamedTuple):
-    """`topics`: (topic, its id in hex or None, (partition, code) each)."""
+class AlteredTopic(NamedTuple):
+    """`topic_id` in hex, None if there is no such topic; `partitions`: (partition, code) each."""
 
+    name: str
+    topic_id: str | None
+    partitions: Sequence[tuple[int, int]]
+
+
+class AlteredOffsets(NamedTuple):
     code: int
-    topics: Sequence[tuple[str, str | None, Sequence[tuple[int, int]]]]
+    topics: Sequence[AlteredTopic]
 
 
 class DeletedOffsets(NamedTuple):
