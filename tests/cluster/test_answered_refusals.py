@@ -1,6 +1,7 @@
 """Refused connections that are told so, on real processes: what each mode answers on each kind of listener, and that a refused
 connection is counted and journaled once, as refused, and is in no list of open ones."""
 
+import json
 import os
 import re
 import signal
@@ -235,3 +236,23 @@ def test_librdkafka_is_kept_out(cluster, mode):
     before = refused(cluster)
     librdkafka(cluster, "PLAIN")
     assert refused(cluster) > before
+
+
+@pytest.mark.parametrize(
+    ("mode", "listener", "login"),
+    [(AFTER, "PLAIN", ()), (API, "PLAIN", ()), (API, "LOGIN", ()), (SASL, "LOGIN", ("--user", "alice=alice-secret"))],
+)
+def test_a_load_counts_refused_connections_that_are_answered_as_refused(cluster, mode, listener, login):
+    cluster.put("/v1/cluster_config", {"upsert": {MODE: mode}, "remove": []})
+    host, port = cluster.listeners[listener][0]
+    words = ["load", "--bootstrap", f"{host}:{port}", "--sources", IP, "--connections", "6", "--hold", "end", *login]
+    seen = json.loads(cluster.turnstile(*words, "--json"))
+    assert (seen["admitted"], seen["refused"], seen["refused_as"]) == (2, 4, {mode: 4})
+    assert seen["cluster"]["refused"] == {"ip_cap": 4} and seen["reconciled"] is True
+    assert f"Refused connections ended by: {mode} 4" in cluster.turnstile(*words)
+
+
+def test_a_load_that_asks_for_api_versions_alone_is_as_before(cluster):
+    cluster.put("/v1/cluster_config", {"upsert": {MODE: API}, "remove": []})
+    words = ["load", "--bootstrap", cluster.bootstrap, "--sources", IP, "--connections", "6", "--hold", "end"]
+    assert "DISAGREE" in cluster.turnstile(*words, "--probe", "apiversions", expect=1)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from turnstile.load.driver import LoadResult
     from turnstile.load.expectations import Expectation
     from turnstile.load.output import RunJson
+    from turnstile.load.probes import Login
     from turnstile.load.spec import LoadScenario
 
 _DEFAULT_CONNECTIONS = 1000
@@ -63,6 +64,20 @@ def _with_limits() -> str:
     return shlex.join([*words, "--apply"])
 
 
+class _LoginType(ParamType["Login"]):
+    """A user and its password."""
+
+    name = "login"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Login:
+        from turnstile.load.probes import Login
+
+        user, equals, password = str(value).partition("=")
+        if not user or not equals or not password:
+            self.fail(f"{value!r} is not NAME=PASSWORD.", param, ctx)
+        return Login(user, password)
+
+
 _POSITIVE = click.FloatRange(min=0, min_open=True)
 
 
@@ -96,8 +111,10 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     type=click.IntRange(1, 4096),
     help="Driver processes.  [default: half of the cores, up to 4; with --master one in each slot]",
 )
-@click.option("--probe", type=click.Choice(["apiversions", "none"]), default="apiversions", show_default=True,
-              help="What tells that a connection was admitted.")  # fmt: skip
+@click.option("--probe", type=click.Choice(["apiversions", "login", "none"]), default="apiversions",
+              help="What tells that a connection was admitted.  [default: apiversions; login with --user, and where "
+              "turnstile.refuse.mode answers refused connections]")  # fmt: skip
+@click.option("--user", type=_LoginType(), metavar="NAME=PASSWORD", help="As whom each connection logs in, by PLAIN.")
 @click.option(
     "--grace",
     type=_POSITIVE,
@@ -163,6 +180,7 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
         for command in chosen.suggested.commands():
             out.print(f"  {'with' if apply else 'try'}: {command}", highlight=False, markup=False)
     cluster = AdminClient(admin, token)
+    chosen = _asking_further(chosen, cluster)
 
     try:
         with _runs(on, chosen, bootstrap or bootstrap_of(cluster), cluster, processes, bar_console) as run_once:
@@ -193,6 +211,17 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
     if disagrees or lost:
         sys.exit(1)
     _judge(expectations, judged)
+
+
+def _asking_further(chosen: LoadScenario, cluster: AdminClient) -> LoadScenario:
+    """With the probe that tells refused connections that are answered, where the cluster has such."""
+    from dataclasses import replace
+
+    from turnstile.load.probes import API_VERSIONS, LOGIN, refuses_with_an_answer
+
+    given = click.get_current_context().get_parameter_source("probe")
+    by_default = given is click.core.ParameterSource.DEFAULT and chosen.probe == API_VERSIONS
+    return replace(chosen, probe=LOGIN) if by_default and refuses_with_an_answer(cluster) else chosen
 
 
 @contextmanager
@@ -269,6 +298,7 @@ def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:
 
     from turnstile.load import connlog
     from turnstile.load import scenario_file as scenarios
+    from turnstile.load.probes import LOGIN
     from turnstile.load.sources import Sources
     from turnstile.load.spec import ClientGroup, LoadScenario
 
@@ -299,9 +329,13 @@ def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:
             reconnect=options["reconnect"], concurrency=options["concurrency"],
         )  # fmt: skip
         made = LoadScenario(name="storm", groups=(group,))
+    login = options["user"]
+    by_default = given("probe") is click.core.ParameterSource.DEFAULT
     return replace(
         made,
-        probe=options["probe"],
+        probe=LOGIN if login is not None and by_default else options["probe"],
+        user=login.user if login is not None else "",
+        password=login.password if login is not None else "",
         grace_s=options["grace"],
         timeout_s=options["timeout"],
         close=options["close"],

@@ -35,3 +35,11 @@ def port_of(client: int) -> int:
 
 def _as_ipv6(address: _IpAddress) -> _IpAddress:
     return ipaddress.IPv6Address(b"\0" * 10 + b"\xff\xff" + address.packed) if address.version == 4 else address
+
+
+def announced(
+    version: str, source: str | None, client: int, own: tuple[str, int], destination: tuple[str, int]
+) -> bytes:
+    """The header of a client at `source`; None: of one at the `own` address of the socket."""
+    host, port = own if source is None else (source, port_of(client))
+    return announcement(version, host, port, destination)

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from turnstile.load.driver import LoadResult
 from turnstile.load.drivers import summary
+from turnstile.load.probes import CLOSE
 from turnstile.load.spec import LoadScenario
 from turnstile.load.tally import Tally
 from turnstile.load.throttles import sentence
@@ -26,11 +27,12 @@ Milliseconds = dict[str, float | None]
 
 
 class TallyJson(TypedDict):
-    """What happened to connections, and how long it took."""
+    """What happened to connections, and how long it took. `refused_as`: the refused ones by how they ended."""
 
     attempted: int
     admitted: int
     refused: int
+    refused_as: dict[str, int]
     broken: int
     connect_errors: int
     closed_by_broker: int
@@ -95,6 +97,7 @@ def _numbers(tally: Tally) -> TallyJson:
         "attempted": tally.attempted,
         "admitted": tally.admitted,
         "refused": tally.refused,
+        "refused_as": dict(sorted(tally.refused_as.items())),
         "broken": tally.broken,
         "connect_errors": tally.connect_errors,
         "closed_by_broker": tally.closed_by_broker,
@@ -143,6 +146,9 @@ def _summary(result: LoadResult) -> str:
         lines.append(
             f"Refusals took p50 {refuse['p50']:.2f} ms, p99 {refuse['p99']:.2f} ms, max {refuse['max']:.2f} ms"
         )
+    if total.refused_as.keys() - {CLOSE}:
+        ends = ", ".join(f"{end} {n:,}" for end, n in sorted(total.refused_as.items()))
+        lines.append(f"Refused connections ended by: {ends}")
     if total.unanswered:
         lines.append(f"{total.unanswered:,} connections had no answer when the driver gave up on them")
     if total.late_s > WORTH_SAYING_S:

@@ -30,14 +30,6 @@ class PutOff(Exception):
         self.files = files
 
 
-def api_versions_request(client_id: str = "turnstile-load") -> bytes:
-    """ApiVersions v3 with its length, as a client's first request. A broker too old for it answers with error 35."""
-    name = client_id.encode()
-    header = struct.pack(">hhih", 18, 3, 1, len(name)) + name + b"\0"
-    body = bytes([len(name) + 1]) + name + b"\x021\0"
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
 class ConnectingSocket(NamedTuple):
     """A socket on its way to its target, and the errno of what already went wrong, 0 for nothing."""
 

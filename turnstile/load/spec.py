@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turnstile.load.announcement import V1, V2
+from turnstile.load.probes import API_VERSIONS, LOGIN, NO_PROBE, Login
 from turnstile.load.sources import SourceAddresses
 from turnstile.load.suggestion import NONE, Suggestion
 
 FIN, RST = "fin", "rst"
-API_VERSIONS, NO_PROBE = "apiversions", "none"
-CHOICES = {"probe": (API_VERSIONS, NO_PROBE), "close": (FIN, RST)}
+CHOICES = {"probe": (API_VERSIONS, LOGIN, NO_PROBE), "close": (FIN, RST)}
 """What some fields of a scenario may be."""
 UNTIL_THE_END = math.inf
 """A hold: until every client of every group has had its answer."""
@@ -133,6 +133,9 @@ class LoadScenario:
     groups: tuple[ClientGroup, ...] = ()
     traffic: tuple[Traffic, ...] = ()
     probe: str = API_VERSIONS
+    user: str = ""
+    """With the probe `login`: as whom each connection logs in, by PLAIN."""
+    password: str = ""
     grace_s: float = 1.0
     """With no probe: a connection the broker has not closed after so long counts as admitted."""
     timeout_s: float = 30.0
@@ -156,6 +159,10 @@ class LoadScenario:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise SpecInvalid(f"{self.name}: {name} must be one of {', '.join(allowed)}.")
+        if self.user and not self.password:
+            raise SpecInvalid(f"{self.name}: user {self.user} needs a password.")
+        if self.user and self.probe != LOGIN:
+            raise SpecInvalid(f"{self.name}: a user needs the probe {LOGIN}.")
         if self.proxy_protocol not in (None, V1, V2):
             raise SpecInvalid(f"{self.name}: proxy_protocol must be {V1} or {V2}.")
         if self.proxy_protocol is not None and self.traffic:
@@ -165,6 +172,11 @@ class LoadScenario:
         for name in ("grace_s", "timeout_s"):
             if getattr(self, name) <= 0:
                 raise SpecInvalid(f"{self.name}: {name} must be more than 0.")
+
+    @property
+    def login(self) -> Login | None:
+        """As whom each connection logs in."""
+        return Login(self.user, self.password) if self.user else None
 
     @property
     def clients(self) -> int:

@@ -1,7 +1,8 @@
 """The engine: one process's share of the clients, on plain sockets and one epoll.
 
 A connection is *refused* when the broker closes it (FIN or RST) before it answered a byte, *admitted* when the first
-byte of the answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time.
+byte of the answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time. With a probe of several
+requests (probes.py) it is admitted when the last answer is whole, and an answer may refuse it, too.
 
 Why it is written so: a connection costs some 25 us of kernel time on this side, so Python may add little. Therefore the raw
 socket type is used, and the request goes out right behind the SYN (on loopback the handshake is over when connect
@@ -14,17 +15,17 @@ import contextlib
 import errno
 import math
 import select
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
-from turnstile.load.announcement import announcement, port_of
+from turnstile.load.announcement import announced
 from turnstile.load.lanes import Lane
-from turnstile.load.raw_sockets import Address, PutOff, api_versions_request, connect
-from turnstile.load.spec import NO_PROBE, RST, UNTIL_THE_END, LoadScenario
+from turnstile.load.probes import AFTER_API_VERSIONS, CLOSE, NO_PROBE, probe_requests
+from turnstile.load.raw_sockets import Address, PutOff, connect
+from turnstile.load.spec import RST, UNTIL_THE_END, LoadScenario
 from turnstile.load.storm_connection import ASKED, CLOSED, CONNECTING, OPEN, READING, StormConnection
 
 REPORT_EVERY_S = 0.1
@@ -55,7 +56,7 @@ class Storm:
         self._targets = dict(zip(lanes, targets, strict=True))
         self._began = began
         self._report = report
-        self._request = api_versions_request()
+        self._probe = probe_requests(scenario.probe, scenario.login)
         self._poller = select.epoll()
         self._connections: dict[int, StormConnection] = {}
         self._waiting: deque[StormConnection] = deque()
@@ -150,23 +151,19 @@ class Storm:
             return
         lane.tally.attempted += 1
         lane.in_flight += 1
-        connection = StormConnection(lane, client, sock, started_s, self._greeting(sock, target, lane, client))
+        greeting = self._probe[0].frame if self._probe else b""
+        if self._scenario.proxy_protocol is not None:
+            own = sock.getsockname()[:2]
+            greeting = (
+                announced(self._scenario.proxy_protocol, lane.source(client), client, own, target[1][:2]) + greeting
+            )
+        connection = StormConnection(lane, client, sock, started_s, greeting)
         self._connections[connection.fd] = connection
         if failed:
             self._ended(connection, failed)
             return
         self._waiting.append(connection)
         self._ask(connection)
-
-    def _greeting(self, sock: socket.SocketType, target: Address, lane: Lane, client: int) -> bytes:
-        """What is sent first: the request, and before it the header of a proxy where the run plays one."""
-        request = b"" if self._scenario.probe == NO_PROBE else self._request
-        version = self._scenario.proxy_protocol
-        if version is None:
-            return request
-        source = lane.source(client)
-        own = (source, port_of(client)) if source is not None else sock.getsockname()
-        return announcement(version, own[0], own[1], target[1][:2]) + request
 
     def _ask(self, connection: StormConnection) -> None:
         """Send the probe; where the handshake is not over yet, epoll says when."""
@@ -208,6 +205,8 @@ class Storm:
             return
         if not data:
             self._ended(connection, 0)
+        elif connection.state == ASKED and len(self._probe) > 1:
+            self._answered_one(connection, data)
         elif connection.state == ASKED:
             self._answered(connection, data)
         elif connection.state == READING:
@@ -230,6 +229,34 @@ class Storm:
         self._admit(connection)
         self._read(connection, data)
 
+    def _answered_one(self, connection: StormConnection, data: bytes) -> None:
+        """Of several requests: the next, once its answer is whole."""
+        answer = connection.whole_answer(data)
+        if answer is None:
+            return
+        refused_as = self._probe[connection.answered].refused(answer)
+        connection.answered += 1
+        if refused_as:
+            self._close(connection)
+            self._refused(connection, refused_as)
+        elif connection.answered == len(self._probe):
+            connection.took_us = int((time.monotonic() - connection.started_s) * 1e6)
+            self._admit(connection)
+            self._hold(connection)
+        else:
+            try:
+                connection.sock.send(self._probe[connection.answered].frame)
+            except OSError as error:
+                self._ended(connection, error.errno or errno.EIO)
+
+    def _refused(self, connection: StormConnection, refused_as: str) -> None:
+        lane, now = connection.lane, time.monotonic()
+        lane.in_flight -= 1
+        lane.tally.refused += 1
+        lane.tally.refused_as[refused_as] += 1
+        lane.tally.refused_us.record(int((now - connection.started_s) * 1e6))
+        lane.refused(connection.client, now - self._began)
+
     def _admit(self, connection: StormConnection) -> None:
         lane = connection.lane
         lane.tally.admitted += 1
@@ -241,12 +268,8 @@ class Storm:
 
     def _read(self, connection: StormConnection, data: bytes) -> None:
         """Read the answer to its end: closing with bytes unread would send a RST instead of a FIN."""
-        got = connection.got + data if connection.got else data
-        if len(got) < 4 or len(got) < 4 + int.from_bytes(got[:4], "big"):
-            connection.got = got
-            return
-        connection.got = b""
-        self._hold(connection)
+        if connection.whole_answer(data) is not None:
+            self._hold(connection)
 
     def _hold(self, connection: StormConnection) -> None:
         connection.state = OPEN
@@ -264,16 +287,15 @@ class Storm:
         before_an_answer = connection.state in (CONNECTING, ASKED)
         never_made = error not in (0, errno.ECONNRESET, errno.EPIPE)
         self._close(connection)
-        if not before_an_answer:
-            tally.closed_by_broker += 1
-        else:
+        if before_an_answer and not never_made:
+            self._refused(connection, AFTER_API_VERSIONS if connection.answered else CLOSE)
+            return
+        if before_an_answer:
             lane.in_flight -= 1
-            if never_made:
-                tally.connect_errors += 1
-                self.last_error = error
-            else:
-                tally.refused += 1
-                tally.refused_us.record(int((now_s + self._began - connection.started_s) * 1e6))
+            tally.connect_errors += 1
+            self.last_error = error
+        else:
+            tally.closed_by_broker += 1
         lane.refused(connection.client, now_s)
 
     # Closing

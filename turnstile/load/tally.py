@@ -1,5 +1,6 @@
 """The driver's counts of one group; snapshots of them travel from the worker processes to the parent.
 
+refusals_have_ends  refused == sum(refused_as.values()), once nothing is in flight
 attempts_add_up  attempted == admitted + refused + connect_errors + unanswered + in flight
 cut_off_were_admitted  closed_by_broker <= admitted: a connection cut off later was admitted first, and stays counted as
     that
@@ -7,6 +8,7 @@ cut_off_were_admitted  closed_by_broker <= admitted: a connection cut off later 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,12 +33,12 @@ Dumped = list[Any]
 class Tally:
     """Counts and latencies of one group.
 
-    refused: closed by the broker before it answered a byte. unanswered: the driver gave up waiting. connect_errors: no
-    connection came about. port_waits, file_waits: this machine had no source port or no file descriptor left; the
-    attempt was put off and is not counted.
+    refused: closed by the broker before it was admitted, or answered with a refusal (probes.py). unanswered: the driver gave up
+    waiting. connect_errors: no connection came about. port_waits, file_waits: this machine had no source port or no file
+    descriptor left; the attempt was put off and is not counted.
     """
 
-    __slots__ = (*COUNTS, "admitted_us", "late_s", "per_second", "refused_us")
+    __slots__ = (*COUNTS, "admitted_us", "late_s", "per_second", "refused_as", "refused_us")
 
     def __init__(self) -> None:
         self.attempted = self.admitted = self.refused = 0
@@ -46,6 +48,8 @@ class Tally:
         """Connect to first response."""
         self.refused_us = Latencies()
         """Connect to the broker's close."""
+        self.refused_as: Counter[str] = Counter()
+        """Refused connections by how they ended (probes.py)."""
         self.late_s = 0.0
         """By how much the latest start missed its time: this machine could not keep the rate."""
         self.per_second: list[tuple[int, int]] = []
@@ -74,13 +78,14 @@ class Tally:
     def dump(self) -> Dumped:
         """Everything, in a form that can be sent."""
         latencies = self.admitted_us.dump(), self.refused_us.dump()
-        return [list(self.counts()), *latencies, [list(each) for each in self.per_second], self.late_s]
+        return [list(self.counts()), *latencies, [list(each) for each in self.per_second], self.late_s, self.refused_as]
 
     @classmethod
     def load(cls, dumped: Dumped) -> Tally:
         """The reverse of dump()."""
         tally = cls()
-        counts, admitted_us, refused_us, per_second, tally.late_s = dumped
+        counts, admitted_us, refused_us, per_second, tally.late_s, refused_as = dumped
+        tally.refused_as.update(refused_as)
         tally.set_counts(counts)
         tally.admitted_us, tally.refused_us = Latencies.load(admitted_us), Latencies.load(refused_us)
         tally.per_second = [(admitted, refused) for admitted, refused in per_second]
@@ -89,6 +94,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Take another process's or group's share in."""
         self.set_counts(mine + theirs for mine, theirs in zip(self.counts(), other.counts(), strict=True))
+        self.refused_as.update(other.refused_as)
         self.admitted_us.add(other.admitted_us)
         self.refused_us.add(other.refused_us)
         self.late_s = max(self.late_s, other.late_s)
