@@ -16,7 +16,7 @@ from turnstile.verdict.steps.baseline import baseline
 from turnstile.verdict.steps.herding import herding
 from turnstile.verdict.steps.mutating import mutating
 from turnstile.verdict.steps.overlapping import overlapping
-from turnstile.verdict.steps.refusing import failing_login, killing, rating, refusing
+from turnstile.verdict.steps.refusing import erring, failing_login, killing, rating, refusing
 from turnstile.verdict.steps.shutting_down import shutting_down
 from turnstile.verdict.steps.telemetering import subscribed, telemetering
 from turnstile.verdict.steps.throttling import throttling
@@ -34,6 +34,7 @@ _STEPS: tuple[tuple[str, Callable[[Stage], None]], ...] = (
     ("rate", rating),
     ("kill", killing),
     ("herd", herding),
+    ("refuse", erring),
     ("refuse", failing_login),
     ("shutdown", shutting_down),
 )

@@ -22,6 +22,11 @@ from turnstile.verdict.times import Times
 from turnstile.verdict.watch import Watch
 
 LOOK_S = 0.02
+_REFUSE_DEFAULTS = {"turnstile.refuse.mode": "close", "turnstile.refuse.error": "POLICY_VIOLATION"}
+BUT_API_VERSIONS = (
+    "Produce,Fetch,ListOffsets,Metadata,OffsetCommit,OffsetFetch,FindCoordinator,JoinGroup,Heartbeat,LeaveGroup,SyncGroup,"
+    "InitProducerId,CreateTopics,DeleteTopics,CreatePartitions,DescribeConfigs,DescribeCluster,SaslHandshake"
+)
 
 
 class Stage:
@@ -197,6 +202,25 @@ class Stage:
             yield
         finally:
             surely(lambda: self.cluster.set({name: before or None}))
+
+    @contextmanager
+    def refused_with_an_error(self) -> Iterator[None]:
+        """As closed_at_accept, and new connections are told so: ApiVersions is answered, and the next request with
+        POLICY_VIOLATION. Of a client among others of its address: each of its requests has that error."""
+        if "client_id" in self.target:
+            with self.cut("error", api=BUT_API_VERSIONS, error="POLICY_VIOLATION"):
+                yield
+            return
+        before: dict[str, object] = {}
+        for name, default in _REFUSE_DEFAULTS.items():
+            value = self.cluster.admin.get("/v1/cluster_config", key=name)[name]
+            before[name] = None if value == default else value
+        try:
+            self.cluster.set({**_REFUSE_DEFAULTS, "turnstile.refuse.mode": "api-error"})
+            with self.closed_at_accept():
+                yield
+        finally:
+            surely(lambda: self.cluster.set(before))
 
     @contextmanager
     def cut(self, kind: FaultKind, **what: Unpack[FaultOptions]) -> Iterator[None]:

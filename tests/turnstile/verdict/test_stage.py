@@ -11,7 +11,7 @@ from turnstile.verdict.stage import Stage
 from turnstile.verdict.timeline import AT_ONCE_NS, Event, Step, Timeline
 from turnstile.verdict.times import Times
 
-OVERRIDES = "kafka_connections_max_overrides"
+OVERRIDES, MODE = "kafka_connections_max_overrides", "turnstile.refuse.mode"
 
 
 class Fake:
@@ -78,6 +78,23 @@ def test_a_cap_beside_others():
     cluster, stage = staged(ip="10.0.0.1")
     with stage.closed_at_accept():
         assert cluster.settings[OVERRIDES] == ["10.0.0.2:7", "10.0.0.1:0"]
+    assert cluster.state() == Fake().state()
+
+
+@pytest.mark.parametrize(("mode", "after"), [("close", []), ("hold", "hold")])
+def test_a_refuse_mode_is_what_it_was_once_connections_were_refused_with_an_error(mode, after):
+    cluster, stage = staged(ip="10.0.0.1")
+    cluster.settings |= {MODE: mode, "turnstile.refuse.error": "POLICY_VIOLATION"}
+    with stage.refused_with_an_error():
+        assert cluster.settings[MODE] == "api-error" and "10.0.0.1:0" in cluster.settings[OVERRIDES]
+    assert cluster.settings[MODE] == after and "10.0.0.1:5" in cluster.settings[OVERRIDES]
+
+
+def test_a_client_among_others_of_its_address_gets_the_error_by_a_fault():
+    cluster, stage = staged(client_id="app")
+    with stage.refused_with_an_error():
+        (ours,) = [each for each in cluster.set_faults if each["kind"] == "error"]
+        assert ours["error"] == "POLICY_VIOLATION" and ours["client_id"] == "app"
     assert cluster.state() == Fake().state()
 
 

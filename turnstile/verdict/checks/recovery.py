@@ -8,7 +8,12 @@ from turnstile.verdict.timeline import SECOND, Step, Timeline
 SOURCE = "reconnect.backoff.max.ms: a second in the Java client, ten in librdkafka"
 SOON_S = 5.0
 _STARVED = 0.25
-FAILED_LOGIN = "failed login"
+FAILED_LOGIN, ANSWERED_WITH_AN_ERROR = "failed login", "answered with an error"
+_FINAL = {
+    FAILED_LOGIN: "Kafka's own clients take a failed login for final, too",
+    ANSWERED_WITH_AN_ERROR: "POLICY_VIOLATION is no error after which the protocol has clients try again",
+}
+"""Refusals that a client may take for final, and why."""
 _ADVICE = "Bound the back-off, and do not give up for good: a refused connection says nothing about the next one."
 
 
@@ -28,8 +33,8 @@ def _of_step(timeline: Timeline, step: Step) -> Judgement:
         seen = f"{step.name}: {why} in the {(step.ended_ns - lifted_ns) / SECOND:.0f} s after it was lifted"
         if timeline.is_attached:
             return Judgement(UNJUDGED, f"{seen}; whether it gave up or was ended can't be told")
-        if step.name == FAILED_LOGIN:
-            return Judgement(WARN, f"{seen}; Kafka's own clients take a failed login for final, too")
+        if step.name in _FINAL:
+            return Judgement(WARN, f"{seen}; {_FINAL[step.name]}")
         starved = timeline.starved_share(lifted_ns, step.ended_ns)
         if starved > _STARVED:
             return Judgement(UNJUDGED, f"{seen}, for {starved:.0%} of which this machine did not serve")

@@ -1,7 +1,7 @@
 """Refusals of several kinds, a rate of new connections, and a shard that dies; and after each, what the client does then.
 
-variants_follow_the_seed  The order of the variants follows from the seed. A failed login comes last of all, as Kafka's own
-    clients take it for final.
+variants_follow_the_seed  The order of the variants follows from the seed. An error for an answer and a failed login come last of
+    all, as clients may take them for final.
 """
 
 from __future__ import annotations
@@ -12,21 +12,17 @@ from contextlib import AbstractContextManager, contextmanager
 
 from turnstile.options import FaultOptions
 from turnstile.verdict.checks.herd import ALONE
-from turnstile.verdict.checks.recovery import FAILED_LOGIN
-from turnstile.verdict.stage import Stage
+from turnstile.verdict.checks.recovery import ANSWERED_WITH_AN_ERROR, FAILED_LOGIN
+from turnstile.verdict.stage import BUT_API_VERSIONS, Stage
 from turnstile.verdict.timeline import SECOND
 
-_BUT_API_VERSIONS = (
-    "Produce,Fetch,ListOffsets,Metadata,OffsetCommit,OffsetFetch,FindCoordinator,JoinGroup,Heartbeat,LeaveGroup,SyncGroup,"
-    "InitProducerId,CreateTopics,DeleteTopics,CreatePartitions,DescribeConfigs,DescribeCluster,SaslHandshake"
-)
 _Refused = Callable[[], AbstractContextManager[None]]
 
 
 def refusing(stage: Stage) -> None:
     variants: list[tuple[str, _Refused]] = [
         (ALONE, stage.closed_at_accept),
-        ("closed after ApiVersions", lambda: stage.cut("disconnect", api=_BUT_API_VERSIONS)),
+        ("closed after ApiVersions", lambda: stage.cut("disconnect", api=BUT_API_VERSIONS)),
         ("silence", lambda: _silence(stage)),
         ("reset", lambda: stage.fault("disconnect", reset=True)),
     ]
@@ -36,6 +32,11 @@ def refusing(stage: Stage) -> None:
             stage.skipped[name] = "the program had ended"
             continue
         _refuse(stage, name, refused)
+
+
+def erring(stage: Stage) -> None:
+    """The first request behind ApiVersions is answered with an error, and its connection ends (turnstile.refuse.mode=api-error)."""
+    _refuse(stage, ANSWERED_WITH_AN_ERROR, stage.refused_with_an_error)
 
 
 def failing_login(stage: Stage) -> None:

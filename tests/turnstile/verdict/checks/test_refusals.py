@@ -208,9 +208,10 @@ def test_who_does_not_come_back_to_a_running_cluster_may_have_been_ended():
     assert recovery.judge(gone).verdict == "unjudged"
 
 
-def test_a_failed_login_may_be_final():
+@pytest.mark.parametrize("step", [recovery.FAILED_LOGIN, recovery.ANSWERED_WITH_AN_ERROR])
+def test_a_failed_login_and_an_error_for_an_answer_may_be_final(step):
     seen = refused(0)
-    seen.step("refuse", 13, 20, recovery.FAILED_LOGIN, lifted_ns=18, recovered_ns=None, has_ended=True)
+    seen.step("refuse", 13, 20, step, lifted_ns=18, recovered_ns=None, has_ended=True)
     assert verdict(recovery, seen) == "warn"
 
 
