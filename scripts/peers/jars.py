@@ -49,6 +49,12 @@ def connect_classpath() -> str:
     return _made(BUILD / "connect", HERE / "connect" / "pom.xml", [], "4.3.1")
 
 
+def spark_kafka_jars() -> list[str]:
+    """The jars of Spark's source and sink for Kafka, of the version of scripts/peers/spark; resolves once. Raises Missing."""
+    _made(BUILD / "spark-kafka", HERE / "spark" / "pom.xml", [], "")
+    return sorted(str(path) for path in (BUILD / "spark-kafka" / "jars").iterdir())
+
+
 def _made(home: Path, pom: Path, sources: list[Path], version: str) -> str:
     made_of = hashlib.sha256(b"".join(path.read_bytes() for path in (pom, *sources))).hexdigest()
     stamp = home / "made-of"
