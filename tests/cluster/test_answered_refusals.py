@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import ssl
-import subprocess
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from announcing import v1
 from certificates import make_certificate
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from harness import TURNSTILE, Cluster, admitted, connect, until
+from harness import admitted, audited, connect, until
 from users import add_users
 from wired import Wired
 
@@ -36,14 +35,9 @@ def cluster(tmp_path_factory):
         listeners.append(certificate.listener("TLS"))
     options = [word for each in listeners for word in ("--listener", each)]
     limits = ("--set", "kafka_connections_max_per_ip=0", "--set", f"kafka_connections_max_overrides={IP}:2")
-    cluster = Cluster(folder / "d", *options, *limits, "--topic", "t:1")
-    try:
+    with audited(folder / "d", *options, *limits, "--topic", "t:1") as cluster:
         add_users(cluster, ["alice"])
         yield cluster
-    finally:
-        cluster.stop()
-    audited = subprocess.run([TURNSTILE, "audit", str(folder / "d")], capture_output=True, text=True, timeout=120)
-    assert audited.returncode == 0, audited.stdout
 
 
 @pytest.fixture(autouse=True)

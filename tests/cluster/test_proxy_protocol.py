@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from announcing import CRC32C, LOCAL, PROXY, binary, tlv, v1, v2
 from certificates import make_certificate
 from confluent_kafka import Consumer, Producer
 from forwarding import forwarded
-from harness import TURNSTILE, Cluster, admitted, connect, running, until
+from harness import TURNSTILE, admitted, audited, connect, running, until
 
 from broker.accept.proxy_listener import MOST_WAITING
 from broker.serve.call import Call
@@ -32,16 +32,9 @@ _METADATA = next(key for key, api in apis.APIS.items() if api.name == "metadata"
 _TOPIC_AUTHORIZATION_FAILED = 29
 
 
-@contextmanager
 def serving(folder: Path, *options: str, **size: int):
     """A cluster with a listener behind proxies and one without, whose journal holds in the audit when it has ended."""
-    cluster = Cluster(folder / "d", "--listener", EDGE, "--listener", PLAIN, *options, **size)
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
-    audited = subprocess.run([TURNSTILE, "audit", str(folder / "d")], capture_output=True, text=True, timeout=120)
-    assert audited.returncode == 0, audited.stdout
+    return audited(folder / "d", "--listener", EDGE, "--listener", PLAIN, *options, **size)
 
 
 def announced(cluster, header, listener="EDGE"):

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import ssl
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from announcing import v1
 from certificates import make_certificate
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from harness import TURNSTILE, Cluster, admitted, connect, until
+from harness import admitted, audited, connect, until
 
 IP = "127.1.0.1"
 MODE, HOLD_MS = "turnstile.refuse.mode", "turnstile.refuse.hold.ms"
@@ -29,13 +28,9 @@ def cluster(tmp_path_factory):
     if certificate is not None:
         listeners.append(certificate.listener("TLS"))
     options = [word for each in listeners for word in ("--listener", each)]
-    cluster = Cluster(folder / "d", *options, "--set", f"{FULL}=0", "--set", f"kafka_connections_max_overrides={IP}:1")
-    try:
+    limits = ("--set", f"{FULL}=0", "--set", f"kafka_connections_max_overrides={IP}:1")
+    with audited(folder / "d", *options, *limits) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
-    audited = subprocess.run([TURNSTILE, "audit", str(folder / "d")], capture_output=True, text=True, timeout=120)
-    assert audited.returncode == 0, audited.stdout
 
 
 @pytest.fixture(autouse=True)

@@ -7,13 +7,12 @@ import os
 import re
 import select
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
-from harness import TURNSTILE, Cluster, connect, until
+from harness import Cluster, audited, connect, until
 from scram import ScramClient
 from scram import login as scram_login
 from users import add_users, is_served
@@ -34,14 +33,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     listeners = ("PLAINTEXT=127.0.0.1:0", "SASL=127.0.0.1:0,sasl", "OTHER=127.0.0.1:0,sasl")
     options = [word for each in listeners for word in ("--listener", each)]
     options += ["--set", "connection.failed.authentication.delay.ms=0"]
-    cluster = Cluster(data, *options, shards=SHARDS)
-    try:
+    with audited(data, *options, shards=SHARDS) as cluster:
         add_users(cluster, ["alice", "bob"])
         yield cluster
-    finally:
-        cluster.stop()
-    audited = subprocess.run([TURNSTILE, "audit", str(data)], capture_output=True, text=True, timeout=120)
-    assert audited.returncode == 0, audited.stdout
 
 
 @pytest.fixture(autouse=True)

@@ -160,6 +160,15 @@ def running(data_dir: Path, *options: str, **size: int) -> Iterator[Cluster]:
         cluster.stop()
 
 
+@contextmanager
+def audited(data_dir: Path, *options: str, **size: int) -> Iterator[Cluster]:
+    """A cluster for one `with` block, whose journal holds in the audit when it has ended."""
+    with running(data_dir, *options, **size) as cluster:
+        yield cluster
+    done = subprocess.run([TURNSTILE, "audit", str(data_dir)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
 def until(condition: Callable[[], T], *, within_s: float = PATIENCE_S, what: str = "condition") -> T:
     """Waits until `condition()` is true, asking again and again: for what other processes do, which no event here tells."""
     deadline = time.monotonic() + within_s

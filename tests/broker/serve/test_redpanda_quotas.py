@@ -2,86 +2,37 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from request_bytes import fetch, produce
+from throttled_shard import ThrottledShard
 
-from broker.serve.redpanda_quotas import RedpandaQuotas
-from broker.serve.throughput_limit import ThroughputLimit
-from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE
 from shards.limits.node_throughput import NODE_IN, NODE_OUT, NodeDelays
 from shards.limits.quota_entities import SEMANTICS
 from shards.loop.deferred import Deferred
-from shards.quotas.shared_buckets import SharedBuckets
 
 RATE = 1000
 ANSWER = b"x" * 2500
 
 
-class Limited:
+class Limited(ThrottledShard):
     """One shard with a quota of RATE for each client id; `node`: the delays of the broker's throughput, each once."""
 
     def __init__(self, *settings: tuple[str, str], semantics: str = "redpanda") -> None:
-        self.now_ms = 1_000_000
-        self.timers: list[Any] = []
-        self.told: list[tuple[str, int]] = []
-        self.journaled: list[str] = []
-        self.served: list[int] = []
         self.node: list[NodeDelays] = []
-        self.channel: Any = SimpleNamespace(
-            id=1, ip="::1", port=1, listener="L", user="ANONYMOUS", closed=False,
-            throttled_until_ms=0, produce_throttled_until_ms=0, fetch_throttled_until_ms=0,
-        )  # fmt: skip
-        image = ClusterImage()
         quota = ("quota", '{"client-id":null}', dict.fromkeys((PRODUCE, FETCH, MUTATION), float(RATE)))
         set_ = [("setting", f"/{name}", value) for name, value in settings]
-        image.apply(1, [("static", f"/{SEMANTICS}", semantics), quota, *set_])
-        context: Any = SimpleNamespace(
-            image=image, timers=self, poller=SimpleNamespace(clock_ns=lambda: self.now_ms * 1_000_000),
-            counters=SimpleNamespace(throttled=lambda limit, ms: self.told.append((limit, ms))),
-            journal=SimpleNamespace(throttled=lambda *args, **values: self.journaled.append(values["limit"])),
-        )  # fmt: skip
-        call: Any = None
-        self.quotas = RedpandaQuotas(
-            SharedBuckets(0, 1, call=call, now_ms=lambda: self.now_ms, timers=context.timers), context
-        )
-        self.quotas.follow()
-        shared: Any = SimpleNamespace(
-            charge=lambda received, sent: self.node.pop(0) if received else None, set_rates=lambda *rates: None
-        )
-        self.limit = ThroughputLimit(shared, self.quotas, context)
-        self.limit.follow()
-
-    def after(self, delay_ms: int, function: Any) -> list[Any]:
-        self.timers.append([self.now_ms + delay_ms, function])
-        return self.timers[-1]
-
-    def cancel(self, timer: list[Any]) -> None:
-        self.timers.remove(timer)
-
-    def wait(self, ms: int) -> None:
-        self.now_ms += ms
-        for timer in [each for each in self.timers if each[0] <= self.now_ms]:
-            self.timers.remove(timer)
-            timer[1]()
+        records = [("static", f"/{SEMANTICS}", semantics), quota, *set_]
+        super().__init__(records, lambda received, sent: self.node.pop(0) if received else None, ANSWER)
 
     def write(self, size: int, client_id: str = "c") -> Any:
         frame = produce(client_id, "t", 0, b"")
-        return self._ask(produce(client_id, "t", 0, b"x" * (size - len(frame))))
+        return self.take_up(produce(client_id, "t", 0, b"x" * (size - len(frame)))[4:])
 
     def read(self, client_id: str = "c") -> Any:
-        return self._ask(fetch(client_id, "t"))
-
-    def _ask(self, framed: bytes) -> Any:
-        assert framed[4:6] in self.limit.controlled
-        return self.limit.take_up(self.channel, framed[4:], self._make)
-
-    def _make(self, channel: Any, frame: bytes, throttle_ms: int) -> bytes:
-        self.served.append(throttle_ms)
-        return ANSWER
+        return self.take_up(fetch(client_id, "t")[4:])
 
 
 @pytest.fixture

@@ -1,57 +1,28 @@
 """When a throughput limit of the broker holds a request: at the next one, for what the one before it was told."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from throttled_shard import ThrottledShard
 
 from broker.serve.call import Call
-from broker.serve.redpanda_quotas import RedpandaQuotas
-from broker.serve.throughput_limit import ThroughputLimit
 from broker.wire import wire
-from shards.config.image import ClusterImage
 from shards.limits.node_throughput import NODE_IN, NODE_OUT, NodeDelays
 from shards.loop.deferred import Deferred
-from shards.quotas.shared_buckets import SharedBuckets
 
 HEARTBEAT, SIZE = 12, 100
 BODY = wire.request_types(HEARTBEAT, 0).HeartbeatRequest(group_id="g" * 50, generation_id=1, member_id="m")
 
 
-class Limited:
+class Limited(ThrottledShard):
     """A limit of 100 bytes a second on heartbeats; the charges are what `delays` says, each once."""
 
     def __init__(self, *settings: tuple[str, str]) -> None:
-        self.now_ms = 1_000_000
-        self.timers: list[Any] = []
-        self.told: list[tuple[str, int]] = []
-        self.served: list[int] = []
         self.sent: list[int] = []
         self.delays: list[Any] = []
-        self.channel: Any = SimpleNamespace(
-            id=1,
-            ip="::1",
-            port=1,
-            listener="L",
-            user="u",
-            throttled_until_ms=0,
-            closed=False,
-            produce_throttled_until_ms=0,
-            fetch_throttled_until_ms=0,
-        )
-        image = ClusterImage()
         given = [(NODE_IN, "100"), ("kafka_throughput_controlled_api_keys", "heartbeat"), *settings]
-        image.apply(1, [("setting", f"/{name}", value) for name, value in given])
-        context: Any = SimpleNamespace(
-            image=image, timers=self, poller=SimpleNamespace(clock_ns=lambda: self.now_ms * 1_000_000),
-            counters=SimpleNamespace(throttled=lambda limit, ms: self.told.append((limit, ms))),
-            journal=SimpleNamespace(throttled=lambda *args, **values: None),
-        )  # fmt: skip
-        shared: Any = SimpleNamespace(charge=self._charge, set_rates=lambda *rates: None)
-        quotas: Any = RedpandaQuotas(SharedBuckets(0, 1, call=None, now_ms=lambda: self.now_ms, timers=self), context)
-        quotas.follow()
-        self.limit = ThroughputLimit(shared, quotas, context)
-        self.limit.follow()
+        records = [("setting", f"/{name}", value) for name, value in given]
+        super().__init__(records, self._charge, b"x" * SIZE)
 
     def _charge(self, received: int, sent: int) -> Any:
         if sent:
@@ -59,28 +30,9 @@ class Limited:
             return None
         return self.delays.pop(0)
 
-    def after(self, delay_ms: int, function: Any) -> list[Any]:
-        self.timers.append([self.now_ms + delay_ms, function])
-        return self.timers[-1]
-
-    def cancel(self, timer: list[Any]) -> None:
-        self.timers.remove(timer)
-
-    def wait(self, ms: int) -> None:
-        self.now_ms += ms
-        for timer in [each for each in self.timers if each[0] <= self.now_ms]:
-            self.timers.remove(timer)
-            timer[1]()
-
     def ask(self, delays: Any, client_id: str | None = "c") -> Any:
         self.delays.append(delays)
-        frame = wire.encode_request(Call(HEARTBEAT, 0, 9), BODY, client_id)[4:]
-        assert frame[:2] in self.limit.controlled
-        return self.limit.take_up(self.channel, frame, self._make)
-
-    def _make(self, channel: Any, frame: bytes, throttle_ms: int) -> bytes:
-        self.served.append(throttle_ms)
-        return b"x" * SIZE
+        return self.take_up(wire.encode_request(Call(HEARTBEAT, 0, 9), BODY, client_id)[4:])
 
 
 @pytest.fixture

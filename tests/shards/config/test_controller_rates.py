@@ -4,20 +4,12 @@ import pytest
 import trio
 from direct import Cluster
 
-from shards.config.store import Store
 from shards.errors import ControllerThrottled
 from shards.settings.redpanda_controller import ENABLED, GROUPS, capacity_of, rate_of
 
 SETTINGS = [["", ENABLED, "true"], *(["", rate_of(group), "2"] for group in GROUPS)]
 REFUSED = "THROTTLING_QUOTA_EXCEEDED"
 OK = ""
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = Store(tmp_path / "cluster.sqlite")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

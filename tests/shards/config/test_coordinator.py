@@ -9,15 +9,7 @@ from direct import Cluster, Shard
 from shards.config import publisher
 from shards.config.changes import Change
 from shards.config.publisher import BUSY_DEADLINE_S, PART_BYTES, _parts
-from shards.config.store import Store
 from shards.settings.errors import ConfigInvalid
-
-
-@pytest.fixture
-def store(tmp_path):
-    opened = Store(tmp_path / "cluster.sqlite")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -3,7 +3,10 @@
 import errno
 import os
 import socket
+from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import NamedTuple
 
 import msgpack
 import pytest
@@ -52,27 +55,44 @@ class Node:
         return self.told[count - 1]
 
 
+class Strangers(NamedTuple):
+    """Two shards that do not know each other yet: `dial` begins to dial the socket at which shard 0 is to listen."""
+
+    zero: Node
+    one: Node
+    listening: socket.socket
+    nursery: trio.Nursery
+    dial: Callable[[], None]
+
+
 @asynccontextmanager
-async def pair(tmp_path):
-    """Shard 1 dials shard 0, as the higher always does."""
+async def strangers(tmp_path, listening_class=socket.socket):
     path = str(tmp_path / "s0.sock")
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening = listening_class(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(path)
     listening.listen()
     async with trio.open_nursery() as nursery:
         zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
-        zero.mesh.listen(listening, lambda hello: 2)
-        for node in (zero, one):
-            await nursery.start(node.poller.run)
-        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
-        assert await zero.until(1) == ("up", 1, 2)
-        assert await one.until(1) == ("up", 0, 1)
-        yield zero, one
+        dial = partial(nursery.start_soon, one.mesh.dial, path, (CONTROL, DATA))
+        yield Strangers(zero, one, listening, nursery, dial)
         nursery.cancel_scope.cancel()
     for node in (zero, one):
         node.mesh.close()
         node.poller.close()
     listening.close()
+
+
+@asynccontextmanager
+async def pair(tmp_path):
+    """Shard 1 dials shard 0, as the higher always does."""
+    async with strangers(tmp_path) as (zero, one, listening, nursery, dial):
+        zero.mesh.listen(listening, lambda hello: 2)
+        for node in (zero, one):
+            await nursery.start(node.poller.run)
+        dial()
+        assert await zero.until(1) == ("up", 1, 2)
+        assert await one.until(1) == ("up", 0, 1)
+        yield zero, one
 
 
 async def test_messages_arrive_in_order(tmp_path):
@@ -304,25 +324,15 @@ async def test_a_link_that_cannot_be_accepted_now_is_accepted_later(tmp_path):
                 raise faults.pop()
             return super().accept()
 
-    path = str(tmp_path / "s0.sock")
-    listening = Listening(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(path)
-    listening.listen()
-    async with trio.open_nursery() as nursery:
-        zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
+    async with strangers(tmp_path, Listening) as (zero, one, listening, nursery, dial):
         zero.mesh.listen(listening, lambda hello: 2)
         for node in (zero, one):
             await nursery.start(node.poller.run)
-        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+        dial()
         while faults:
             await trio.testing.wait_all_tasks_blocked(0.001)
             zero.mesh.tick()
         assert await zero.until(1) == ("up", 1, 2)
-        nursery.cancel_scope.cancel()
-    for node in (zero, one):
-        node.mesh.close()
-        node.poller.close()
-    listening.close()
 
 
 @asynccontextmanager
@@ -386,14 +396,9 @@ async def test_an_older_incarnation_is_turned_away(tmp_path):
 
 async def test_a_link_that_outlives_its_round_of_dialling_does_not_spoil_the_next(tmp_path):
     """The peer died between accepting its two links: the other one waits in the backlog, and its successor finds it."""
-    path = str(tmp_path / "s0.sock")
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind(path)
-    listening.listen()
-    async with trio.open_nursery() as nursery:
-        zero, one = Node(0, 1, nursery), Node(1, 2, nursery)
+    async with strangers(tmp_path) as (zero, one, listening, nursery, dial):
         await nursery.start(one.poller.run)
-        nursery.start_soon(one.mesh.dial, path, (CONTROL, DATA))
+        dial()
         await trio.testing.wait_all_tasks_blocked()
         listening.accept()[0].close()
         await trio.testing.wait_all_tasks_blocked(0.01)
@@ -404,11 +409,6 @@ async def test_a_link_that_outlives_its_round_of_dialling_does_not_spoil_the_nex
             await one.until(number + 1)
             zero.mesh.send(1, ("n", number))
             assert await one.until(number + 2) == (0, "n", number)
-        nursery.cancel_scope.cancel()
-    for node in (zero, one):
-        node.mesh.close()
-        node.poller.close()
-    listening.close()
 
 
 async def test_a_peer_that_reads_nothing_is_lost_after_the_pass_and_not_within_it(tmp_path, monkeypatch):

@@ -10,18 +10,22 @@ from shards.quotas.attendance import ANSWER_WITHIN_MS, STALE_AFTER_MS
 from shards.quotas.sharded_quotas import STARTING_MS
 
 
+def mistaken_about(decide, name):
+    """Decides as `decide` does, but for a mistake about one client id."""
+
+    def mistaken(kind, user, client_id, *args, **kwargs):
+        if client_id == name:
+            raise ValueError("a bug")
+        return decide(kind, user, client_id, *args, **kwargs)
+
+    return mistaken
+
+
 async def test_a_mistake_about_one_charge_of_a_call_is_that_charges_alone():
     broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}})
     asking, home = broker.meters
     names = elsewhere(0, 2, 500)
-    right = home.decide
-
-    def decide(kind, user, client_id, *args, **kwargs):
-        if client_id == names[7]:
-            raise ValueError("a bug")
-        return right(kind, user, client_id, *args, **kwargs)
-
-    home.decide = decide
+    home.decide = mistaken_about(home.decide, names[7])
     asked = [asking.charge(PRODUCE, "ANONYMOUS", name, 2000) for name in names]
     asking.flush()
     assert broker.calls[0] == (1, 500)
@@ -43,15 +47,8 @@ async def test_a_charge_that_can_be_decided_nowhere_fails_alone():
     broker = QuotaBroker(2, {(("client-id", None),): {PRODUCE: 100.0}})
     broker.down = {1}
     asking = broker.meters[0]
-    right = asking.decide
     names = elsewhere(0, 2, 3)
-
-    def decide(kind, user, client_id, *args, **kwargs):
-        if client_id == names[1]:
-            raise ValueError("a bug")
-        return right(kind, user, client_id, *args, **kwargs)
-
-    asking.decide = decide
+    asking.decide = mistaken_about(asking.decide, names[1])
     asked = [asking.charge(PRODUCE, "ANONYMOUS", name, 1) for name in names]
     asking.flush()
     assert asked[0].result().accepted and asked[2].result().accepted
