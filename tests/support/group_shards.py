@@ -42,9 +42,14 @@ class GroupShard:
     def limits(self) -> dict[str, Any]:
         return {
             "config": lambda group_id: self.config,
-            "most_members": lambda: self.members,
+            "setting": self.setting,
             "now_ms": lambda: self.now_ms,
         }
+
+    def setting(self, name: str) -> int:
+        """turnstile.<protocol>.members.max"""
+        assert name.endswith(".members.max")
+        return self.members
 
     def request(self, member: str, epoch: int, **fields: Any) -> Any:
         raise NotImplementedError
@@ -85,7 +90,10 @@ class ShareShard(GroupShard):
         super().__init__(directory, members=members)
 
     def made(self) -> ShareGroups:
-        return ShareGroups(self.store, self.topics, most_groups=lambda: self.most_groups, **self.limits())
+        return ShareGroups(self.store, self.topics, **self.limits())
+
+    def setting(self, name: str) -> int:
+        return self.most_groups if name == "turnstile.share.groups.max" else super().setting(name)
 
     def request(self, member: str, epoch: int) -> ShareHeartbeat:
         return ShareHeartbeat(member, epoch, "r", ("a",) if epoch == 0 else None, "c", "/h")

@@ -49,6 +49,6 @@ class GroupConfigs:
             self._image.get("group.streams.initial.rebalance.delay.ms"),
         )
 
-    def most(self, setting: str) -> int:
-        """A bound that a setting names."""
+    def number(self, setting: str) -> int:
+        """The value of a setting of the broker that is a number."""
         return int(self._image.get(setting))

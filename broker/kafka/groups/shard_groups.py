@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.committed_offsets import CommittedOffsets
@@ -53,26 +52,11 @@ class ShardGroups:
         )
         self.topics = ConsumerTopics(image, access)
         self.consumers = ConsumerGroups(
-            offsets,
-            self.topics,
-            config=configs.consumer,
-            most_members=partial(configs.most, "turnstile.consumer.members.max"),
-            now_ms=now_ms,
+            offsets, self.topics, config=configs.consumer, setting=configs.number, now_ms=now_ms
         )
-        self.shares = ShareGroups(
-            offsets,
-            self.topics,
-            config=configs.share,
-            most_members=partial(configs.most, "turnstile.share.members.max"),
-            most_groups=partial(configs.most, "turnstile.share.groups.max"),
-            now_ms=now_ms,
-        )
+        self.shares = ShareGroups(offsets, self.topics, config=configs.share, setting=configs.number, now_ms=now_ms)
         self.streams = StreamsGroups(
-            offsets,
-            self.topics,
-            config=configs.streams,
-            most_members=partial(configs.most, "turnstile.streams.members.max"),
-            now_ms=now_ms,
+            offsets, self.topics, config=configs.streams, setting=configs.number, now_ms=now_ms
         )
 
     def reset(self) -> None:
@@ -101,7 +85,7 @@ class ShardGroups:
         group = self.groups.get(group_id)
         if (group is not None and group.members) or self._has_members_kept(group_id):
             return False
-        self.groups.forget(group_id)
+        self.groups.drop(group_id)
         return True
 
     def _make_classic(self, group_id: str, asks_for_id: bool) -> int:
@@ -137,7 +121,7 @@ class ShardGroups:
 
     def _forget(self, group: str) -> None:
         self.offsets.forget(group)
-        self.groups.forget(group)
+        self.groups.drop(group)
         self.consumers.drop(group)
         self.shares.drop(group)
         self.streams.drop(group)

@@ -1,30 +1,28 @@
 """The groups of one shard: which exist, when each is to be looked at next, which replies are due. No I/O, no clock.
 
-deadlines_are_noted  Every group with a deadline has one noted at or before it (deadlines.py).
 empty_groups_are_dropped  A group without a generation, a member or a handed-out member id is not kept.
 generations_remembered_before_told  A new generation is remembered before any member hears of it.
 mistakes_end_one_group  A mistake in serving a group ends that group alone, as the death of its shard would: its members are
     told UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
     UNKNOWN_SERVER_ERROR.
-one_look_per_group_and_tick  `tick` looks at each group once, however many of its deadlines have passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeVar
 
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
 from broker.kafka.groups.classic.messages import SyncGroup
-from broker.kafka.groups.deadlines import Deadlines
+from broker.kafka.groups.group_map import GroupMap
 from broker.wire import codes
 
 T = TypeVar("T")
 
 
-class GroupTable:
+class GroupTable(GroupMap[ClassicGroup]):
     """Group id -> ClassicGroup. Its collaborators:
 
     `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `past(group id)` the last
@@ -41,22 +39,12 @@ class GroupTable:
         remember: Callable[[str, int, str | None], None] = lambda *_: None,
         on_fault: Callable[[str, Exception], None] = lambda *_: None,
     ) -> None:
+        super().__init__()
         self._limits = limits
         self._new_id = new_id
         self._past = past
         self._remember = remember
         self._on_fault = on_fault
-        self._groups: dict[str, ClassicGroup] = {}
-        self._deadlines: Deadlines[str] = Deadlines()
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def __iter__(self) -> Iterator[ClassicGroup]:
-        return iter(list(self._groups.values()))
-
-    def get(self, group_id: str) -> ClassicGroup | None:
-        return self._groups.get(group_id)
 
     # --- requests ----------------------------------------------------------------------------------------------
 
@@ -125,32 +113,10 @@ class GroupTable:
         may_commit = partial(group.may_commit, member_id, instance_id, generation, now_ms)
         return self._guarded(group, may_commit, codes.UNKNOWN_SERVER_ERROR)
 
-    def forget(self, group_id: str) -> None:
-        """Drops a group without members."""
-        group = self._groups.pop(group_id, None)
-        assert group is None or not group.members
-        self._deadlines.forget(group_id)
+    # --- serving -----------------------------------------------------------------------------------------------
 
-    def clear(self) -> None:
-        """Drops every group with its members, whose connections are closed by now."""
-        self._groups.clear()
-        self._deadlines.clear()
-
-    # --- time --------------------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do at the earliest; it may turn out to be nothing."""
-        return self._deadlines.next_ms()
-
-    def tick(self, now_ms: int) -> bool:
-        """A round of the groups that are due; whether more may be (deadlines.py)."""
-        return self._deadlines.round(now_ms, partial(self._meet, now_ms))
-
-    def _meet(self, now_ms: int, group_id: str) -> int:
-        group = self._groups[group_id]
-        looked_at = len(group.members)
+    def _look_at(self, group: ClassicGroup, now_ms: int) -> None:
         self._serve(group, partial(group.tick, now_ms), None)
-        return looked_at
 
     def _serve(
         self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, object] | None = None
@@ -195,7 +161,7 @@ class GroupTable:
             self._remember(group.id, group.generation, group.protocol_type)
         answers, group.outbox = group.outbox, []
         if group.unused:
-            self.forget(group.id)
+            self.drop(group.id)
         else:
             self._deadlines.note(group.id, group.next_deadline_ms())
         for reply, answer in answers:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from broker.kafka.groups.committed_offsets import MEMBERS, CommittedOffsets
+from broker.kafka.groups.committed_offsets import MEMBERS
 from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.consumer.group import ConsumerGroup
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat
@@ -14,24 +14,12 @@ from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
 
 
-class ConsumerGroups(KeptGroups[ConsumerGroup, Heartbeat, HeartbeatResult, ConsumerGroupConfig]):
+class ConsumerGroups(KeptGroups[ConsumerGroup, Heartbeat, HeartbeatResult, ConsumerGroupConfig, ConsumerTopics]):
     """Group id -> ConsumerGroup."""
 
     kind = MEMBERS
     title = "Group"
     protocol = "consumer"
-
-    def __init__(
-        self,
-        store: CommittedOffsets,
-        topics: ConsumerTopics,
-        *,
-        config: Callable[[str], ConsumerGroupConfig],
-        most_members: Callable[[], int],
-        now_ms: Callable[[], int],
-    ) -> None:
-        super().__init__(store, config=config, most_members=most_members, now_ms=now_ms)
-        self._topics = topics
 
     def assignor(self, group: ConsumerGroup) -> str:
         """The name of the assignor that makes the group's target."""

@@ -21,7 +21,7 @@ class HomeOfGroups(NamedTuple):
     """A clock that only goes forward."""
 
 
-K = TypeVar("K", bound=KeptGroups[Any, Any, Any, Any])
+K = TypeVar("K", bound=KeptGroups[Any, Any, Any, Any, Any])
 
 
 class ModernCoordinator(Generic[K]):

@@ -6,21 +6,22 @@ failed_change_is_undone
     If a change can't be written, or a mistake was made, the group is again as it was last written, with new sessions; the
     client is told to try again, or of an UNKNOWN_SERVER_ERROR.
 members_are_bounded
-    There are at most `most_members()` members in all; a new one beyond is refused with GROUP_MAX_SIZE_REACHED.
+    There are at most `turnstile.<protocol>.members.max` members in all; a new one beyond is refused with GROUP_MAX_SIZE_REACHED.
 
 No clock; `now_ms` comes in.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from broker.kafka.groups.committed_offsets import CommittedOffsets
-from broker.kafka.groups.deadlines import Deadlines
+from broker.kafka.groups.group_map import GroupMap
 from broker.kafka.groups.modern.modern_group import ModernGroup
+from broker.kafka.groups.modern.topics import GroupTopics
 from broker.runtime.logger import Logger
 from broker.wire import codes
 
@@ -55,12 +56,14 @@ G = TypeVar("G", bound=ModernGroup[Any])
 Q = TypeVar("Q", bound=MemberRequest)
 R = TypeVar("R", bound=MemberResult)
 C = TypeVar("C", bound=ModernGroupConfig)
+T = TypeVar("T", bound=GroupTopics)
 
 
-class KeptGroups(ABC, Generic[G, Q, R, C]):
+class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
     """Group id -> group. `now_ms` is asked for sessions that begin anew.
 
-    G is the class of the groups, Q that of their members' heartbeats, R that of the answers, C that of a group's settings.
+    G is the class of the groups, Q that of their members' heartbeats, R that of the answers, C that of a group's settings, T
+    that of the topics.
     """
 
     kind: int
@@ -73,18 +76,19 @@ class KeptGroups(ABC, Generic[G, Q, R, C]):
     def __init__(
         self,
         store: CommittedOffsets,
+        topics: T,
         *,
         config: Callable[[str], C],
-        most_members: Callable[[], int],
+        setting: Callable[[str], int],
         now_ms: Callable[[], int],
     ) -> None:
-        """`config(group id)` gives the settings in force; `most_members`: of members_are_bounded."""
+        """`config(group id)` gives the settings in force for a group, `setting(name)` one of the broker's."""
+        super().__init__()
         self._store = store
+        self._topics = topics
         self._config = config
-        self._most_members = most_members
+        self._setting = setting
         self._now_ms = now_ms
-        self._groups: dict[str, G] = {}
-        self._deadlines: Deadlines[str] = Deadlines()
         self._members = 0
 
     @abstractmethod
@@ -118,26 +122,6 @@ class KeptGroups(ABC, Generic[G, Q, R, C]):
                 self._restore(group_id)
                 self._members += self._count(group_id)
 
-    def __iter__(self) -> Iterator[G]:
-        return iter(list(self._groups.values()))
-
-    def __len__(self) -> int:
-        return len(self._groups)
-
-    def get(self, group_id: str) -> G | None:
-        return self._groups.get(group_id)
-
-    def drop(self, group_id: str) -> None:
-        """An empty group that is gone from the store."""
-        self._groups.pop(group_id, None)
-        self._deadlines.forget(group_id)
-
-    def clear(self) -> None:
-        """Nothing is left of any group."""
-        self._groups.clear()
-        self._deadlines.clear()
-        self._members = 0
-
     # --- requests --------------------------------------------------------------------------------------------------------
 
     def heartbeat(self, group_id: str, request: Q, now_ms: int) -> R:
@@ -164,19 +148,13 @@ class KeptGroups(ABC, Generic[G, Q, R, C]):
 
     # --- time ------------------------------------------------------------------------------------------------------------
 
-    def next_deadline_ms(self) -> int | None:
-        return self._deadlines.next_ms()
+    def clear(self) -> None:
+        super().clear()
+        self._members = 0
 
-    def tick(self, now_ms: int) -> bool:
-        """A round of the groups that are due; whether more may be (deadlines.py)."""
-        return self._deadlines.round(now_ms, partial(self._meet, now_ms))
-
-    def _meet(self, now_ms: int, group_id: str) -> int:
-        group = self._groups[group_id]
-        looked_at = len(group.members)
+    def _look_at(self, group: G, now_ms: int) -> None:
         self._serve(group, partial(self._tick, group, now_ms))
-        self._deadlines.note(group_id, self._groups[group_id].next_deadline_ms())
-        return looked_at
+        self._deadlines.note(group.id, self._groups[group.id].next_deadline_ms())
 
     def _tick(self, group: G, now_ms: int) -> R:
         group.tick(now_ms)
@@ -186,9 +164,10 @@ class KeptGroups(ABC, Generic[G, Q, R, C]):
 
     def _full(self, group: G, member_id: str) -> str | None:
         """The message to one that would be a member too many (members_are_bounded); None: there is room."""
-        if self._members < self._most_members() or member_id in group.members:
+        most = f"turnstile.{self.protocol}.members.max"
+        if self._members < self._setting(most) or member_id in group.members:
             return None
-        return f"The coordinator has as many members as turnstile.{self.protocol}.members.max says."
+        return f"The coordinator has as many members as {most} says."
 
     def _serve(self, group: G, step: Callable[[], R]) -> R:
         """The answer of `step`, once what it changed is written (answered_group_is_written, failed_change_is_undone)."""

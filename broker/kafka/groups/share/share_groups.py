@@ -1,8 +1,8 @@
 """The share groups of one shard; kept as kept_groups.py says.
 
 share_groups_are_bounded
-    There are at most `most_groups()` of them; a member that would begin another is refused with GROUP_MAX_SIZE_REACHED. Share
-    groups stay when their members have left, until they are deleted, as in Kafka.
+    There are at most `turnstile.share.groups.max` of them; a member that would begin another is refused with
+    GROUP_MAX_SIZE_REACHED. Share groups stay when their members have left, until they are deleted, as in Kafka.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from broker.kafka.groups.committed_offsets import SHARE, CommittedOffsets
+from broker.kafka.groups.committed_offsets import SHARE
 from broker.kafka.groups.consumer.records import unpacked
 from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
@@ -22,27 +22,15 @@ from broker.kafka.groups.share.records import from_row, to_row
 from broker.runtime.partitions_by_topic import by_topic
 from broker.wire import codes
 
+MOST_GROUPS = "turnstile.share.groups.max"
 
-class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareGroupConfig]):
+
+class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareGroupConfig, GroupTopics]):
     """Group id -> ShareGroup."""
 
     kind = SHARE
     title = "Share group"
     protocol = "share"
-
-    def __init__(
-        self,
-        store: CommittedOffsets,
-        topics: GroupTopics,
-        *,
-        config: Callable[[str], ShareGroupConfig],
-        most_members: Callable[[], int],
-        most_groups: Callable[[], int],
-        now_ms: Callable[[], int],
-    ) -> None:
-        super().__init__(store, config=config, most_members=most_members, now_ms=now_ms)
-        self._topics = topics
-        self._most_groups = most_groups
 
     # --- requests ------------------------------------------------------------------------------------------------------
 
@@ -76,9 +64,9 @@ class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareG
         return super()._full(group, member_id) or self._too_many_groups(group.id)
 
     def _too_many_groups(self, group_id: str) -> str | None:
-        if group_id in self._groups or len(self._groups) < self._most_groups():
+        if group_id in self._groups or len(self._groups) < self._setting(MOST_GROUPS):
             return None
-        return "The coordinator has as many share groups as turnstile.share.groups.max says."
+        return f"The coordinator has as many share groups as {MOST_GROUPS} says."
 
     def _heartbeat(self, group: ShareGroup, request: ShareHeartbeat, now_ms: int) -> HeartbeatResult:
         return group.heartbeat(request, self._config(group.id), self._topics, now_ms)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from broker.kafka.groups.committed_offsets import STREAMS, CommittedOffsets
+from broker.kafka.groups.committed_offsets import STREAMS
 from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.streams.group import StreamsGroup
@@ -14,24 +14,12 @@ from broker.kafka.groups.streams.records import from_row, to_row
 from broker.kafka.groups.streams.topology import topology_of
 
 
-class StreamsGroups(KeptGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, StreamsGroupConfig]):
+class StreamsGroups(KeptGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, StreamsGroupConfig, GroupTopics]):
     """Group id -> StreamsGroup."""
 
     kind = STREAMS
     title = "Streams group"
     protocol = "streams"
-
-    def __init__(
-        self,
-        store: CommittedOffsets,
-        topics: GroupTopics,
-        *,
-        config: Callable[[str], StreamsGroupConfig],
-        most_members: Callable[[], int],
-        now_ms: Callable[[], int],
-    ) -> None:
-        super().__init__(store, config=config, most_members=most_members, now_ms=now_ms)
-        self._topics = topics
 
     def state(self, group: StreamsGroup) -> str:
         """As ListGroups and StreamsGroupDescribe spell it."""
