@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from shards.config import delegation_tokens
+from shards.config import delegation_tokens, messages, topic_changes
 from shards.config.acl_changes import acls_delta
 from shards.config.advertised_changes import AddressChange, advertised_delta
 from shards.config.changes import (
@@ -33,32 +33,14 @@ from shards.config.changes import (
 from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES, TOPICS, ControllerRates
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
-from shards.config.messages import (
-    AclChange,
-    FaultChange,
-    FeatureUpdate,
-    QuotaChange,
-    Reassignment,
-    ResourceConfigChange,
-    SettingChange,
-    TopicToCreate,
-    TopicToExtend,
-    UserChange,
-)
+from shards.config.messages import SettingChange
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.quota_changes import quotas_delta, users_delta
 from shards.config.reassignments import reassign
 from shards.config.recovery import usable
 from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, LastChange, RecordedChange, Store
-from shards.config.topic_changes import (
-    MissedTopic,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    missed_topics,
-    topic_configs_delta,
-)
+from shards.config.topic_changes import topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
 from shards.settings.errors import ConfigInvalid
@@ -188,16 +170,16 @@ class Coordinator:
         return await self._alter(who, lambda: observed_delta(self.state, changes), validate_only)
 
     async def alter_quotas(
-        self, who: str, changes: Sequence[QuotaChange], validate_only: bool = False, observed: bool = False
+        self, who: str, changes: Sequence[messages.QuotaChange], validate_only: bool = False, observed: bool = False
     ) -> int:
         """[{entity type: name or None}, {key: value or None}]; `observed`: not enforced. The version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: quotas_delta(self.state, changes, observed=observed), validate_only)
 
-    async def alter_users(self, who: str, changes: Sequence[UserChange], validate_only: bool = False) -> int:
+    async def alter_users(self, who: str, changes: Sequence[messages.UserChange], validate_only: bool = False) -> int:
         """[user, mechanism, credential or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: users_delta(self.state, changes), validate_only, ACLS_AND_USERS)
 
-    async def alter_faults(self, who: str, changes: Sequence[FaultChange], validate_only: bool = False) -> int:
+    async def alter_faults(self, who: str, changes: Sequence[messages.FaultChange], validate_only: bool = False) -> int:
         """[name, fault or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: faults_delta(self.state, changes), validate_only)
 
@@ -205,24 +187,24 @@ class Coordinator:
         """Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: advertised_delta(self.state, change), False)
 
-    async def alter_acls(self, who: str, changes: Sequence[AclChange], validate_only: bool = False) -> int:
+    async def alter_acls(self, who: str, changes: Sequence[messages.AclChange], validate_only: bool = False) -> int:
         """[ACL as of key_of_acl, whether there is to be one]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: acls_delta(self.state, changes), validate_only, ACLS_AND_USERS)
 
     async def alter_topic_configs(
-        self, who: str, changes: Sequence[ResourceConfigChange], validate_only: bool = False
+        self, who: str, changes: Sequence[messages.ResourceConfigChange], validate_only: bool = False
     ) -> int:
         """[topic, name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: topic_configs_delta(self.state, changes), validate_only, TOPICS)
 
     async def alter_resource_configs(
-        self, who: str, kind: str, changes: Sequence[ResourceConfigChange], validate_only: bool = False
+        self, who: str, kind: str, changes: Sequence[messages.ResourceConfigChange], validate_only: bool = False
     ) -> int:
         """[client metrics resource or group, config name, value or None]. Returns the version. Raises ConfigInvalid."""
         return await self._alter(who, lambda: resource_configs_delta(self.state, kind, changes), validate_only)
 
     async def update_features(
-        self, who: str, updates: Sequence[FeatureUpdate], controller: int, validate_only: bool = False
+        self, who: str, updates: Sequence[messages.FeatureUpdate], controller: int, validate_only: bool = False
     ) -> str:
         """[name, level, kind of update]. Returns why that can't be, as Kafka says it; empty: it is in force."""
         wanted = [(name, level, kind) for name, level, kind in updates]
@@ -231,12 +213,7 @@ class Coordinator:
             said = why_not_updated(self.state, wanted, controller)
             return [] if said else [("feature", name, level) for name, level, _ in wanted], said
 
-        if validate_only:
-            return make()[1]
-        async with self._changing:
-            delta, said = make()
-            await self._commit_and_push(who, delta)
-            return said
+        return await self._answered(who, make, validate_only)
 
     async def alter_token(self, who: str, how: str, *args: object) -> list[object]:
         """`how`: create, renew or expire; the arguments and the answer are those of that function of delegation_tokens."""
@@ -251,31 +228,35 @@ class Coordinator:
         return int(self._wall_clock() * 1000)
 
     async def create_topics(
-        self, who: str, wanted: Sequence[TopicToCreate], validate_only: bool = False
+        self, who: str, wanted: Sequence[messages.TopicToCreate], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_topics. Returns [error name or "", message] for each."""
         admit = self._rates.each(TOPICS, who, wanted)
-        make = partial(create_topics, self.state, wanted, self._shards_each)
+        make = partial(topic_changes.create_topics, self.state, wanted, self._shards_each)
         return await self._answered(who, make, validate_only, admit)
 
-    async def create_first_topics(self, run: str, wanted: Sequence[TopicToCreate]) -> list[MissedTopic]:
+    async def create_first_topics(
+        self, run: str, wanted: Sequence[messages.TopicToCreate]
+    ) -> list[topic_changes.MissedTopic]:
         """The topics that this run of the cluster is started with; not again when the coordinator was restarted in it, for
         by then some of them may have been deleted. Returns which are not there as asked."""
         if self._store.run() == run:
             return []
         results = await self.create_topics("turnstile up", wanted) if wanted else []
         self._store.ran(run)
-        return missed_topics(self.state, wanted, results)
+        return topic_changes.missed_topics(self.state, wanted, results)
 
     async def create_partitions(
-        self, who: str, wanted: Sequence[TopicToExtend], validate_only: bool = False
+        self, who: str, wanted: Sequence[messages.TopicToExtend], validate_only: bool = False
     ) -> list[list[str]]:
         """As topic_changes.create_partitions. Returns [error name or "", message] for each."""
         admit = self._rates.each(TOPICS, who, wanted)
-        make = partial(create_partitions, self.state, wanted, self._shards_each)
+        make = partial(topic_changes.create_partitions, self.state, wanted, self._shards_each)
         return await self._answered(who, make, validate_only, admit)
 
-    async def reassign(self, who: str, wanted: Sequence[Reassignment], factor_may_change: bool) -> list[list[str]]:
+    async def reassign(
+        self, who: str, wanted: Sequence[messages.Reassignment], factor_may_change: bool
+    ) -> list[list[str]]:
         """As reassignments.reassign. Returns [error name or "", message] for each."""
         admit = self._rates.each(MOVES, who, wanted)
         return await self._answered(who, partial(reassign, self.state, wanted, factor_may_change), admit=admit)
@@ -283,16 +264,18 @@ class Coordinator:
     async def delete_topics(self, who: str, names: Sequence[str]) -> list[list[str]]:
         """Returns [error name or "", message] for each."""
         admit = self._rates.each(TOPICS, who, [(name,) for name in names])
-        return await self._answered(who, partial(delete_topics, self.state, names), admit=admit)
+        return await self._answered(who, partial(topic_changes.delete_topics, self.state, names), admit=admit)
 
-    async def reset(self, who: str, wanted: Sequence[TopicToCreate]) -> int:
+    async def reset(self, who: str, wanted: Sequence[messages.TopicToCreate]) -> int:
         """Back to the start: the command line's settings, `wanted` topics as of `create_topics`, no quota and no user.
         Where clients are told to connect stays: the way to the cluster is no other one than before.
 
         Then every shard closes its connections and forgets groups, rates and what clients used. Returns the version.
         """
         async with self._changing:
-            topics, _ = create_topics(ConfigState(self.state.brokers, self.state.static), wanted, self._shards_each)
+            topics, _ = topic_changes.create_topics(
+                ConfigState(self.state.brokers, self.state.static), wanted, self._shards_each
+            )
             gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind not in ("static", "advertised")]
             kept = {("topic", name) for _, name, _ in topics}
             delta = [*(change for change in gone if change[:2] not in kept), *topics]

@@ -150,16 +150,16 @@ def expired(state: ConfigState, *, now_ms: int) -> list[Change]:
     ]  # expiry_within_max_lifetime
 
 
-class _Found(NamedTuple):
+class _KnownToken(NamedTuple):
     """A token, or the name of the error if there is none."""
 
     token: Token | None
     error: str
 
 
-def _of(state: ConfigState, token_id: str) -> _Found:
+def _of(state: ConfigState, token_id: str) -> _KnownToken:
     record = state.tokens.get(token_id)
-    return _Found(None, "DELEGATION_TOKEN_NOT_FOUND") if record is None else _Found(Token.parse(record), "")
+    return _KnownToken(None, "DELEGATION_TOKEN_NOT_FOUND") if record is None else _KnownToken(Token.parse(record), "")
 
 
 def _until(token_id: str, token: Token, expires_ms: int) -> Outcome:
