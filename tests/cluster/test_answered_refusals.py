@@ -169,9 +169,13 @@ def test_pipelined_requests_get_one_answer(cluster):
         assert is_over(client)
 
 
+def descriptors(cluster):
+    return sum(len(list(Path(f"/proc/{cluster.shard_pid(shard)}/fd").iterdir())) for shard in range(2))
+
+
 def test_two_thousand_that_say_nothing_are_in_no_list_and_keep_nobody_out(cluster):
     cluster.put("/v1/cluster_config", {"upsert": {MODE: API, HOLD_MS: 60_000}, "remove": []})
-    before = refused(cluster)
+    before, opened = refused(cluster), descriptors(cluster)
     with ExitStack() as stack:
         silent = [stack.enter_context(connect(cluster.address, "127.0.0.1")) for _ in range(2000)]
         until(lambda: refused(cluster) == before + 2000, what="all refused")
@@ -181,10 +185,7 @@ def test_two_thousand_that_say_nothing_are_in_no_list_and_keep_nobody_out(cluste
         client = Wired(silent[-1], "late")
         assert client.ask("metadata", 9).brokers == ()
         assert is_over(client)
-
-
-def descriptors(cluster):
-    return sum(len(list(Path(f"/proc/{cluster.shard_pid(shard)}/fd").iterdir())) for shard in range(2))
+    until(lambda: descriptors(cluster) < opened + 10, what="their places are free")
 
 
 @pytest.mark.parametrize("begun", [b"", b"\0\0\x01"])

@@ -1,12 +1,11 @@
 """The engine: one process's share of the clients, on plain sockets and one epoll.
 
-A connection is *refused* when the broker closes it (FIN or RST) before it answered a byte, *admitted* when the first
-byte of the answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time. With a probe of several
-requests (probes.py) it is admitted when the last answer is whole, and an answer may refuse it, too.
+A connection is *refused* when the broker closes it (FIN or RST) before it answered a byte, *admitted* when the first byte of the
+answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time. With a probe of several requests
+(probes.py) it is admitted when the last answer is whole, and an answer may refuse it, too.
 
-Why it is written so: a connection costs some 25 us of kernel time on this side, so Python may add little. Therefore the raw
-socket type is used, and the request goes out right behind the SYN (on loopback the handshake is over when connect
-returns; where it is not, epoll tells).
+A connection costs some 25 us of kernel time on this side, so Python may add little: the raw socket type is used, and the request
+goes out right behind the SYN (on loopback the handshake is over when connect returns; where it is not, epoll tells).
 """
 
 from __future__ import annotations
