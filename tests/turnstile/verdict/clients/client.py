@@ -149,6 +149,7 @@ class Role:
     """Connects, works, and connects again, later and later, until some work is done."""
 
     name = ""
+    cycle_s = CYCLE_S
 
     def run(self) -> None:
         pause_s, failures, connected, was_reset = FIRST_S, 0, 0, False
@@ -165,7 +166,7 @@ class Role:
                     pause_s, failures = FIRST_S, 0
                     if link.takes_it_for_failure:
                         break
-                    stopping.wait(CYCLE_S)
+                    stopping.wait(self.cycle_s)
             except Lost as lost:
                 failures += 1
                 was_reset = getattr(lost.__cause__, "errno", None) == errno.ECONNRESET
@@ -225,6 +226,7 @@ class Member(Role):
     """Of a group."""
 
     name = "member"
+    cycle_s = 2 * CYCLE_S  # a heartbeat so soon after a throttled one was not on its way before: AT_ONCE_MS
     member = ""
 
     def __init__(self) -> None:
