@@ -36,7 +36,7 @@ class Cluster:
         self.data_dir = data_dir
         limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}"]
         command = [*limited, TURNSTILE, "up", "--json", "--data-dir", str(data_dir), "--admin-port", "0"]
-        command += ["--brokers", str(brokers), "--shards", str(shards)]
+        command += ["--brokers", str(brokers), "--shards", str(shards), "--end-with-pid", str(os.getpid())]
         if "--listener" not in options and "--port" not in options:
             command += ["--port", "0"]
         if "--journal" not in options:
