@@ -79,7 +79,7 @@ oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
 differences: setup ## every API and version beside Kafka 4.3.1 itself, recorded for make test (needs Maven)
 	$(BIN)/python tests/differences/run.py --record
 
-suites: setup ## the clients' own integration suites, beside Kafka 4.1 (Maven, Go, npm, a C compiler): ARGS="--suite NAME --peer NAME --write"
+suites: setup ## the clients' own integration suites, beside Kafka 4.3 (Maven, Go, npm, a C compiler): ARGS="--suite NAME --peer NAME --write"
 	$(BIN)/python scripts/suites/run.py $(ARGS)
 
 programs: setup ## programs that stand on clients, through quotas, caps and kills (Maven, PyPI, Debian's packages)

@@ -18,7 +18,7 @@ from scripts.peers import jars  # noqa: E402 - importable only from here on
 
 TARGET = ROOT / "shards" / "settings" / "kafka_configs.tsv"
 _HEAD = """\
-# Configs of Apache Kafka 4.1, from its own ConfigDefs. Written by scripts/make_kafka_configs.py: do not edit.
+# Configs of Apache Kafka 4.3, from its own ConfigDefs. Written by scripts/make_kafka_configs.py: do not edit.
 # scope, name, type, default (\\N: none), validator, whether it changes live, documentation
 """
 

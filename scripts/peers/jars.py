@@ -11,7 +11,7 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import NamedTuple
 
-VERSION = "4.1.0"
+VERSION = "4.3.1"
 """The Kafka that is compared with."""
 HERE = Path(__file__).resolve().parent
 BUILD = HERE.parent.parent / "build" / "peers"
@@ -56,7 +56,8 @@ def spark_kafka_jars() -> list[str]:
 
 
 def _made(home: Path, pom: Path, sources: list[Path], version: str) -> str:
-    made_of = hashlib.sha256(b"".join(path.read_bytes() for path in (pom, *sources))).hexdigest()
+    contents = (version.encode(), *(path.read_bytes() for path in (pom, *sources)))
+    made_of = hashlib.sha256(b"\0".join(contents)).hexdigest()
     stamp = home / "made-of"
     BUILD.mkdir(parents=True, exist_ok=True)
     with open(BUILD / "kafka.lock", "w") as lock:

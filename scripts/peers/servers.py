@@ -1,4 +1,4 @@
-"""Other people's brokers, started on free loopback ports to compare with: a real Kafka 4.1, and kfake.
+"""Other people's brokers, started on free loopback ports to compare with: a real Kafka, and kfake.
 
 Each is a context manager whose value is a Server; leaving it ends exactly the process it started.
 """
@@ -81,7 +81,7 @@ def kafka(
     """Kafka brokers, the first with their controller (KRaft), in a temporary directory. Raises Missing without the jars.
 
     `settings` are broker properties on top of the ones they need, `port` that of the first listener, if they name one;
-    `features` are levels that differ from 4.1's own, as "share.version=1". The process id is the first broker's.
+    `features` are levels that differ from the release's own, as "share.version=1". The process id is the first broker's.
     Raises TimeoutError if one never answers.
     """
     path = classpath(version)

@@ -1,4 +1,4 @@
-"""Clients' own integration suites, run against Apache Kafka 4.1 and Turnstile with the same settings.
+"""Clients' own integration suites, run against Apache Kafka 4.3 and Turnstile with the same settings.
 
     python scripts/suites/run.py                                    all suites, against all peers: hours
     python scripts/suites/run.py --suite franz-go --peer shards     one of each; both can be given several times

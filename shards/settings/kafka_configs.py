@@ -1,4 +1,4 @@
-"""Every config of Kafka 4.1 as a row: those that nothing here obeys, beside the rows of broker_settings.py and topic_settings.py.
+"""Every config of Kafka 4.3 as a row: those that nothing here obeys, beside the rows of broker_settings.py and topic_settings.py.
 
 Their names, types, ranges, defaults and documentation are Kafka's own: kafka_configs.tsv, which scripts/make_kafka_configs.py
 writes from Kafka's ConfigDefs. A password is described and can't be set: nothing here needs one, and nothing keeps one safe.

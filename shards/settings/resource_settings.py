@@ -1,7 +1,7 @@
-"""Configs of client metrics resources (KIP-714) and of groups (KIP-848, KIP-932), and what a whole resource may be.
+"""Configs of client metrics resources (KIP-714) and of groups (KIP-848, KIP-932, KIP-1240), and what a whole resource may be.
 
 A client metrics resource is a subscription: which metrics are pushed, how often, and by which clients. Rules and messages are
-those of Kafka 4.1's ClientMetricsConfigs and GroupConfig; Python's regular expressions stand in for Java's.
+those of Kafka 4.3's ClientMetricsConfigs and GroupConfig; Python's regular expressions stand in for Java's.
 """
 
 import re
@@ -34,11 +34,14 @@ CLIENT_METRICS: dict[str, ConfigKey] = {
         ConfigKey("match", words(), (), "Client match criteria", dynamic=True),
     )
 }
+_KINDS = ("consumer", "share", "streams")
+_NOT_EMULATED = tuple(f"{kind}.assignment.interval.ms" for kind in _KINDS)
+"""Assignments follow their cause at once, as in Kafka with an interval of 0."""
 GROUP: dict[str, ConfigKey] = {
     row.name: replace(
         row,
         broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else (),
-        emulated=row.name.startswith(("consumer.", "share.", "streams.")),
+        emulated=row.name not in _NOT_EMULATED,
     )
     for row in kafka_configs.rows("group")
 }
@@ -48,9 +51,12 @@ _BETWEEN = (
     ("share.heartbeat.interval.ms", "group.share.{}.heartbeat.interval.ms"),
     ("share.session.timeout.ms", "group.share.{}.session.timeout.ms"),
     ("share.record.lock.duration.ms", "group.share.{}.record.lock.duration.ms"),
+    ("share.delivery.count.limit", "group.share.{}.delivery.count.limit"),
+    ("share.partition.max.record.locks", "group.share.{}.partition.max.record.locks"),
     ("streams.heartbeat.interval.ms", "group.streams.{}.heartbeat.interval.ms"),
     ("streams.session.timeout.ms", "group.streams.{}.session.timeout.ms"),
     ("streams.num.standby.replicas", "group.streams.{}.standby.replicas"),
+    *((f"{kind}.assignment.interval.ms", f"group.{kind}.{{}}.assignment.interval.ms") for kind in _KINDS),
 )
 """Configs of a group that the broker bounds, and the broker's settings that do, with min or max in their name."""
 
@@ -94,8 +100,9 @@ def check_group(name: str, configs: Mapping[str, str], broker: Callable[[str], A
     values = {key: broker(row.broker_names[0][0]) if row.broker_names else row.default for key, row in GROUP.items()}
     values |= {key: parse(GROUP[key], key, text) for key, text in configs.items()}
     for key, bound in _BETWEEN:
-        _check_between(key, values[key], bound, broker)
-    for kind in ("consumer", "share", "streams"):
+        if key in configs or key not in _NOT_EMULATED:  # as Kafka: an interval of the broker alone is not looked at
+            _check_between(key, values[key], bound, broker)
+    for kind in _KINDS:
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if _number(values[session]) <= _number(values[heartbeat]):
             raise ConfigInvalid.saying(f"{session} must be greater than {heartbeat}")

@@ -1,4 +1,4 @@
-"""A conversation about client telemetry and the configs behind it, right and wrong, to be compared with Apache Kafka 4.1's.
+"""A conversation about client telemetry and the configs behind it, right and wrong, to be compared with Apache Kafka 4.3's.
 
 Kafka takes telemetry while a plugin does: scripts/peers/kafka/TelemetryReceiver.java. Ids are told as whether they are there.
 """
@@ -17,6 +17,8 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 SETTINGS = {"telemetry.max.bytes": "1000"}
 KAFKA = {**SETTINGS, "metric.reporters": "TelemetryReceiver"}
 HOUR = "3600000"
+OTHER_DEFAULT = "streams.initial.rebalance.delay.ms"
+"""Its default here is not Kafka's: it is not compared."""
 FOR_ME = "client_id=wired,client_software_name=turn.*"
 
 
@@ -44,6 +46,7 @@ class Conversation(Dialogue):
                 [[one.name, one.value, one.source] for one in each.synonyms], each.documentation[:40],
             ]
             for each in sorted(answer.configs, key=lambda each: each.name)
+            if each.name != OTHER_DEFAULT
         }  # fmt: skip
 
     def listed(self, version: int, *kinds: int) -> Any:
@@ -225,6 +228,9 @@ def _groups(talk: Conversation) -> None:
         "share.session.timeout.ms": ("1", "60001"),
         "share.heartbeat.interval.ms": ("4999", "15001"),
         "share.record.lock.duration.ms": ("999", "14999", "60001"),
+        "share.delivery.count.limit": ("1", "11"),
+        "share.partition.max.record.locks": ("99", "4001"),
+        "share.assignment.interval.ms": ("-1", "15001"),
         "share.auto.offset.reset": ("none",),
         "share.isolation.level": ("none",),
         "streams.session.timeout.ms": ("44999", "60001"),

@@ -1,4 +1,4 @@
-"""Answers about client telemetry, client metrics resources and configs of groups are those of Apache Kafka 4.1, field by field."""
+"""Answers about client telemetry, client metrics resources and configs of groups are those of Apache Kafka 4.3, field by field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from telemetry_codes import KAFKA, SETTINGS, converse
 from scripts.peers import servers
 
 GOLDEN = Path(__file__).with_name("telemetry_codes.json")
-"""What Kafka 4.1.0 answered."""
+"""What Kafka 4.3.1 answered."""
 
 
 def test_answers_are_kafkas(tmp_path):

@@ -95,11 +95,15 @@ def client_metrics_entries(image: ClusterImage, name: str) -> Iterator[Entry]:
 
 
 def group_entries(image: ClusterImage, group: str) -> Iterator[Entry]:
-    """Every config of a group; one that is not its own has the broker's value, as a default."""
+    """Every config of a group, with the broker's settings that it falls back to (KIP-1240)."""
     own = image.group_configs.get(group, {})
     for key, setting in GROUP.items():
-        value = setting.kind.spell(image.group_get(group, key))
-        yield _entry(key, setting, [Synonym(key, value, GROUP_CONFIG if key in own else DEFAULT)], False, value)
+        synonyms = [Synonym(key, own[key], GROUP_CONFIG)] if key in own else []
+        for broker_name, _ in setting.broker_names:
+            synonyms += [*_given(image, broker_name), *_default(BROKER[broker_name])]
+        if not setting.broker_names:
+            synonyms += _default(setting)
+        yield _entry(key, setting, synonyms, False, setting.kind.spell(image.group_get(group, key)))
 
 
 def _spelled_in_force(image: ClusterImage, name: str, setting: ConfigKey, own: Mapping[str, str]) -> str | None:

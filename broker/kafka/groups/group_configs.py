@@ -46,7 +46,7 @@ class GroupConfigs:
             self._image.group_get(group_id, "streams.session.timeout.ms"),
             self._image.get("group.streams.max.size"),
             self._image.group_get(group_id, "streams.num.standby.replicas"),
-            self._image.get("group.streams.initial.rebalance.delay.ms"),
+            self._image.group_get(group_id, "streams.initial.rebalance.delay.ms"),
         )
 
     def number(self, setting: str) -> int:

@@ -151,7 +151,7 @@ class ShareFetching:
             return None
         if log_start > partition.start_offset:
             self._store.try_change(key, partition, lambda: partition.log_starts_at(log_start))
-        most = self._image.get("group.share.partition.max.record.locks")
+        most = self._store.most_locks(key.group)
         return partition if partition.can_acquire(most) else None
 
     def _fail(self, fetch: _Fetch, place: TopicIdPartition, code: int, message: str | None) -> None:
@@ -189,7 +189,7 @@ class ShareFetching:
         """How many records were acquired."""
         session, limits = fetch.session, fetch.limits
         key = ShareKey(session.group, place)
-        most = self._image.get("group.share.partition.max.record.locks")
+        most = self._store.most_locks(session.group)
         wanted = Wanted(max_records, max(limits.batch_size, 1), most, limits.strict)
         lock = self._store.lock(session.group, session.member)
         offset = partition.next_fetch_offset()

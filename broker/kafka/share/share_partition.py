@@ -37,11 +37,12 @@ class AcquiredRecords(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A lock on records: the member, the instant at which it ends, and how often a record may be delivered."""
+    """A lock on records: the member, the instant at which it ends, how often a record may be delivered, whether RENEW may be."""
 
     member: str
     until_ms: int
     delivery_limit: int
+    renewable: bool = True
 
 
 class Wanted(NamedTuple):
@@ -176,7 +177,7 @@ class SharePartition:
         for batch in batches:
             if batch.last < self.start_offset:
                 continue
-            refused = self._refused(lock.member, batch, runs)
+            refused = self._refused(lock, batch, runs)
             if refused is not None:
                 return refused
             for first, last, kind in batch.runs():
@@ -185,7 +186,7 @@ class SharePartition:
         self._advance()
         return NO_ERROR
 
-    def _refused(self, member: str, batch: AcknowledgementBatch, runs: Sequence[Run]) -> ApiError | None:
+    def _refused(self, lock: Lock, batch: AcknowledgementBatch, runs: Sequence[Run]) -> ApiError | None:
         if not runs:
             return ApiError(
                 codes.INVALID_RECORD_STATE, "Batch record not found. The base offset is not found in the cache."
@@ -195,13 +196,15 @@ class SharePartition:
         if batch.last >= self.end_offset:
             return ApiError(codes.INVALID_REQUEST, "The last offset in request is past acquired records.")
         for run in overlapping(runs, batch.first, batch.last):
-            if run.member and run.member != member:
+            if run.member and run.member != lock.member:
                 return ApiError(codes.INVALID_RECORD_STATE, "Member is not the owner of batch record")
             if run.state is not RecordState.ACQUIRED:
                 return ApiError(
                     codes.INVALID_RECORD_STATE,
                     "The batch cannot be acknowledged. The batch is not in the acquired state.",
                 )
+        if not lock.renewable and AcknowledgeType.RENEW in batch.types:
+            return ApiError(codes.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
         return None
 
     def release(self, member: str, delivery_limit: int) -> bool:

@@ -218,7 +218,7 @@ class SharePartitionManager:
         """Keeps ended_session_holds_nothing. Also what the session does not name any more is released."""
         self.sessions.close(session.group, session.member)
         self._fetching.end(session)
-        limit = self._image.get("group.share.delivery.count.limit")
+        limit = self.store.delivery_count_limit(session.group)
         for place in self.store.kept.of_group(session.group):
             key = ShareKey(session.group, place)
             partition = self.store.kept.get(key)

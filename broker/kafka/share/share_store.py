@@ -72,10 +72,19 @@ class ShareStore:
     def lock(self, group: str, member: str) -> Lock:
         """The lock that `member` gets if it acquires now."""
         until_ms = self._now_ms() + self.lock_ms(group)
-        return Lock(member, until_ms, self._image.get("group.share.delivery.count.limit"))
+        renewable = bool(self._image.group_get(group, "share.renew.acknowledge.enable"))
+        return Lock(member, until_ms, self.delivery_count_limit(group), renewable)
 
     def lock_ms(self, group: str) -> int:
         return int(self._image.group_get(group, "share.record.lock.duration.ms"))
+
+    def delivery_count_limit(self, group: str) -> int:
+        """How often a record may be delivered to `group`."""
+        return int(self._image.group_get(group, "share.delivery.count.limit"))
+
+    def most_locks(self, group: str) -> int:
+        """Records of one partition that `group` may have in flight."""
+        return int(self._image.group_get(group, "share.partition.max.record.locks"))
 
     # Share partitions
 
@@ -177,7 +186,7 @@ class ShareStore:
         if partition is None:
             return 0
         looked_at = partition.in_flight
-        limit = self._image.get("group.share.delivery.count.limit")
+        limit = self.delivery_count_limit(key.group)
         if not self.try_change(key, partition, lambda: partition.expire(limit, now_ms=now_ms)):
             self._note(key, now_ms + TRY_AGAIN_MS)
         return looked_at

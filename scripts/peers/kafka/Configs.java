@@ -11,11 +11,11 @@ public class Configs {
     public static void main(String[] args) {
         print("broker", kafka.server.KafkaConfig.configDef());
         print("topic", org.apache.kafka.storage.internals.log.LogConfig.configDefCopy());
-        print("group", org.apache.kafka.coordinator.group.GroupConfig.configDef());
+        print("group", org.apache.kafka.coordinator.group.GroupConfig.CONFIG_DEF);
     }
 
     private static void print(String kind, ConfigDef definitions) {
-        var dynamic = kafka.server.DynamicBrokerConfig.AllDynamicConfigs();
+        var dynamic = org.apache.kafka.server.config.DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS;
         for (Map.Entry<String, ConfigDef.ConfigKey> entry : new TreeMap<>(definitions.configKeys()).entrySet()) {
             ConfigDef.ConfigKey key = entry.getValue();
             if (key.internalConfig) {

@@ -11,6 +11,7 @@ from shards.settings.config_def import BROKER, TOPIC, broker_setting
 from shards.settings.config_key import NOT_EMULATED
 from shards.settings.errors import ConfigInvalid
 from shards.settings.limiting_settings import LIMITING, THROUGHPUT
+from shards.settings.resource_settings import GROUP
 
 DEFINITIONS = {"broker_settings.py", "topic_settings.py", "internal_topics.py"}
 
@@ -27,7 +28,7 @@ def words_of_the_code() -> set[str]:
 
 
 WORDS = words_of_the_code()
-STANDS_IN_FOR = {name for row in TOPIC.values() if row.emulated for name, _ in row.broker_names}
+STANDS_IN_FOR = {name for row in (*TOPIC.values(), *GROUP.values()) if row.emulated for name, _ in row.broker_names}
 
 
 OWN = [

@@ -12,7 +12,7 @@ from shards.settings.errors import ConfigInvalid
 KAFKA = {(scope, row.name): row for scope in ("broker", "topic") for row in kafka_configs.rows(scope)}
 OTHER_DEFAULTS = {
     "group.consumer.migration.policy", "group.coordinator.rebalance.protocols", "group.initial.rebalance.delay.ms",
-    "group.min.session.timeout.ms",
+    "group.min.session.timeout.ms", "group.streams.initial.rebalance.delay.ms",
     "listener.security.protocol.map", "listeners", "log.segment.bytes", "max.connections.per.ip.overrides",
     "metric.reporters", "node.id", "offsets.topic.replication.factor", "process.roles", "queued.max.request.bytes",
     "sasl.enabled.mechanisms", "socket.listen.backlog.size", "transaction.state.log.min.isr",

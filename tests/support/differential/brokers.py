@@ -10,9 +10,9 @@ from typing import NamedTuple
 from harness import running
 from users import SCRAM_JAAS, add_users, plain_jaas
 
-from scripts.peers import servers
+from scripts.peers import jars, servers
 
-KAFKA = "4.3.1"
+KAFKA = jars.VERSION
 """The release that is compared with."""
 USERS = ("alice", "bob")
 SETTINGS = {

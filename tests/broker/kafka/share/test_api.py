@@ -230,3 +230,31 @@ async def test_offsets_are_told_and_set_for_administrators(broker: SharingBroker
     assert await ShareMember(broker, "two", away).acquire() == [(2, 2, 1)]
     assert await there(homes.delete("g", None)) == 0
     assert await there(homes.places("g")) == []
+
+
+async def test_a_group_obeys_its_own_delivery_count_limit(broker: SharingBroker) -> None:
+    broker.configure("g", share_auto_offset_reset="earliest", share_delivery_count_limit="2")
+    append(broker, b"a")
+    member = ShareMember(broker)
+    assert await member.acquire() == [(0, 0, 1)]
+    assert await member.acquire((0, 0, [RELEASE])) == [(0, 0, 2)]
+    assert await member.acquire((0, 0, [RELEASE])) == []
+
+
+async def test_a_group_has_no_more_records_in_flight_than_its_own_config_says(broker: SharingBroker) -> None:
+    broker.configure("g", share_auto_offset_reset="earliest", share_partition_max_record_locks="100")
+    for _ in range(150):
+        append(broker, b"a")
+    first, last, _ = (await ShareMember(broker).acquire())[0]
+    assert (first, last) == (0, 99)
+
+
+async def test_a_group_that_does_not_renew_refuses_to(broker: SharingBroker) -> None:
+    broker.configure("g", share_auto_offset_reset="earliest", share_renew_acknowledge_enable="false")
+    append(broker, b"a")
+    member = ShareMember(broker)
+    assert await member.acquire() == [(0, 0, 1)]
+    answer = await member.ask((0, 0, [RENEW]), is_renew_ack=True, max_bytes=0, min_bytes=0, max_records=0)
+    (partition,) = answer.responses[0].partitions
+    assert partition.acknowledge_error_code == codes.INVALID_RECORD_STATE
+    assert partition.acknowledge_error_message == "Renewing acquisition locks is not enabled for the group."
