@@ -166,7 +166,7 @@ def test_the_client_has_a_method_for_each_route_and_the_tests_call_each(api: Adm
 
 
 def test_every_answer_is_as_the_document_says(cluster: Cluster, api: AdminApi, pushing: str) -> None:
-    produced(cluster, "importer")
+    importer = produced(cluster, "importer")
     live = until(
         lambda: full(api.get_live(since=0)), what="rows of each kind"
     )  # a throttled client is live for a moment
@@ -195,6 +195,7 @@ def test_every_answer_is_as_the_document_says(cluster: Cluster, api: AdminApi, p
     assert stormers["totalRequestStatistics"]["requestCount"] == "1" and stormers["source"]["ipAddress"] == STORMER
     listed = cluster.turnstile("connections", "--client-id", "importer", "--limit", "1")
     assert "127.0.0.1:" in listed and "rdkafka" in listed
+    del importer  # until here its connection is open
     assert "No open connection" not in cluster.turnstile("connections", "--ip", STORMER)
     assert "does not keep group_id" in cluster.turnstile("connections", "--filter", 'group_id = "g"', expect=1)
     assert answers["get_refusals"]["refusals"][0]["ip"] == STORMER
