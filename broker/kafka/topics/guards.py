@@ -27,7 +27,8 @@ create_partitions = by_topic(
 
 def create_topics(access: Access, handler: Handler) -> Handler:
     def handle(request: CreateTopicsRequest, call: Call[CreateTopicsTypes]) -> Answer:
-        allowed, denied = list(request.topics), list[CreatableTopic]()
+        allowed = list(request.topics)
+        denied: list[CreatableTopic] = []
         if not access.may_cluster(call, Operation.CREATE):
             allowed, denied = access.split(call, Operation.CREATE, TOPIC, request.topics, lambda topic: str(topic.name))
         request.topics = tuple(allowed)
