@@ -19,7 +19,7 @@ class ConsumerGroups(KeptGroups[ConsumerGroup, Heartbeat, HeartbeatResult, Consu
 
     kind = MEMBERS
     title = "Group"
-    protocol = "consumer"
+    members_max = "turnstile.consumer.members.max"
 
     def assignor(self, group: ConsumerGroup) -> str:
         """The name of the assignor that makes the group's target."""

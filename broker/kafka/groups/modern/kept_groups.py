@@ -6,7 +6,7 @@ failed_change_is_undone
     If a change can't be written, or a mistake was made, the group is again as it was last written, with new sessions; the
     client is told to try again, or of an UNKNOWN_SERVER_ERROR.
 members_are_bounded
-    There are at most `turnstile.<protocol>.members.max` members in all; a new one beyond is refused with GROUP_MAX_SIZE_REACHED.
+    There are at most `members_max` members in all; a new one beyond is refused with GROUP_MAX_SIZE_REACHED.
 
 No clock; `now_ms` comes in.
 """
@@ -70,8 +70,8 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
     """Of the groups' records (committed_offsets.py)."""
     title: str
     """Of a group, in messages to clients."""
-    protocol: str
-    """In the name of the setting turnstile.<protocol>.members.max, which bounds the members."""
+    members_max: str
+    """The setting that bounds the members of all groups of the protocol."""
 
     def __init__(
         self,
@@ -164,10 +164,9 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
 
     def _full(self, group: G, member_id: str) -> str | None:
         """The message to one that would be a member too many (members_are_bounded); None: there is room."""
-        most = f"turnstile.{self.protocol}.members.max"
-        if self._members < self._setting(most) or member_id in group.members:
+        if self._members < self._setting(self.members_max) or member_id in group.members:
             return None
-        return f"The coordinator has as many members as {most} says."
+        return f"The coordinator has as many members as {self.members_max} says."
 
     def _serve(self, group: G, step: Callable[[], R]) -> R:
         """The answer of `step`, once what it changed is written (answered_group_is_written, failed_change_is_undone)."""

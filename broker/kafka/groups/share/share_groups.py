@@ -30,7 +30,7 @@ class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareG
 
     kind = SHARE
     title = "Share group"
-    protocol = "share"
+    members_max = "turnstile.share.members.max"
 
     # --- requests ------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ class StreamsGroups(KeptGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, St
 
     kind = STREAMS
     title = "Streams group"
-    protocol = "streams"
+    members_max = "turnstile.streams.members.max"
 
     def state(self, group: StreamsGroup) -> str:
         """As ListGroups and StreamsGroupDescribe spell it."""
