@@ -42,8 +42,7 @@ _BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
 
 
 class Throttling:
-    """`active`: whether any client quota was ever set, or is observed; until then nothing is charged. `timed`: whether one of
-    request time was."""
+    """`active`: whether any client quota is set or observed; else nothing is charged. `timed`: whether one of request time is."""
 
     def __init__(
         self, quotas: ClientQuotas, image: ClusterImage, journal: JournalWriter, counters: ShardCounters

@@ -6,15 +6,17 @@
     4  user=<default>, client-id=c  8  client-id=<default>
 
 Two questions, and Kafka answers them apart: under which *key* a client is metered (clients of one key share a sensor), and which
-*limit* that key has. The key follows from the shapes of entity ever used for this quota type: with one shape in use it
-is that shape's, with several the first level that matches decides. A shape stays in use when its last quota is removed.
+*limit* that key has. The key follows from the shapes of entity that have a quota of this type: with one shape in use it is that
+shape's, with several the first level that matches decides. A shape whose last quota is removed is in use no more (Kafka 4.1 kept
+it).
 
 A name longer than LONGEST_KNOWN stands in places and keys as its digest (short_names.py).
 
 An entity is written as over the wire and in scenarios: `{"user": "alice", "client-id": None}`, None naming the default.
-Source: ClientQuotaManager.DefaultQuotaCallback (Apache Kafka).
+Source: ClientQuotaManager, updateQuotaTypes and DefaultQuotaCallback (Apache Kafka 4.3).
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -55,11 +57,12 @@ class Quota(NamedTuple):
 class QuotaTable:
     """The quotas of one type. Every look-up is at most eight dict probes. `version` rises with every change."""
 
-    __slots__ = ("_shapes", "_values", "version")
+    __slots__ = ("_counts", "_shapes", "_values", "version")
 
     def __init__(self) -> None:
         self.version = 0
         self._values: dict[EntityPlace, float] = {}
+        self._counts: Counter[int] = Counter()
         self._shapes = 0
 
     def update(self, entity: EntityNames, value: float | None) -> None:
@@ -71,15 +74,20 @@ class QuotaTable:
             raise ValueError(f"a client quota is set for user, client-id or both, not for {dict(entity)!r}")
         self.version += 1
         place = _place(entity)
-        if value is None:
-            self._values.pop(place, None)
-            return
-        self._values[place] = value
-        self._shapes |= _BOTH if len(entity) == 2 else _USER if USER in entity else _CLIENT
+        shape, was_set = place[0], place in self._values
+        if value is not None:
+            self._values[place] = value
+            self._counts[shape] += not was_set
+            self._shapes |= shape
+        elif was_set:
+            del self._values[place]
+            self._counts[shape] -= 1
+            if not self._counts[shape]:
+                self._shapes &= ~shape
 
     @property
     def in_use(self) -> bool:
-        """Whether any quota was ever set: before that nothing is recorded."""
+        """Whether any quota is set: without one nothing is recorded."""
         return self._shapes != 0
 
     def items(self) -> list[tuple[EntityNames, float]]:

@@ -50,5 +50,5 @@ class ChargeNotes(Protocol):
         ...
 
     def reset(self, *, at_ms: int) -> None:
-        """All sensors begin anew, and no quota was ever set before those that are."""
+        """All sensors begin anew."""
         ...

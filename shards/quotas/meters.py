@@ -1,6 +1,6 @@
 """The meters of client quotas on one shard: the quotas in force, a sensor for each key, and what is shown of them.
 
-unset_quotas_cost_a_flag  While no quota of a kind was ever set, a request costs one look at a flag.
+unset_quotas_cost_a_flag  While no quota of a kind is set, a request costs one look at a flag.
 changed_quotas_hold_on_return  A changed quota holds for the first request charged after the change has returned.
 unused_sensors_are_dropped  A sensor that was not used for an hour is dropped at the next turn over all sensors; one of a
     key at home elsewhere as soon as nothing in it counts. A turn looks at EXPIRED_AT_ONCE of them at a time, so that it
@@ -128,7 +128,7 @@ class Meters:
         }
 
     def reset(self) -> None:
-        """Forgets what every client used, and which levels of quotas were ever set, as a broker that starts."""
+        """Forgets what every client used, as a broker that starts."""
         self._began = False
         self._known = {kind: {} for kind in KINDS}
         self._throttles.clear()

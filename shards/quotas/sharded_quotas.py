@@ -132,7 +132,7 @@ class ShardedQuotas(Meters):
         serve(TELL, self._hear)
 
     def reset(self) -> None:
-        """Forgets what every client used, and which levels of quotas were ever set, as a broker that starts."""
+        """Forgets what every client used, as a broker that starts."""
         self.publications.reset(now_ms=self._now_ms())
         super().reset()
         if self._notes is not None:

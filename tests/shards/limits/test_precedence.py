@@ -54,14 +54,15 @@ def test_before_the_first_quota_nobody_is_metered() -> None:
     assert table.match("alice", "app") == Match(None, None, None)
 
 
-def test_a_shape_stays_in_use_when_its_last_quota_is_gone() -> None:
+def test_a_shape_is_in_use_until_its_last_quota_is_gone() -> None:
     table = QuotaTable()
-    table.update({"user": "alice"}, 5)
-    table.update({"user": "alice"}, None)
-    assert table.in_use
+    for name, value in (("alice", 5), ("alice", 6), ("bob", 5), ("carol", None), ("alice", None)):
+        table.update({"user": name}, value)
     assert table.match("alice", "app") == Match(("alice", ""), None, None)
-    table.update({"client-id": "app"}, 5)
-    assert table.key("bob", "other") == ("", "other")
+    table.update({"user": "bob"}, None)
+    assert not table.in_use and table.match("alice", "app") == Match(None, None, None)
+    table.update({"user": "alice", "client-id": None}, 5)
+    assert table.key("bob", "other") == ("bob", "other")
 
 
 def test_the_users_own_quota_comes_before_a_default_users_client_id() -> None:
@@ -111,14 +112,13 @@ def test_every_look_up_is_kafkas(changes: list[tuple[EntityNames, int | None]], 
     """DefaultQuotaCallback.quotaMetricTags and quotaLimit, in plain nested questions."""
     table = QuotaTable()
     quotas: dict[frozenset[tuple[str, str | None]], int] = {}
-    shapes: set[frozenset[str]] = set()
     for entity, value in changes:
         table.update(entity, value)
         if value is None:
             quotas.pop(frozenset(entity.items()), None)
         else:
             quotas[frozenset(entity.items())] = value
-            shapes.add(frozenset(entity))
+    shapes = {frozenset(name for name, _ in entity) for entity in quotas}
 
     def quota(**entity: str | None) -> int | None:
         return quotas.get(frozenset((name.replace("_", "-"), value) for name, value in entity.items()))

@@ -160,11 +160,7 @@ class _Part:
         self._judge_cause(row, place, at_ms, used)
         if not self._begun:
             self._judge_start(row, place, at_ms, used)
-        if (
-            not self._begun
-            or before is None
-            or (row["quota"] == MUTATION and (not state or self._was_unlimited(row, place)))
-        ):
+        if not self._begun or before is None or (row["quota"] == MUTATION and (not state or self._was_unlimited(row))):
             return
         had = before.used(quota, now_ms=at_ms)
         if used < had - abs(had) * LEAST_SHARE:
@@ -175,7 +171,7 @@ class _Part:
     def _judge_cause(self, row: TableRow, place: Incarnation, at_ms: int, used: float) -> None:
         """What a meter goes on from was recorded by some shard."""
         key = row["meter_user"], row["meter_client"]
-        is_all_noted = self._known.tables.always_limits(place, self.era, row["version"], row["quota"], key)
+        is_all_noted = self._known.tables.always_limits(row["version"], row["quota"], key)
         if (
             not is_all_noted
             or row["broker"] in self._known.unsure
@@ -209,11 +205,11 @@ class _Part:
             self._found.looked_at(CARRIED_ON, "begun", row["broker"])
             self._found.looked_at(CARRIED_ON, "lacking", row["broker"], used < least - untold)
 
-    def _was_unlimited(self, row: TableRow, place: Incarnation) -> bool:
+    def _was_unlimited(self, row: TableRow) -> bool:
         """Whether a version since the last note gave the meter no quota: its bucket may have been filled without limit."""
         key = row["meter_user"], row["meter_client"]
         versions = range(self._version, row["version"] + 1)
-        tables = (self._known.tables.table(place, self.era, each, row["quota"]) for each in versions)
+        tables = (self._known.tables.table(each, row["quota"]) for each in versions)
         return any(table is None or table.limit(key) is None for table in tables)
 
     # Charges

@@ -104,7 +104,7 @@ def _charges(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
     first = order[starts]
     metered = [
         _metered(
-            tables, (int(places[0][row]), int(places[1][row]), int(places[2][row])), era=int(era[row]), version=int(version[row]),
+            tables, (int(places[0][row]), int(places[1][row]), int(places[2][row])), version=int(version[row]),
             quota=quotas[quota[row]] or "", user=users[user[row]] or "", client=clients[client[row]] or "",
         )
         for row in first
@@ -155,11 +155,9 @@ class _Metered(NamedTuple):
     home: int
 
 
-def _metered(
-    tables: QuotaTables, place: Incarnation, *, era: int, version: int, quota: str, user: str, client: str
-) -> _Metered:
+def _metered(tables: QuotaTables, place: Incarnation, *, version: int, quota: str, user: str, client: str) -> _Metered:
     user, client = short_name(user), short_name(client)
-    table = tables.table(place, era, version, quota)
+    table = tables.table(version, quota)
     if table is None:
         return _Metered(user, client, user, client, None, False, False, -1)
     key = table.key(user, client)
@@ -175,7 +173,7 @@ def _meters(tables: QuotaTables, table: pyarrow.Table) -> pyarrow.Table:
         same = {name: event[name] for name in (*INCARNATION, "seq", "version", "detail")}
         key = event["user"] or "", event["client_id"] or ""
         quota, era = event["limit"] or "", tables.era(place, event["seq"])
-        quotas = tables.table(place, era, event["version"], quota) if quota else None
+        quotas = tables.table(event["version"], quota) if quota else None
         home = tables.home(place, quota, key)
         rows.append(
             {**same, "what": _what(event["limit"], event["detail"]), "at_ns": event["mono_ns"], "quota": quota, "era": era,

@@ -1,8 +1,4 @@
-"""The client quotas that each process of a journal had in force: what a version sets, and which levels were ever set before.
-
-Which clients share a meter depends on the levels (shapes of entity) that a process has ever known a quota of
-(shards/limits/precedence.py), and a process knows the versions from its first on, or those since a reset of the cluster.
-"""
+"""The client quotas that each version of a journal sets, and the homes and windows of their meters in each process."""
 
 from __future__ import annotations
 
@@ -10,16 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from shards.limits.precedence import CLIENT_ID, USER, QuotaTable
-from shards.limits.quota_entities import Entity
+from shards.limits.precedence import QuotaTable
 from shards.limits.rate import Window
 from shards.ownership import home_of
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
-
-_SHAPES = ((USER,), (CLIENT_ID,), (CLIENT_ID, USER))
-_NOBODY = "\0"  # no client is called so
 
 
 class QuotaTables:
@@ -30,8 +22,7 @@ class QuotaTables:
         self._shards = {place: span.shards for place, span in seen.spans().items()}
         self._timeline = timeline
         self._quotas = {version: timeline.client_quotas(version) for version in timeline.versions}
-        self._known = _versions_of_eras(seen, resets)
-        self._tables: dict[tuple[Incarnation, int, int, str], QuotaTable | None] = {}
+        self._tables: dict[tuple[int, str], QuotaTable | None] = {}
 
     @property
     def was_reset(self) -> bool:
@@ -51,18 +42,18 @@ class QuotaTables:
         """How many resets of its meters a process had noted before one of its numbers."""
         return bisect_right(self._resets.get(place, ()), seq)
 
-    def table(self, place: Incarnation, era: int, version: int, kind: str) -> QuotaTable | None:
-        """The quotas of a kind as that process had them; None where what the version sets is not known."""
-        key = place, era, version, kind
+    def table(self, version: int, kind: str) -> QuotaTable | None:
+        """The quotas of a kind that a version sets; None where that is not known."""
+        key = version, kind
         if key not in self._tables:
             self._tables[key] = self._made(*key)
         return self._tables[key]
 
-    def always_limits(self, place: Incarnation, era: int, version: int, kind: str, key: tuple[str, str]) -> bool:
+    def always_limits(self, version: int, kind: str, key: tuple[str, str]) -> bool:
         """Whether every version up to this one, from the first with a quota of that kind, gave the key one: else what it used
         before need not be in the journal."""
         for each in self._quotas:
-            table = self.table(place, era, each, kind) if each <= version else None
+            table = self.table(each, kind) if each <= version else None
             if each <= version and (table is None or (table.in_use and table.limit(key) is None)):
                 return False
         return True
@@ -81,39 +72,14 @@ class QuotaTables:
         limits = self._timeline.limits(version, place[0]).limits
         return limits.mutation_window if mutations else limits.window
 
-    def _made(self, place: Incarnation, era: int, version: int, kind: str) -> QuotaTable | None:
+    def _made(self, version: int, kind: str) -> QuotaTable | None:
         quotas = self._quotas.get(version)
         if quotas is None or kind not in quotas:
             return None
         table = QuotaTable()
-        known = [each for each in self._known.get((place, era), ()) if each <= version]
-        for shape in _shapes(kind, (self._quotas.get(each) for each in (*known, version))):
-            table.update(dict.fromkeys(shape, _NOBODY), 1.0)
-            table.update(dict.fromkeys(shape, _NOBODY), None)
         for entity, value in quotas[kind].items():
             table.update(dict(entity), value)
         return table
-
-
-def _shapes(kind: str, each: Iterable[Mapping[str, Mapping[Entity, float]] | None]) -> set[tuple[str, ...]]:
-    """The levels that quotas of a kind were set at."""
-    entities = {entity for quotas in each if quotas for entity in quotas[kind]}
-    return {tuple(sorted(name for name, _ in entity)) for entity in entities} & set(_SHAPES)
-
-
-def _versions_of_eras(
-    seen: Survey, resets: Mapping[Incarnation, list[tuple[int, int]]]
-) -> dict[tuple[Incarnation, int], list[int]]:
-    """(incarnation, era) -> the versions that the process told, from the one that its meters began with."""
-    known: dict[tuple[Incarnation, int], list[int]] = {}
-    for told in seen.told:
-        if told.kind == "config" and told.version > 0:
-            known.setdefault((told.place, 0), []).append(told.version)
-    for place, each in resets.items():
-        versions = known.get((place, 0), [])
-        for era, (_, version) in enumerate(each, start=1):
-            known[place, era] = [one for one in versions if one >= version]
-    return known
 
 
 def resets_of(rows: Iterable[Mapping[str, Any]]) -> dict[Incarnation, list[tuple[int, int]]]:
