@@ -7,10 +7,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import kafka.server.ClientQuotaManager;
 import kafka.server.ClientRequestQuotaManager;
-import kafka.server.ControllerMutationQuota;
-import kafka.server.ControllerMutationQuotaManager;
 import kafka.server.KafkaConfig;
 import org.apache.kafka.common.errors.ThrottlingQuotaExceededException;
 import org.apache.kafka.common.metrics.Metrics;
@@ -20,8 +17,10 @@ import org.apache.kafka.common.utils.Sanitizer;
 import org.apache.kafka.network.Session;
 import org.apache.kafka.server.config.ClientQuotaManagerConfig;
 import org.apache.kafka.server.quota.ClientQuotaEntity;
+import org.apache.kafka.server.quota.ClientQuotaManager;
+import org.apache.kafka.server.quota.ControllerMutationQuota;
+import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
 import org.apache.kafka.server.quota.QuotaType;
-import scala.Option;
 
 /** Kafka's four client quota managers under a virtual clock. */
 final class Records {
@@ -41,13 +40,13 @@ final class Records {
     var mutationWindows = new ClientQuotaManagerConfig(
         config.quotaConfig().numControllerQuotaSamples(), config.quotaConfig().controllerQuotaWindowSizeSeconds());
     managers.put("producer_byte_rate",
-        new ClientQuotaManager(windows, metrics, QuotaType.PRODUCE, time, "oracle", Option.empty()));
+        new ClientQuotaManager(windows, metrics, QuotaType.PRODUCE, time, "oracle", Optional.empty()));
     managers.put("consumer_byte_rate",
-        new ClientQuotaManager(windows, metrics, QuotaType.FETCH, time, "oracle", Option.empty()));
+        new ClientQuotaManager(windows, metrics, QuotaType.FETCH, time, "oracle", Optional.empty()));
     managers.put("request_percentage",
         new ClientRequestQuotaManager(windows, metrics, time, "oracle", Optional.empty()));
     managers.put("controller_mutation_rate",
-        new ControllerMutationQuotaManager(mutationWindows, metrics, time, "oracle", Option.empty()));
+        new ControllerMutationQuotaManager(mutationWindows, metrics, time, "oracle", Optional.empty()));
   }
 
   /** Sets a quota, or removes one that is there: the controller drops other removals before a broker hears of them. */
@@ -58,19 +57,19 @@ final class Records {
     } else if (!present.remove(name)) {
       return;
     }
-    Option<ClientQuotaManager.BaseUserEntity> user = Option.empty();
-    Option<ClientQuotaEntity.ConfigEntity> clientId = Option.empty();
+    Optional<ClientQuotaEntity.ConfigEntity> user = Optional.empty();
+    Optional<ClientQuotaEntity.ConfigEntity> clientId = Optional.empty();
     if (entity.has("user")) {
-      user = Option.apply(entity.get("user").isNull()
-          ? ClientQuotaManager.DefaultUserEntity$.MODULE$
+      user = Optional.of(entity.get("user").isNull()
+          ? ClientQuotaManager.DEFAULT_USER_ENTITY
           : new ClientQuotaManager.UserEntity(Sanitizer.sanitize(entity.get("user").asText())));
     }
     if (entity.has("client-id")) {
-      clientId = Option.apply(entity.get("client-id").isNull()
-          ? ClientQuotaManager.DefaultClientIdEntity$.MODULE$
+      clientId = Optional.of(entity.get("client-id").isNull()
+          ? ClientQuotaManager.DEFAULT_USER_CLIENT_ID
           : new ClientQuotaManager.ClientIdEntity(entity.get("client-id").asText()));
     }
-    managers.get(key).updateQuota(user, clientId, Option.apply(value == null ? null : new Quota(value, true)));
+    managers.get(key).updateQuota(user, clientId, Optional.ofNullable(value).map(bound -> new Quota(bound, true)));
   }
 
   String record(JsonNode event) {
