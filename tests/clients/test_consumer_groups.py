@@ -184,7 +184,7 @@ def test_javas_consumer_and_tools(quick, member, topic, jvm):
     command = [
         "java", *jars.JVM_FLAGS, "-cp", jars.classpath(), jars.MAINS["kafka-console-consumer"],
         "--bootstrap-server", quick.bootstrap, "--topic", topic, "--group", topic, "--from-beginning",
-        "--consumer-property", "group.protocol=consumer",
+        "--command-property", "group.protocol=consumer",
     ]  # fmt: skip
     java = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

@@ -81,7 +81,7 @@ def test_java_reads_all_of_cut_batches(jvm, target, filled):
     ran = jvm(
         "kafka-console-consumer", "--bootstrap-server", target.bootstrap, "--topic", filled, "--from-beginning",
         "--max-messages", str(COUNT), "--timeout-ms", "30000",
-        "--consumer-property", f"max.partition.fetch.bytes={MOST_BYTES}",
+        "--command-property", f"max.partition.fetch.bytes={MOST_BYTES}",
     )  # fmt: skip
     assert ran.code == 0, ran.err
     assert [line.encode() for line in ran.out.splitlines()][:COUNT] == VALUES

@@ -141,10 +141,11 @@ class QuotaOracle:
 
     # Charges
 
-    def asked(self, process: Process) -> Asked:
+    def asked(self, process: Process, *, is_metered: bool) -> Asked:
+        """`is_metered`: whether any quota of the kind is set there; else nothing is decided."""
         asked = Asked(process, self._world.now_ms)
         self._waiting.add(asked)
-        self._charges += 1
+        self._charges += is_metered
         return asked
 
     def answered(self, asked: Asked, answer: RecordedCharge, limit: float | None) -> None:

@@ -289,7 +289,7 @@ class QuotaWorld:
         then: Callable[[RecordedCharge], None],
     ) -> None:  # fmt: skip
         """A request on a connection of this shard; `then` is called with the answer, if its process lives to give it."""
-        asked = self.oracle.asked(shard.process)
+        asked = self.oracle.asked(shard.process, is_metered=shard.meters.in_use(kind))
         charged = shard.meters.charge(kind, "", client_id, amount, strict=strict)
 
         def came(answer: Deferred[RecordedCharge]) -> None:

@@ -14,8 +14,9 @@ from plain import Row, replay
 from turnstile.pipeline.inputs.addresses import name, parse
 from turnstile.pipeline.inputs.connection_logs import load
 from turnstile.pipeline.plan.candidates import Candidate
+from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.outcomes import outcomes
-from turnstile.pipeline.plan.plan import Told, plan
+from turnstile.pipeline.plan.plan import plan
 
 LOGS, FILES = 500, 5
 CAPS = (1, 2, 3)
@@ -53,6 +54,6 @@ def test_five_hundred_logs_are_planned_as_replayed(spark: Any, tmp_path: Path, k
     assert found.ips == len({row[0] for row in every}) and not found.bad_rows
     assert [one["refused"] for one in found.candidates] == [sum(each.values()) for each in minutes]
     thorough = source.again() if kind == "zeek" and source.again else source
-    told = Told(outcomes(thorough.arrived, candidates, 2).toArrow())
-    assert [told.minutes[place] for place in range(len(CAPS))] == minutes
-    assert min(told.by_number["first"]) >= START
+    sums = LogSums(outcomes(thorough.arrived, candidates, 2).toArrow())
+    assert [sums.minutes[place] for place in range(len(CAPS))] == minutes
+    assert min(sums.by_number["first"]) >= START
