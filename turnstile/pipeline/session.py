@@ -45,6 +45,7 @@ _SHIPPED = (
     "turnstile/*.py",
     "turnstile/pipeline/**/*",
     "shards/__init__.py",
+    "shards/compiled.py",
     "shards/ownership.py",
     "shards/limits/**/*",
     "shards/settings/**/*",

@@ -14,7 +14,10 @@ from shards.limits.utilisation import NO_LIMITS, CloseLimits
 from shards.quotas.meters import QuotaUse
 from shards.quotas.sharded_quotas import ShardedQuotas
 
-TOKENS = SimpleNamespace(fullest=SimpleNamespace(addresses=lambda: ["10.0.0.1"], close=lambda: NO_LIMITS))
+POOLS = SimpleNamespace(
+    addresses=lambda: ["10.0.0.1"], close=lambda: NO_LIMITS, users=lambda: ["alice"], close_users=lambda: NO_LIMITS
+)
+TOKENS = SimpleNamespace(fullest=POOLS)
 
 
 class Shard:
@@ -47,7 +50,7 @@ def test_the_use_of_quotas_is_as_it_is_now():
         QuotaUse(PRODUCE, "", "b", 950.0, 1000.0, None),
     ]
     assert told["close_quotas"][PRODUCE] == CloseLimits(high=2, near=2, full=1, limits=2)
-    assert told["addresses"] == ["10.0.0.1"]
+    assert told["addresses"] == ["10.0.0.1"] and told["users"] == ["alice"]
     shard.now_ms += 60_000
     assert shard.here.describe()["quotas"] == [], "nothing of it counts any more"
 

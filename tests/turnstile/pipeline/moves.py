@@ -48,6 +48,7 @@ class Planned(Schedule):
         super().__init__(seed)
         self.kind = "planned"  # some kinds change the configuration by themselves
         self.changes = self.forced = self.races = 0.0
+        self.logins.pools = []  # these journals are of addresses
         self.crashes = self.draw.choice([0.0, 0.04]) if self.world.shards > 1 else 0.0
         self.ips, self.listener = list(IPS), LISTENER
         self.rules = rules
