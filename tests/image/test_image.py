@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from containers import Container, Engine, program_here, why_not
+from containers import READY, Container, Engine, program_here, why_not
 from harness import admitted, connect, until
 
 from turnstile.admin_client import AdminClient
@@ -179,7 +179,8 @@ def test_sigterm_ends_it_in_order_and_soon(started: Any, when: str) -> None:
     container.signal("TERM")
     until(lambda: not container.state["Running"], within_s=9, what="it has ended: docker stop kills after ten seconds")
     print(f"ended {time.monotonic() - began_s:.2f} s after SIGTERM, {when}")
-    assert container.state["ExitCode"] == (143 if when == "starting" else 0)
+    was_ready = READY in container.logs()  # on a busy machine also where the signal was meant to come before
+    assert container.state["ExitCode"] == (0 if was_ready else 143)
     assert not container.state["OOMKilled"]
     for each in held:
         each.close()

@@ -12,6 +12,7 @@ from harness import until
 
 WITHIN_LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=4096:4096")
 """Where the machine is a container itself, what podman asks for beyond its limits is refused."""
+READY = "\nTurnstile is ready.\n"
 
 
 def program_here() -> str | None:
@@ -49,7 +50,7 @@ class Container:
 
     def until_ready(self) -> Container:
         """Waits for the line that says so."""
-        until(lambda: "\nTurnstile is ready.\n" in self.logs(), within_s=60, what="the ready line")
+        until(lambda: READY in self.logs(), within_s=60, what="the ready line")
         return self
 
     def execute(self, *words: str) -> subprocess.CompletedProcess[str]:
