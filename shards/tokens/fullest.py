@@ -9,7 +9,7 @@ out_is_the_use  A home knows the tokens that are out, not which of them another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from shards.limits.utilisation import HIGH_FROM, CloseLimits, Fullest, utilisation
@@ -62,35 +62,41 @@ class FullestPools:
 
 
 class _Turn:
-    """What was seen in one turn of the wheel, by pool."""
+    """The pools that were seen in one turn of the wheel."""
 
     def __init__(self) -> None:
         self.addresses: Fullest[str] = Fullest(MOST)
         self.users: Fullest[str] = Fullest(MOST)
+        self._of_kind = {_ADDRESS: self.addresses, _USER: self.users}
 
     def look(self, pools: Iterable[Pool]) -> None:
-        seen = list(pools)
-        _look(self.addresses, _ADDRESS, seen)
-        _look(self.users, _USER, seen)
+        """Takes in pools that the wheel has visited."""
+        _look(self._of_kind, pools)
 
     def end(self) -> None:
-        self.addresses.end_turn()
-        self.users.end_turn()
+        """The turn is over."""
+        for fullest in self._of_kind.values():
+            fullest.end_turn()
 
 
-def _look(turn: Fullest[str], kind: str, pools: Iterable[Pool]) -> None:
-    """Most pools are far from their caps: three comparisons each, as there may be a million a turn."""
-    passed, length = 0, len(kind)
+def _look(of_kind: Mapping[str, Fullest[str]], pools: Iterable[Pool]) -> None:
+    """Most pools are far from their caps: few comparisons each, as there may be a million a turn."""
+    passed = dict.fromkeys(of_kind, 0)
     for pool in pools:
         cap = pool.terms.rule.cap
-        if cap is None or pool.__class__ is not HomePool or pool.key[:length] != kind:
+        if cap is None or pool.__class__ is not HomePool:
             continue
         out = pool.in_use + pool.granted
         if not out:
             continue
+        kind = pool.key[: pool.key.find(":") + 1]
+        fullest = of_kind.get(kind)
+        if fullest is None:
+            continue
         share = utilisation(out, cap) if cap <= 0 else out / cap
-        if share >= HIGH_FROM or share > turn.floor:
-            turn.look(pool.key, share)
+        if share >= HIGH_FROM or share > fullest.floor:
+            fullest.look(pool.key, share)
         else:
-            passed += 1
-    turn.pass_over(passed)
+            passed[kind] += 1
+    for kind, count in passed.items():
+        of_kind[kind].pass_over(count)
