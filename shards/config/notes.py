@@ -22,6 +22,7 @@ from shards.settings.config_def import broker_setting, canonical_name
 
 LARGEST_BATCH = "message.max.bytes"
 _ANONYMOUS = "ANONYMOUS"
+_WITH_LOGIN = "start the cluster with --listener SASL=127.0.0.1:0,sasl"
 MOST = 20
 """Notes that one answer has at most; a last one counts the others."""
 
@@ -100,8 +101,7 @@ def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list
     can_be = frozenset() if by_redpanda else {_ANONYMOUS}
     named = sorted({user for entity in entities if (user := dict(entity).get("user"))} - can_be)
     return [
-        f"the quota of user={user} limits no client: no listener asks for a login, so {who}; "
-        "start the cluster with --listener SASL=127.0.0.1:0,sasl"
+        f"the quota of user={user} limits no client: no listener asks for a login, so {who}; {_WITH_LOGIN}"
         for user in named
     ]
 
@@ -111,10 +111,7 @@ def _user_caps_without_login(state: ConfigState, settings: Mapping[str, str]) ->
     if _asks_for_login(state):
         return []
     named = {key.partition("/")[2] for key in (*state.static, *settings)} & {USER_CAP, USER_OVERRIDES}
-    return [
-        f"{name} limits no client: no listener asks for a login; start the cluster with --listener SASL=127.0.0.1:0,sasl"
-        for name in sorted(named)
-    ]
+    return [f"{name} limits no client: no listener asks for a login; {_WITH_LOGIN}" for name in sorted(named)]
 
 
 def _asks_for_login(state: ConfigState) -> bool:

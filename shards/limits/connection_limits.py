@@ -155,7 +155,7 @@ class ConnectionLimits:
     def changed_pools(self, before: "ConnectionLimits") -> set[str]:
         """The pools whose cap may be another one than `before`: single ones (`broker`, `ip:10.0.0.1`) where they are few,
         else their kind (`listener`, `ip`, `user`)."""
-        changed = self._changed_users(before)
+        changed = {"user"} if self.user_default != before.user_default else self._changed_listed(before, "user:")
         if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
             changed.add("broker")
         if (self.listeners, self.listener_default) != (before.listeners, before.listener_default):
@@ -164,13 +164,11 @@ class ConnectionLimits:
             return changed
         if self.ip_default != before.ip_default or self._by_network() != before._by_network():
             return changed | {"ip"}
-        listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith("ip:")}
-        return changed | {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
+        return changed | self._changed_listed(before, "ip:")
 
-    def _changed_users(self, before: "ConnectionLimits") -> set[str]:
-        if self.user_default != before.user_default:
-            return {"user"}
-        listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith("user:")}
+    def _changed_listed(self, before: "ConnectionLimits", kind: str) -> set[str]:
+        """Of the pools of a kind that overrides list, now or before, those whose rule has changed."""
+        listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith(kind)}
         return {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
 
     def _by_network(self) -> list[object]:
