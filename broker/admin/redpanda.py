@@ -18,8 +18,7 @@ from shards.settings.config_def import BROKER, broker_setting, canonical_name
 from shards.settings.config_key import ConfigKey
 from shards.settings.config_types import COST, THROUGHPUT_GROUPS, Value, text_of
 from shards.settings.errors import ConfigInvalid
-from shards.settings.overrides import Overrides
-from shards.settings.user_overrides import UserOverrides
+from shards.settings.override_entries import OverrideEntries
 
 
 def cluster_config(state: ConfigState, *, broker: int = EVERY_BROKER, include_defaults: bool = True) -> dict[str, Any]:
@@ -35,9 +34,7 @@ def as_json(setting: ConfigKey, value: Value) -> Any:
         return setting.kind.spell(value)
     if setting.kind is THROUGHPUT_GROUPS:
         return json.loads(setting.kind.spell(value))
-    if isinstance(value, Overrides):
-        return [part for part in str(value).split(",") if part]
-    if isinstance(value, UserOverrides):
+    if isinstance(value, OverrideEntries):
         return value.listed()
     return list(value) if isinstance(value, tuple) else value
 

@@ -5,10 +5,18 @@ Used for `kafka_connections_max_overrides`, `kafka_connection_rate_limit_overrid
 number holds for each address in it, not for all of them together.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
-from typing import NamedTuple
+
+from shards.settings.override_entries import (
+    Entry,
+    OverrideEntries,
+    json_of,
+    number_in,
+    numbers_of,
+    split_commas,
+    strings_of,
+)
 
 _MAPPED = bytes(10) + b"\xff\xff"  # the 96 bits before the IPv4 address in a v4-mapped IPv6 address (RFC 4291, 2.5.5.2)
 _BITS = {AF_INET: 32, AF_INET6: 128}
@@ -38,14 +46,14 @@ def _packed(text: str) -> bytes:
     return packed[12:] if packed.startswith(_MAPPED) else packed
 
 
-class Overrides:
+class Overrides(OverrideEntries):
     """The numbers that hold for addresses; immutable. `lookup` costs at most a dict probe per distinct prefix length."""
 
-    __slots__ = ("_exact", "_v4", "_v6", "entries")
+    __slots__ = ("_exact", "_v4", "_v6")
 
     def __init__(self, entries: Mapping[str, int]) -> None:
         """`entries`: normalised address or `network/length` -> number, as `parse` makes them."""
-        self.entries: dict[str, int] = dict(entries)
+        super().__init__(entries)
         self._exact: dict[str, int] = {}
         v4: dict[int, dict[int, int]] = {}
         v6: dict[int, dict[int, int]] = {}
@@ -63,12 +71,7 @@ class Overrides:
     @classmethod
     def parse(cls, entries: Iterable[str] | str) -> "Overrides":
         """From a list of entries, or from its text: JSON or comma-separated. ValueError names the first bad entry."""
-        found: dict[str, int] = {}
-        for entry in _split(entries) if isinstance(entries, str) else entries:
-            key, value = _parse_entry(entry)
-            if found.setdefault(key, value) != value:
-                raise ValueError(f"override {entry!r}: {key} is listed twice, with {found[key]} and with {value}")
-        return cls(found)
+        return cls(numbers_of(_split(entries) if isinstance(entries, str) else entries, _parse_entry))
 
     def lookup(self, ip: str) -> int | None:
         """The number that holds for `ip`, None where no entry covers it. `ip` is an address, in any spelling."""
@@ -93,24 +96,9 @@ class Overrides:
                 return value
         return None
 
-    def __bool__(self) -> bool:
-        return bool(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Overrides) and self.entries == other.entries
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.entries.items()))
-
-    def __str__(self) -> str:
-        """Comma-separated entries that `parse` reads back as equal."""
-        return ",".join(f"{_spelled(key)}:{value}" for key, value in self.entries.items())
-
-    def __repr__(self) -> str:
-        return f"Overrides({str(self)!r})"
+    def listed(self) -> list[str]:
+        """The entries, each as it is written."""
+        return [f"{_spelled(key)}:{value}" for key, value in self.entries.items()]
 
 
 NO_OVERRIDES = Overrides({})
@@ -119,34 +107,23 @@ NO_OVERRIDES = Overrides({})
 def _split(text: str) -> list[str]:
     text = text.strip()
     if not text.startswith("["):
-        return [part.strip() for part in text.split(",")] if text else []
-    try:
-        parts = json.loads(text)
-    except ValueError:
+        return split_commas(text)
+    parsed = json_of(text)
+    if parsed is None:
         # `[2001:db8::1]:5` also starts with a bracket, but its bracket closes before the colon and the number.
         if text.endswith("]"):
-            raise ValueError(f"overrides {text!r} are neither a JSON list of strings nor comma-separated") from None
-        return [part.strip() for part in text.split(",")]
-    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise ValueError(f'overrides {text!r} must be a JSON list of strings such as "10.0.0.1:5"')
-    return parts
+            raise ValueError(f"overrides {text!r} are neither a JSON list of strings nor comma-separated")
+        return split_commas(text)
+    return strings_of(text, parsed, "10.0.0.1:5")
 
 
-class _Entry(NamedTuple):
-    """An override: its key, and the number that holds for it."""
-
-    key: str
-    number: int
-
-
-def _parse_entry(entry: str) -> _Entry:
+def _parse_entry(entry: str) -> Entry:
     text = entry.strip()
     target, colon, number = text.rpartition(":")
     if not colon or not target:
         raise ValueError(f"override {entry!r} is not of the form ip:number or network/length:number")
-    if not (number.isascii() and number.isdigit() and len(number) <= 19 and int(number) <= _LARGEST):
-        raise ValueError(f"override {entry!r}: {number!r} is not a whole number from 0 to {_LARGEST}")
-    return _Entry(_parse_target(entry, target), int(number))
+    count = number_in(entry, number, 0, _LARGEST)
+    return Entry(_parse_target(entry, target), count)
 
 
 def _parse_target(entry: str, target: str) -> str:
