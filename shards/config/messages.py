@@ -1,4 +1,4 @@
-"""What the coordinator is asked to change: one row for each change.
+"""Changes that the coordinator is asked to make: one row for each.
 
 A row over the mesh is a list, so its readers take it apart by position.
 """

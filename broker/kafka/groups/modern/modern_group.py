@@ -99,7 +99,7 @@ class ModernGroup(ABC, Generic[M]):
 
     @abstractmethod
     def _row(self) -> Sequence[object]:
-        """What is kept of the group itself, as msgpack carries it."""
+        """The group's own record, without its members, in msgpack's types."""
 
     def restore(self, member: M, session_ms: int, now_ms: int) -> None:
         """Takes in a member of before this process: its session begins anew."""

@@ -130,14 +130,14 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
                 missing.append((name, None, [_offset(n, codes.UNKNOWN_TOPIC_OR_PARTITION) for n in numbers]))
         places = [SharePlace(topic.id, number) for topic, numbers in found for number in numbers]
 
-        def told(offsets: list[ShareOffset]) -> DescribedOffsets:
+        def described(offsets: list[ShareOffset]) -> DescribedOffsets:
             each = iter(offsets)
             answer = [
                 (topic.name, topic.id.hex, [_offset(n, *next(each)) for n in numbers]) for topic, numbers in found
             ]
             return DescribedOffsets(codes.NONE, [*answer, *missing])
 
-        return then(self._state().offsets(group_id, places), told) if places else told([])
+        return then(self._state().offsets(group_id, places), described) if places else described([])
 
     def alter_offsets(
         self, group_id: str, wanted: Sequence[tuple[str, Sequence[tuple[int, int]]]]
@@ -159,11 +159,11 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
         if begun.code:
             return AlteredOffsets(begun.code, [])
 
-        def told(found: list[int]) -> AlteredOffsets:
+        def altered(found: list[int]) -> AlteredOffsets:
             code_of = dict(zip([place for place, _ in asked], found, strict=True))
             return AlteredOffsets(codes.NONE, [_altered(name, topics[name], parts, code_of) for name, parts in wanted])
 
-        return then(self._state().alter(group_id, asked), told) if asked else told([])
+        return then(self._state().alter(group_id, asked), altered) if asked else altered([])
 
     def delete_offsets(self, group_id: str, names: Sequence[str]) -> MaybeDeferred[DeletedOffsets]:
         group = self._groups.get(group_id)
