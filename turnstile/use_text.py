@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pool_text(pool: str) -> str:
-    """`10.0.0.1`, `the broker`, `listener EXTERNAL`, `user alice`, from `ip:10.0.0.1` and so on."""
+    """`10.0.0.1`, `the broker`, `listener EXTERNAL`, `clients over TLS`, `user alice`, from `ip:10.0.0.1` and so on."""
     kind, _, name = pool.partition(":")
     if kind == "ip":
         return name
@@ -21,6 +21,8 @@ def pool_text(pool: str) -> str:
         return f"user {name}"
     if kind == "listener":
         return f"listener {name}"
+    if kind == "ssl":
+        return "clients over TLS"
     return "the broker, inter-broker listener included" if name == "all" else "the broker"
 
 

@@ -38,6 +38,8 @@ _MOST_REFUSED_HELD = 2000  # of a shard, and an eighth of its descriptors
 _ALL_LISTENERS = ("broker:all",)
 """An additional pool where the inter-broker listener may exceed `max.connections`: its cap is the Redpanda one, which refuses
 that listener, too (shards/limits/connection_limits.py)."""
+_OVER_TLS = ("ssl",)
+"""An additional pool of the listeners with TLS."""
 
 
 class Acceptors:
@@ -54,11 +56,13 @@ class Acceptors:
         *,
         fd_ceiling: int,
         call: Call,
+        ssl: Collection[str] = (),
     ) -> None:
-        """`call`: mesh.call."""
+        """`call`: mesh.call. `ssl`: the listeners with TLS."""
         self._context = context
         self._image = context.image
         self._names = tuple(listeners)
+        self._ssl = frozenset(ssl)
         self._rates = Rates(
             context.shard,
             context.shards,
@@ -111,7 +115,7 @@ class Acceptors:
             pacing,
             open_connection,
             answering=answering,
-            more_pools=self._more_pools,
+            more_pools=self._more_pools(outcomes.listener),
         )
         listener = Listener(sock, self._context.poller, admission.arrived, admission.no_descriptor)
         self._start(admission, pacing, listener)
@@ -136,7 +140,7 @@ class Acceptors:
             open_connection,
             open_announced,
             answering=answering,
-            more_pools=self._more_pools,
+            more_pools=self._more_pools(outcomes.listener),
         )
         ceiling = self._deciders.fd_ceiling
         most = min(MOST_WAITING, ceiling // 4)
@@ -148,9 +152,8 @@ class Acceptors:
         context = self._context
         return Pacing(name, context.poller, context.timers, context.counters, lambda: self._rates.batch(name))
 
-    @property
-    def _more_pools(self) -> tuple[str, ...]:
-        return _ALL_LISTENERS if len(self._names) > 1 else ()
+    def _more_pools(self, listener: str) -> tuple[str, ...]:
+        return (*(_ALL_LISTENERS if len(self._names) > 1 else ()), *(_OVER_TLS if listener in self._ssl else ()))
 
     def _start(self, admission: Admission, pacing: Pacing, listener: Listener) -> None:
         self._admissions[admission.listener] = admission
@@ -195,7 +198,7 @@ class Acceptors:
         direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
         forced_there = rule_of(f"{OBSERVED}broker").wait and is_protected
         name = admission.listener
-        slot_pools = (f"listener:{name}", "broker", *self._more_pools)
+        slot_pools = (f"listener:{name}", "broker", *self._more_pools(name))
 
         def rehearsing(open_connection: OpenT) -> OpenT:
             return self.rehearsal.opener(name, slot_pools, open_connection, forced=forced_there)

@@ -7,7 +7,7 @@
     after-api-versions, sasl-error, api-error  its first requests are answered (broker/serve/refused_connection.py), for
            `turnstile.refuse.hold.ms` at most; then as close. Where the mode has no answer, as close at once.
 
-Refusals by caps alone end so: `ip_cap`, `broker_cap`, `listener_cap`. Those for a rate, for lack of descriptors, for a
+Refusals by caps alone end so: `ip_cap`, `broker_cap`, `listener_cap`, `ssl_cap`. Those for a rate, for lack of descriptors, for a
 header that is missing, or by a home that does not answer are closed in every mode.
 
 Invariants
@@ -35,7 +35,7 @@ from shards.loop.timers import Timers
 
 REFUSE_MODE: Final = "turnstile.refuse.mode"
 REFUSE_HOLD_MS: Final = "turnstile.refuse.hold.ms"
-_BY_CAPS: Final = frozenset({"broker_cap", "listener_cap", "ip_cap"})
+_BY_CAPS: Final = frozenset({"broker_cap", "listener_cap", "ssl_cap", "ip_cap"})
 _RESET: Final = struct.pack("ii", 1, 0)  # struct linger: on, and no time
 _LEAST_BUFFER: Final = 1  # bytes; the kernel raises it to the least that it has (SOCK_MIN_RCVBUF)
 

@@ -159,7 +159,7 @@ class TokensAnswer(TypedDict):
 class PoolUse(TypedDict):
     """A limit on open connections, and its use."""
 
-    pool: Annotated[str, "broker, listener:NAME, ip:ADDRESS or user:NAME."]
+    pool: Annotated[str, "broker, listener:NAME, ssl, ip:ADDRESS or user:NAME."]
     limit: Annotated[str, "The setting; empty: unlimited."]
     value: Annotated[int | None, "null: unlimited."]
     waits: Annotated[bool, "Over it a connection waits, and is not refused."]

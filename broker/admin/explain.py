@@ -37,7 +37,7 @@ async def explain_address(
     and the rates that are limited. Raises ConfigInvalid for what is no address."""
     ip = checked_address(text)
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
-    pools = ["broker", f"ip:{ip}", *listeners]
+    pools = ["broker", "ssl", f"ip:{ip}", *listeners]
     answers = await coordinator.ask_all("describe_tokens", [*pools, *(OBSERVED + pool for pool in pools)])
     used = {(use.broker, use.of): use.used for use in await rate_uses()}
     found: list[AddressLimits] = []

@@ -30,7 +30,7 @@ Gauge = Sequence[Any]
 _ACCEPT = "kafka_server_socket_server_metrics_"
 _BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count"
 _RPC = "vectorized_kafka_rpc_"
-OPEN_LIMIT = ("broker_cap", "listener_cap", "ip_cap")
+OPEN_LIMIT = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap")
 RATE_LIMIT = ("core_rate", "ip_rate")
 """The reasons of refusals that Redpanda counts in connections_rejected, and in connections_rejected_rate_limit."""
 

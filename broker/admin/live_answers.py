@@ -81,7 +81,7 @@ class LimitUse(TypedDict):
 
     broker: int
     what: LimitedUse
-    of: Annotated[str, "broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME."]
+    of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME."]
     used: float
     limit: float
     by: Annotated[str, "The setting or quota that gives the limit."]

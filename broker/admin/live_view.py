@@ -124,7 +124,9 @@ class LiveView:
         """The pools whose uses are asked for: brokers, listeners, the addresses that are refused most, and the addresses and users
         that are closest to a cap."""
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
-        return list(dict.fromkeys(["broker", "broker:all", *listeners, *(f"ip:{ip}" for ip in refused), *found.pools]))
+        return list(
+            dict.fromkeys(["broker", "broker:all", "ssl", *listeners, *(f"ip:{ip}" for ip in refused), *found.pools])
+        )
 
     def _shard(self, window: tuple[Sample, Sample], now: Sample, row: ShardRow) -> LiveShard:
         sampler, member = self._sampler, (row["broker"], row["shard"])

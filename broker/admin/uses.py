@@ -24,8 +24,8 @@ _ACCEPT_RATE = "kafka_server_socket_server_metrics_connection_accept_rate"
 
 class Use(NamedTuple):
     """`what`: connections that are open, or new ones a second, averaged over the quota window. `of`: `broker`,
-    `listener:NAME`, `ip:ADDRESS`, `user:NAME`, or `broker:all`, in which the inter-broker listener counts, too. `by`: the setting
-    or quota that sets the limit."""
+    `listener:NAME`, `ssl`, `ip:ADDRESS`, `user:NAME`, or `broker:all`, in which the inter-broker listener counts, too. `by`: the
+    setting or quota that sets the limit."""
 
     broker: int
     what: LimitedUse
@@ -65,7 +65,10 @@ def connection_uses(
 
 def is_own(pool: str, setting: str) -> bool:
     """Whether a limit is worth a row: a listener without a limit of its own has its broker's
-    (connection_limits.listeners_inherit_from_broker), which the broker reaches first."""
+    (connection_limits.listeners_inherit_from_broker), which the broker reaches first; connections over TLS have a row where they
+    have a cap."""
+    if pool == "ssl":
+        return bool(setting)
     return not pool.startswith("listener:") or setting.startswith(LISTENER_PREFIX)
 
 

@@ -196,7 +196,7 @@ class UtilisationView:
         """See Utilised. Exact for the `most` closest of addresses."""
         found = await self.closest(most)
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
-        pools = ["broker", "broker:all", *listeners, *found.pools]
+        pools = ["broker", "broker:all", "ssl", *listeners, *found.pools]
         used: Counter[tuple[int, str]] = in_use(await self._coordinator.ask_all("describe_tokens", pools))
         capped = connection_uses(self._images, self._coordinator.state.brokers, pools, used)
         uses = [use for use in capped if use.used or not is_of_many(use.of)]

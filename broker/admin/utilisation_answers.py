@@ -18,7 +18,7 @@ class Utilisation(TypedDict):
     what: Annotated[
         str, "connections: open ones; new_connections: a second, over the quota window; or a client quota's key."
     ]
-    of: Annotated[str, "broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client."]
+    of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client."]
     user: Annotated[str | None, "Of a client; empty: its quota does not tell users apart. null: it is no client's."]
     client_id: Annotated[
         str | None, "Of a client; empty: its quota does not tell client ids apart. null: it is no client's."

@@ -112,6 +112,7 @@ class ShardProcess:
             self.connections,
             fd_ceiling=descriptors - min(_RESERVED_DESCRIPTORS, descriptors // 2),
             call=self._call,
+            ssl={endpoint.listener for endpoint in plan.endpoints if "tls" in endpoint.options},
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
         self._fullest = FullestHere(context.tokens, self.quotas.meters, context.image, self.acceptors.address_rates)

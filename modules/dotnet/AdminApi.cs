@@ -233,7 +233,7 @@ public sealed class AdminApi : IDisposable
 public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Connections, List<AddressRate> Rates);
 
 /// <summary>A limit on open connections that a connection of the address counts for.</summary>
-/// <param name="Pool">broker, listener:NAME, ip:ADDRESS or user:NAME.</param>
+/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
@@ -405,7 +405,7 @@ public sealed record LimitRow(string Name, long? Broker, object? Value, string T
 
 /// <summary>How much of a limit is used on one broker.</summary>
 /// <param name="What">Open ones, or new ones a second over the quota window.</param>
-/// <param name="Of">broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
 /// <param name="By">The setting or quota that gives the limit.</param>
 public sealed record LimitUse(long Broker, string What, string Of, double Used, double Limit, string By);
 
@@ -676,7 +676,7 @@ public sealed record TokensAnswer(List<TokenPool> Pools, bool Truncated, TokenTo
 public sealed record UserChange(string Name, string? Password = null);
 
 /// <summary>The cap of a user's connections on one broker.</summary>
-/// <param name="Pool">broker, listener:NAME, ip:ADDRESS or user:NAME.</param>
+/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
@@ -691,7 +691,7 @@ public sealed record UsersAnswer(List<UserRow> Users);
 
 /// <summary>How much of a limit is used on one broker.</summary>
 /// <param name="What">connections: open ones; new_connections: a second, over the quota window; or a client quota's key.</param>
-/// <param name="Of">broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.</param>
 /// <param name="User">Of a client; empty: its quota does not tell users apart. null: it is no client's.</param>
 /// <param name="ClientId">Of a client; empty: its quota does not tell client ids apart. null: it is no client's.</param>
 /// <param name="Used">Connections, or in the quota's unit: bytes a second, percent, mutations a second.</param>

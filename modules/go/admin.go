@@ -530,7 +530,7 @@ type AddressLimits struct {
 
 // AddressPool: A limit on open connections that a connection of the address counts for.
 type AddressPool struct {
-	// broker, listener:NAME, ip:ADDRESS or user:NAME.
+	// broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
 	Pool string `json:"pool"`
 	// The setting; empty: unlimited.
 	Limit string `json:"limit"`
@@ -877,7 +877,7 @@ type LimitUse struct {
 	Broker int64 `json:"broker"`
 	// Open ones, or new ones a second over the quota window.
 	What string `json:"what"`
-	// broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME.
+	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.
 	Of    string  `json:"of"`
 	Used  float64 `json:"used"`
 	Limit float64 `json:"limit"`
@@ -1479,7 +1479,7 @@ type UserChange struct {
 
 // UserConnections: The cap of a user's connections on one broker.
 type UserConnections struct {
-	// broker, listener:NAME, ip:ADDRESS or user:NAME.
+	// broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
 	Pool string `json:"pool"`
 	// The setting; empty: unlimited.
 	Limit string `json:"limit"`
@@ -1511,7 +1511,7 @@ type Utilisation struct {
 	Broker int64 `json:"broker"`
 	// connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
 	What string `json:"what"`
-	// broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client.
+	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.
 	Of string `json:"of"`
 	// Of a client; empty: its quota does not tell users apart. null: it is no client's.
 	User *string `json:"user"`

@@ -152,7 +152,7 @@ export interface AddressLimits {
 
 /** A limit on open connections that a connection of the address counts for. */
 export interface AddressPool {
-  /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
+  /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
   pool: string
   /** The setting; empty: unlimited. */
   limit: string
@@ -499,7 +499,7 @@ export interface LimitUse {
   broker: number
   /** Open ones, or new ones a second over the quota window. */
   what: 'connections' | 'new_connections'
-  /** broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME. */
+  /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
   of: string
   used: number
   limit: number
@@ -1109,7 +1109,7 @@ export interface UserChange {
 
 /** The cap of a user's connections on one broker. */
 export interface UserConnections {
-  /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
+  /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
   pool: string
   /** The setting; empty: unlimited. */
   limit: string
@@ -1141,7 +1141,7 @@ export interface Utilisation {
   broker: number
   /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
   what: string
-  /** broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client. */
+  /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client. */
   of: string
   /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
   user: string | null

@@ -254,7 +254,7 @@ class AddressLimits(TypedDict):
 class AddressPool(TypedDict):
     """A limit on open connections that a connection of the address counts for."""
 
-    # broker, listener:NAME, ip:ADDRESS or user:NAME.
+    # broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
     pool: str
     # The setting; empty: unlimited.
     limit: str
@@ -633,7 +633,7 @@ class LimitUse(TypedDict):
     broker: int
     # Open ones, or new ones a second over the quota window.
     what: Literal["connections", "new_connections"]
-    # broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME.
+    # broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.
     of: str
     used: float
     limit: float
@@ -1284,7 +1284,7 @@ class UserChange(TypedDict):
 class UserConnections(TypedDict):
     """The cap of a user's connections on one broker."""
 
-    # broker, listener:NAME, ip:ADDRESS or user:NAME.
+    # broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
     pool: str
     # The setting; empty: unlimited.
     limit: str
@@ -1319,7 +1319,7 @@ class Utilisation(TypedDict):
     broker: int
     # connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
     what: str
-    # broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client.
+    # broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.
     of: str
     # Of a client; empty: its quota does not tell users apart. null: it is no client's.
     user: str | None

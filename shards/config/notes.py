@@ -1,7 +1,8 @@
 """Notes on limits that are in force, or that a change brings: sentences for people. Pure.
 
 A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), quotas of bytes that are smaller
-than a batch (byte_rates.py), and caps or quotas of users where nobody logs in. Answers of the admin API, `turnstile up` and the
+than a batch (byte_rates.py), caps or quotas of users where nobody logs in, and a cap of
+connections over TLS where no listener has it. Answers of the admin API, `turnstile up` and the
 pytest plugin say them.
 """
 
@@ -17,11 +18,12 @@ from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.observed_limits import ObservedLimits
 from shards.limits.quota_entities import REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
-from shards.settings.broker_config import EVERY_BROKER, USER_CAP, USER_OVERRIDES, given
+from shards.settings.broker_config import EVERY_BROKER, SSL_CAP, USER_CAP, USER_OVERRIDES, given
 from shards.settings.config_def import broker_setting, canonical_name
 
 LARGEST_BATCH = "message.max.bytes"
 _ANONYMOUS = "ANONYMOUS"
+_WITH_TLS = "give one the option tls"
 _WITH_LOGIN = "start the cluster with --listener SASL=127.0.0.1:0,sasl"
 MOST = 20
 """Notes that one answer has at most; a last one counts the others."""
@@ -39,7 +41,7 @@ def notes_of_settings(
     notes = _lockouts(state, settings, at)
     for broker, limits in _limits(state, settings).items():
         notes += _of_broker(broker, burst_notes(limits, names=names))
-    return _bounded([*notes, *_user_caps_without_login(state, settings)])
+    return _bounded([*notes, *_caps_without_clients(state, settings)])
 
 
 def notes_of_observed(state: ConfigState) -> list[str]:
@@ -76,7 +78,7 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
         of = _by_windows(state, quotas) if broker == EVERY_BROKER else []
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
     users = _users_without_login(state, [entity for entity, _ in quotas])
-    return _bounded([*notes, *_user_caps_without_login(state, state.settings), *users])
+    return _bounded([*notes, *_caps_without_clients(state, state.settings), *users])
 
 
 def lockouts_in_force(state: ConfigState) -> list[str]:
@@ -106,17 +108,26 @@ def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list
     ]
 
 
-def _user_caps_without_login(state: ConfigState, settings: Mapping[str, str]) -> list[str]:
-    """Caps of users' connections where no client is a user."""
-    if _asks_for_login(state):
-        return []
-    named = {key.partition("/")[2] for key in (*state.static, *settings)} & {USER_CAP, USER_OVERRIDES}
-    return [f"{name} limits no client: no listener asks for a login; {_WITH_LOGIN}" for name in sorted(named)]
+def _caps_without_clients(state: ConfigState, settings: Mapping[str, str]) -> list[str]:
+    """Caps of users' connections where no client is a user, and of connections over TLS where none is."""
+    named = {key.partition("/")[2] for key in (*state.static, *settings)}
+    notes = []
+    if not _asks_for_login(state):
+        of_users = sorted(named & {USER_CAP, USER_OVERRIDES})
+        notes += [f"{name} limits no client: no listener asks for a login; {_WITH_LOGIN}" for name in of_users]
+    if SSL_CAP in named and not any(protocol.endswith("SSL") for protocol in _protocols(state)):
+        notes.append(f"{SSL_CAP} limits no client: no listener has TLS; {_WITH_TLS}")
+    return notes
 
 
 def _asks_for_login(state: ConfigState) -> bool:
+    return any(protocol.startswith("SASL_") for protocol in _protocols(state))
+
+
+def _protocols(state: ConfigState) -> list[str]:
+    """Those of the listeners, such as SASL_SSL."""
     maps = [text for key, text in state.static.items() if key.endswith("/listener.security.protocol.map")]
-    return any(":SASL_" in text for text in maps)
+    return [each.partition(":")[2] for text in maps for each in text.split(",")]
 
 
 def _lockouts(state: ConfigState, settings: Mapping[str, str], at: str) -> list[str]:

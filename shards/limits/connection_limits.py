@@ -9,10 +9,10 @@ rules_remember_no_address  The rule of a pool depends on the settings only; no a
     no peer can make this grow.
 int_max_is_unlimited  INT_MAX is Kafka's way to say unlimited.
 
-A pool is `broker`, `listener:NAME`, `ip:ADDRESS` or `user:NAME`. `broker:all` has the cap of `kafka_connections_max` where
-`max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). Source:
-SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection limits for the `kafka_*` names; users' pools are
-Turnstile's own.
+A pool is `broker`, `listener:NAME`, `ssl`, `ip:ADDRESS` or `user:NAME`. `broker:all` has the cap of `kafka_connections_max` where
+`max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). `ssl` is of all
+listeners with TLS, the inter-broker one included. Source: SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection
+limits for the `kafka_*` names; KIP-1015 (under discussion) for `ssl`; users' pools are Turnstile's own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,6 +26,7 @@ from shards.settings.broker_config import (
     IP_CAP,
     IP_OVERRIDES,
     RATE,
+    SSL_CAP,
     USER_CAP,
     USER_OVERRIDES,
     check_listener,
@@ -49,7 +50,7 @@ WINDOWS = (
 )  # fmt: skip
 READ = frozenset(
     {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, EXACT, RECHECK,
-     USER_CAP, USER_OVERRIDES, *WINDOWS}
+     SSL_CAP, USER_CAP, USER_OVERRIDES, *WINDOWS}
 )  # fmt: skip
 """The settings that are interpreted here."""
 
@@ -86,6 +87,7 @@ class ConnectionLimits:
         self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
         self.exact["broker"] = tightest((self.refusing, self.waiting))
         self.exact["broker:all"] = self.refusing if self.exact["broker"] is self.waiting else UNLIMITED
+        self.exact["ssl"] = _optional(self._value(SSL_CAP), SSL_CAP)
         self._core_overrides = self._overrides(CORE_RATE_OVERRIDES)
         core = cast("int | None", self._value(CORE_RATE))
         self.core_rate = NO_RATE if core is None else RateRule(float(core), CORE_RATE)  # without an override
@@ -153,11 +155,13 @@ class ConnectionLimits:
         return general if other.cap is None else tightest((general, other))
 
     def changed_pools(self, before: "ConnectionLimits") -> set[str]:
-        """The pools whose cap may be another one than `before`: single ones (`broker`, `ip:10.0.0.1`) where they are few,
+        """The pools whose cap may be another one than `before`: single ones (`broker`, `ssl`, `ip:10.0.0.1`) where they are few,
         else their kind (`listener`, `ip`, `user`)."""
         changed = {"user"} if self.user_default != before.user_default else self._changed_listed(before, "user:")
         if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
             changed.add("broker")
+        if self.exact["ssl"] != before.exact["ssl"]:
+            changed.add("ssl")
         if (self.listeners, self.listener_default) != (before.listeners, before.listener_default):
             changed.add("listener")
         if (self._redpanda, self._kafka) == (before._redpanda, before._kafka):

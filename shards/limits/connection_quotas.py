@@ -17,12 +17,13 @@ nothing_else_closes  Nothing else ever closes a connection, and a connection is 
 The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as in
 docs/semantics.md: a token of the core's bucket before rates_before_slots, the tighter cap in ip_cap_last, and in
 slots_first_come_first_served `kafka_connections_max`, which refuses once the listener has a slot; where it is the tighter
-one or equal, `max.connections` does not let wait for it. Things due at the same instant happen in the order they came to
+one or equal, `max.connections` does not let wait for it. Then `turnstile.max.ssl.connections` refuses, of the listeners with TLS
+alone. Things due at the same instant happen in the order they came to
 wait. Source: SocketServer.ConnectionQuotas, KIP-402, KIP-612. Time is whole milliseconds and never goes back.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 
 from shards.limits.connection_limits import CORE_RATE, ConnectionLimits
@@ -55,10 +56,11 @@ class IncomingConnection:
 class Acceptor:
     """A listener: its rate, its count, and the connect that blocks it, with those behind."""
 
-    __slots__ = ("behind", "busy", "cap", "count", "exempt", "name", "quota", "rate")
+    __slots__ = ("behind", "busy", "cap", "count", "exempt", "has_tls", "name", "quota", "rate")
 
-    def __init__(self, name: str, rate: Rate) -> None:
+    def __init__(self, name: str, rate: Rate, *, has_tls: bool) -> None:
         self.name = name
+        self.has_tls = has_tls
         self.rate = rate
         self.quota: float | None = None
         self.cap: int | None = None
@@ -71,10 +73,17 @@ class Acceptor:
 class ConnectionQuotas:
     """All listeners of one broker. Call `advance` (or anything else that takes the time) with times that never fall."""
 
-    def __init__(self, limits: ConnectionLimits, listeners: Iterable[str], *, inter_broker: str | None = None) -> None:
-        """ValueError if `inter_broker` is none of the listeners."""
+    def __init__(
+        self,
+        limits: ConnectionLimits,
+        listeners: Iterable[str],
+        *,
+        inter_broker: str | None = None,
+        ssl: Collection[str] = (),
+    ) -> None:
+        """`ssl`: the listeners with TLS. ValueError if `inter_broker` is none of the listeners."""
         window = limits.window
-        self.acceptors = {name: Acceptor(name, Rate(window)) for name in listeners}
+        self.acceptors = {name: Acceptor(name, Rate(window), has_tls=name in ssl) for name in listeners}
         if inter_broker is not None and inter_broker not in self.acceptors:
             raise ValueError(f"the inter-broker listener {inter_broker} is not one of {', '.join(self.acceptors)}")
         self.count = 0
@@ -104,6 +113,7 @@ class ConnectionQuotas:
         broker = limits.rule_of("broker")
         self._cap = broker.cap if broker.wait else None
         self._refuse_above = limits.refusing.cap
+        self._ssl_cap = limits.rule_of("ssl").cap
         self._same_ip_cap = limits.same_for_all_ips
         self._ip_cap = limits.ip_default.cap
         self._core_rates = limits.limits_core_rate
@@ -213,6 +223,8 @@ class ConnectionQuotas:
             return None
         if self._refuse_above is not None and self.count >= self._refuse_above:
             return _decide(connection, REFUSED, now_ms, "broker_cap")
+        if self._ssl_cap is not None and self._is_beyond_ssl_cap(acceptor):
+            return _decide(connection, REFUSED, now_ms, "ssl_cap")
         if self.ip_quotas.by_ip and not self._within_ip_rate(connection, acceptor, now_ms):
             return None
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
@@ -256,6 +268,8 @@ class ConnectionQuotas:
         full = self._full(acceptor)
         if full or (self._refuse_above is not None and self.count >= self._refuse_above):
             return _decide(connection, REFUSED, now_ms, full or "broker_cap")
+        if self._is_beyond_ssl_cap(acceptor):
+            return _decide(connection, REFUSED, now_ms, "ssl_cap")
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
     def _admit_within_ip_cap(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
@@ -308,6 +322,11 @@ class ConnectionQuotas:
         if acceptor.cap is not None and acceptor.count >= acceptor.cap:
             return "listener_cap"
         return None
+
+    def _is_beyond_ssl_cap(self, acceptor: Acceptor) -> bool:
+        if self._ssl_cap is None or not acceptor.has_tls:
+            return False
+        return sum(each.count for each in self.acceptors.values() if each.has_tls) >= self._ssl_cap
 
     def _wait(self, what: str, connection: IncomingConnection, until_ms: int) -> None:
         self._order += 1

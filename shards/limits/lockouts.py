@@ -1,7 +1,7 @@
 """Limits that let no connection in: allowed, since tests want to be refused, but never without a word.
 
-A cap of 0 for every address or user, of the broker or of a listener; and overrides that are 0 for all they list, beside a
-general 0.
+A cap of 0 for every address or user, of the broker, of a listener or of all with TLS; and overrides that are 0 for all they list,
+beside a general 0.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def lockouts(limits: ConnectionLimits, listeners: Iterable[str] = (), *, at: str
     else:  # a general 0 beside overrides is how to let the listed addresses in alone
         by_network = {family: name for family, name in rules.items() if name.endswith(_OVERRIDES)}
         notes += [_sentence(name, f"refuses every connection over {family}", at) for family, name in by_network.items()]
+    if (ssl := limits.rule_of("ssl")).cap == 0:
+        notes.append(_sentence(ssl.name, "refuses every connection over TLS", at))
     users = limits.user_default
     if users.cap == 0 and not limits.admits_a_user:
         notes.append(_sentence(users.name, "refuses every login", at))

@@ -3,8 +3,8 @@ it.
 
 An observed cap takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
 broker. What follows from all of them together is the configuration that would be, and its caps are those of the observed
-pools: `observed/broker`, `observed/listener:NAME`, `observed/ip:ADDRESS`. An observed client quota takes the place that
-`quota set` would give it, beside the entity's other quotas.
+pools: `observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`. An observed client quota takes the place
+that `quota set` would give it, beside the entity's other quotas.
 
 differences_only  An observed pool has a cap only where that differs from the enforced one. An equal one would refuse nothing:
     what is open in the observed pool is open in the enforced one, too.
@@ -22,15 +22,16 @@ from shards.limits.connection_limits import (
     ConnectionLimits,
 )
 from shards.limits.quota_entities import Entity
-from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE
+from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, SSL_CAP
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
 
 OBSERVABLE = (
-    CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE, CORE_RATE_OVERRIDES,
+    CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, SSL_CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE,
+    CORE_RATE_OVERRIDES,
 )  # fmt: skip
 """The settings that can be observed; `max.connections` and `max.connection.creation.rate` also of a listener."""
-_EVERY_KIND = frozenset({f"{OBSERVED}broker", f"{OBSERVED}listener", f"{OBSERVED}ip"})
+_EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip"))
 
 
 def check_observable(name: str) -> None:

@@ -18,6 +18,7 @@ CAP = "max.connections"
 RATE = "max.connection.creation.rate"
 IP_CAP = "max.connections.per.ip"
 IP_OVERRIDES = "max.connections.per.ip.overrides"
+SSL_CAP = "turnstile.max.ssl.connections"
 USER_CAP = "turnstile.max.connections.per.user"
 USER_OVERRIDES = "turnstile.max.connections.per.user.overrides"
 

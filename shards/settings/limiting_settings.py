@@ -47,6 +47,10 @@ LIMITING = [
     ConfigKey("max.connection.creation.rate", whole(0), INT_MAX,
             "New connections a second on a broker, and on each listener without its own rate; over it accepting "
             "is delayed by at most one quota window (KIP-612).", KAFKA, True, per_listener=True),
+    ConfigKey("turnstile.max.ssl.connections", _OPTIONAL, None,
+            "Connections open at once on a broker, over all its listeners with TLS together; neither Kafka nor Redpanda has it "
+            "(KIP-1015 proposes max.ssl.connections). Over it a connection is refused at once, before its handshake; listeners "
+            "without TLS are not counted.", TURNSTILE, True),
     ConfigKey("turnstile.max.connections.per.user", _OPTIONAL, None,
             "Connections of one user open at once on a broker, from all addresses; neither Kafka nor Redpanda has it. Beyond it a "
             "login is answered as MSK answers, SASL_AUTHENTICATION_FAILED with Too many connects. Clients that do not log in are "

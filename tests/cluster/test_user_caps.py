@@ -1,5 +1,5 @@
 """Caps of a user's connections on real processes: exact on all shards and from all addresses, counted before they are set, and
-answered as MSK answers."""
+answered as MSK answers. And the cap of all connections over TLS."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 import re
 import select
 import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
+from certificates import make_certificate
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from harness import Cluster, audited, connect, until
@@ -22,6 +24,7 @@ from broker.wire import codes
 from shards.ownership import home_of
 
 CAP, OVERRIDES = "turnstile.max.connections.per.user", "turnstile.max.connections.per.user.overrides"
+SSL_CAP = "turnstile.max.ssl.connections"
 TOO_MANY = r"\[[0-9a-f-]{36}\]: Too many connects"
 SHARDS = 3
 ANY_IP = [f"127.1.0.{n}" for n in range(1, 9)]
@@ -30,7 +33,10 @@ ANY_IP = [f"127.1.0.{n}" for n in range(1, 9)]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     data = tmp_path_factory.mktemp("users") / "d"
-    listeners = ("PLAINTEXT=127.0.0.1:0", "SASL=127.0.0.1:0,sasl", "OTHER=127.0.0.1:0,sasl")
+    listeners = ["PLAINTEXT=127.0.0.1:0", "SASL=127.0.0.1:0,sasl", "OTHER=127.0.0.1:0,sasl"]
+    certificate = make_certificate(tmp_path_factory.mktemp("tls"))
+    if certificate is not None:
+        listeners += [certificate.listener("TLS"), f"{certificate.listener('BOTH')},sasl"]
     options = [word for each in listeners for word in ("--listener", each)]
     options += ["--set", "connection.failed.authentication.delay.ms=0"]
     with audited(data, *options, shards=SHARDS) as cluster:
@@ -41,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def no_limits(cluster: Cluster) -> Iterator[None]:
     yield
-    cluster.put("/v1/cluster_config", {"upsert": {}, "remove": [CAP, OVERRIDES]})
+    cluster.put("/v1/cluster_config", {"upsert": {}, "remove": [CAP, OVERRIDES, SSL_CAP]})
     until(lambda: open_here(cluster) == 0, what="all connections closed")
 
 
@@ -56,9 +62,9 @@ def open_here(cluster: Cluster) -> int:
     return sum(each["connections"] for each in cluster.get("/v1/shards")["shards"])
 
 
-def refused(cluster: Cluster) -> int:
+def refused(cluster: Cluster, reason: str = "user_cap") -> int:
     rows = cluster.get("/v1/refusals")["refusals"]
-    return sum(row["count"] for row in rows if row["reason"] == "user_cap")
+    return sum(row["count"] for row in rows if row["reason"] == reason)
 
 
 class Logins:
@@ -234,3 +240,78 @@ def test_a_killed_shard_frees_the_tokens_of_its_connections_and_no_others(cluste
     until(lambda: open_here(cluster) == 6 - victim["connections"], what="the shard gone with its connections")
     assert sum(is_served(each) for each in logins.open) == 6 - victim["connections"]
     assert logins.more(9) == victim["connections"]
+
+
+class OverTls:
+    """Connections to listeners with TLS, from several addresses, that stay open if they are admitted."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        if "TLS" not in cluster.listeners:
+            pytest.skip("needs openssl")
+        self._cluster = cluster
+        self.open: list[socket.socket] = []
+
+    def more(self, count: int, listener: str = "TLS") -> int:
+        """How many of `count` that connect at once are admitted."""
+        before = open_here(self._cluster), refused(self._cluster, "ssl_cap")
+        address = self._cluster.listeners[listener][0]
+        self.open += [connect(address, ANY_IP[n % len(ANY_IP)]) for n in range(count)]
+
+        def decided() -> tuple[int, int]:
+            return open_here(self._cluster) - before[0], refused(self._cluster, "ssl_cap") - before[1]
+
+        until(lambda: sum(decided()) == count, what="each admitted or refused")
+        return decided()[0]
+
+    def close(self) -> None:
+        while self.open:
+            self.open.pop().close()
+
+
+@pytest.fixture
+def over_tls(cluster: Cluster) -> Iterator[OverTls]:
+    clients = OverTls(cluster)
+    yield clients
+    clients.close()
+
+
+def set_ssl_cap(cluster: Cluster, cap: int, query: str = "") -> None:
+    cluster.put(f"/v1/cluster_config{query}", {"upsert": {SSL_CAP: cap}, "remove": []})
+
+
+def test_all_listeners_with_tls_share_one_cap_and_others_are_not_asked(cluster: Cluster, over_tls: OverTls):
+    assert over_tls.more(2, "BOTH") == 2
+    set_ssl_cap(cluster, 5)
+    assert over_tls.more(9) == 3, "those from before the cap count"
+    assert over_tls.more(4, "BOTH") == 0
+    with connect(cluster.listeners["PLAINTEXT"][0], ANY_IP[0]) as sock:
+        assert is_served(Wired(sock, "app"))
+    assert re.search(
+        rf"connections of clients over TLS +5 of 5 \(100 %\) +{SSL_CAP}", cluster.turnstile("explain", "ip=127.0.0.1")
+    )
+    [row] = [each for each in cluster.get("/v1/utilisation")["limits"] if each["of"] == "ssl"]
+    assert (row["used"], row["limit"], row["level"], row["by"]) == (5, 5, "full", SSL_CAP)
+    over_tls.close()
+    until(lambda: open_here(cluster) == 0, what="all closed")
+    assert over_tls.more(6) == 5
+
+
+def test_a_killed_shard_frees_the_tokens_of_its_connections_over_tls_alone(cluster: Cluster, over_tls: OverTls):
+    set_ssl_cap(cluster, 6)
+    assert over_tls.more(12) == 6
+    victim = max(cluster.get("/v1/shards")["shards"], key=lambda each: each["connections"])
+    os.kill(victim["pid"], signal.SIGKILL)
+    until(lambda: open_here(cluster) == 6 - victim["connections"], what="the shard gone with its connections")
+    assert over_tls.more(9) == victim["connections"]
+
+
+def test_an_observed_cap_of_connections_over_tls_refuses_none_and_counts_what_it_would(
+    cluster: Cluster, over_tls: OverTls
+):
+    set_ssl_cap(cluster, 2, "?observe=true")
+    try:
+        assert over_tls.more(7, "BOTH") == 7
+        rows = cluster.get("/v1/refusals?observed=true")["refusals"]
+        assert [(row["reason"], row["count"]) for row in rows] == [("ssl_cap", 5)]
+    finally:
+        cluster.put("/v1/cluster_config?observe=true", {"upsert": {}, "remove": [SSL_CAP]})

@@ -17,7 +17,7 @@ def replay(scenario: str) -> None:
     A line that can't be read ends the run with its number on standard error and exit code 2.
 
     \b
-    {"at":0,"do":"setup","listeners":["EXTERNAL","INTERNAL"],"inter_broker":"INTERNAL"}
+    {"at":0,"do":"setup","listeners":["EXTERNAL","INTERNAL"],"inter_broker":"INTERNAL","ssl":["EXTERNAL"]}
     {"at":0,"do":"set","name":"max.connections.per.ip","value":"5"}
     {"at":0,"do":"quota","entity":{"ip":"10.0.0.1"},"key":"connection_creation_rate","value":5}
     {"at":12,"do":"connect","id":"a","ip":"10.0.0.1","listener":"EXTERNAL"}

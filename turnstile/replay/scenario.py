@@ -5,7 +5,7 @@ refused_changes_are_not_made  A change that a cluster would refuse (`max.connect
     old value stays, and ChangeRefused says why. Settings are read, checked and interpreted by ConnectionLimits, quotas by
     quota_entities, as in a cluster. `quota.window.*` can't change once there was a connect or a record.
 one_listener_without_setup  Without a `setup` there is one listener, PLAINTEXT; a connect may leave `listener` out where
-    there is only one.
+    there is only one. `ssl` of a setup names the listeners with TLS.
 closed_undecided_are_decided  A connection closed by its client before it was decided is decided all the same, and closed in
     that instant. Closing one that was refused, or that the broker closed (`connection_quotas.py`,
     inter_broker_evicts_the_idle), does nothing.
@@ -75,6 +75,7 @@ class ReplayScenario:
         self._limits = ConnectionLimits()
         self._listeners: tuple[str, ...] = ("PLAINTEXT",)
         self._inter_broker: str | None = None
+        self._ssl: tuple[str, ...] = ()
         self._was_set_up = False
         self.ip_quotas = IpQuotaTable()
         self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
@@ -234,6 +235,9 @@ class ReplayScenario:
             raise ValueError('"listeners" must name at least one listener, and each one once')
         if inter_broker is not None and inter_broker not in listeners:
             raise ValueError(f'"inter_broker" is {inter_broker!r}, which is none of the listeners')
+        ssl = event.get("ssl", [])
+        if not isinstance(ssl, list) or not all(name in listeners for name in ssl):
+            raise ValueError(f'"ssl" is {ssl!r}; it must be a list of those listeners that have TLS')
         lower = {name.lower() for name in listeners}
         strangers = [name for name in self._limits.given if name.startswith(LISTENER_PREFIX)
                      and listener_of(name) not in lower]  # fmt: skip
@@ -241,10 +245,13 @@ class ReplayScenario:
             raise ValueError(f"{strangers[0]} is set, and {listener_of(strangers[0])} is none of the listeners")
         self._listeners = tuple(listeners)
         self._inter_broker = inter_broker
+        self._ssl = tuple(ssl)
         self._was_set_up = True
 
     def _start(self) -> ConnectionQuotas:
-        self._gate = gate = ConnectionQuotas(self._limits, self._listeners, inter_broker=self._inter_broker)
+        self._gate = gate = ConnectionQuotas(
+            self._limits, self._listeners, inter_broker=self._inter_broker, ssl=self._ssl
+        )
         gate.ip_quotas = self.ip_quotas
         return gate
 

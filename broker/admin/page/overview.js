@@ -47,7 +47,7 @@ export function drawTiles(live, series) {
 
 function limitText(row) {
   const [kind, ...name] = row.of.split(":"), what = row.what === "connections" ? "connections" : "new connections";
-  const whose = kind === "ip" ? name.join(":") : kind === "user" ? `user ${name.join(":")}` : kind === "listener" ? `listener ${name.join(":")}` : "the broker";
+  const whose = kind === "ip" ? name.join(":") : kind === "user" ? `user ${name.join(":")}` : kind === "listener" ? `listener ${name.join(":")}` : kind === "ssl" ? "clients over TLS" : "the broker";
   return `${what} of ${whose}`;
 }
 // How many limits are close to being reached, each on each broker once; "" if none is. As close_text of turnstile/use_text.py.

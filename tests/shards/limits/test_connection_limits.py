@@ -20,7 +20,7 @@ def with_changes(*changes: tuple[str, str | None]) -> ConnectionLimits:
 
 def test_by_default_nothing_is_limited() -> None:
     limits = ConnectionLimits()
-    for pool in ("broker", "broker:all", "listener:EXTERNAL", "ip:10.0.0.1", "user:alice"):
+    for pool in ("broker", "broker:all", "listener:EXTERNAL", "ssl", "ip:10.0.0.1", "user:alice"):
         assert limits.rule_of(pool) == UNLIMITED
         assert limits.rate_of(pool) == NO_RATE
     assert limits.core_rate_of("10.0.0.1") == NO_RATE
@@ -190,3 +190,10 @@ def test_a_change_of_one_users_number_changes_its_pool_alone():
     assert before.with_change(name, "alice:1").changed_pools(before) == {"user:bob"}
     assert before.with_change("turnstile.max.connections.per.user", "7").changed_pools(before) == {"user"}
     assert before.with_change("kafka_connections_max", "7").changed_pools(before) == {"broker"}
+
+
+def test_the_cap_of_connections_over_tls_is_a_pool_of_its_own():
+    name = "turnstile.max.ssl.connections"
+    limits = with_changes((name, "5"))
+    assert limits.rule_of("ssl") == CapRule(5, name) and limits.rule_of("broker") == UNLIMITED
+    assert limits.changed_pools(ConnectionLimits()) == {"ssl"}

@@ -4,6 +4,7 @@ That its answers are Kafka's is tests/oracle's matter; here are the reasons, Red
 """
 
 from collections import Counter
+from collections.abc import Collection
 
 import pytest
 from hypothesis import given
@@ -20,11 +21,11 @@ LISTENERS = ("EXTERNAL", "INTERNAL")
 class Broker:
     """A gate with two listeners, driven by verbs, at a time that `at` moves."""
 
-    def __init__(self, *, inter_broker: str | None = "INTERNAL", **settings: object) -> None:
+    def __init__(self, *, inter_broker: str | None = "INTERNAL", ssl: Collection[str] = (), **settings: object) -> None:
         self.limits = ConnectionLimits()
         for name, value in settings.items():
             self.limits = self.limits.with_change(name.replace("__", "."), text_of(value), LISTENERS)
-        self.gate = ConnectionQuotas(self.limits, LISTENERS, inter_broker=inter_broker)
+        self.gate = ConnectionQuotas(self.limits, LISTENERS, inter_broker=inter_broker, ssl=ssl)
         self.now_ms = 0
 
     def at(self, now_ms: int) -> "Broker":
@@ -187,6 +188,17 @@ def test_redpandas_caps_refuse_at_once_and_the_tighter_one_wins() -> None:
     broker.set("max.connections", 1)
     broker.set("kafka_connections_max", 3)
     assert broker.connect().outcome is None
+
+
+def test_listeners_with_tls_share_a_cap_that_refuses_and_is_asked_after_the_brokers() -> None:
+    broker = Broker(turnstile__max__ssl__connections=2, kafka_connections_max=4, ssl=("EXTERNAL",))
+    assert answers(*broker.connects(3))[2] == ("refused", 0, "ssl_cap")
+    first, second, third = broker.connects(3, listener="INTERNAL")
+    assert [first.open, second.open] == [True, True] and third.reason == "broker_cap"
+    assert broker.connect().reason == "broker_cap"
+    broker.set("kafka_connections_max", None)
+    broker.set("turnstile.max.ssl.connections", 3)
+    assert [each.reason for each in broker.connects(2)] == [None, "ssl_cap"]
 
 
 def test_a_connection_waits_for_its_listeners_slot_before_the_broker_refuses_it() -> None:

@@ -58,7 +58,7 @@ def test_a_listener_can_be_observed():
 @pytest.mark.parametrize(
     ("before", "after", "pools"),
     [
-        ([], [("observed", f"/{PER_IP}", "5")], {"observed/broker", "observed/listener", "observed/ip"}),
+        ([], [("observed", f"/{PER_IP}", "5")], {"observed/broker", "observed/listener", "observed/ssl", "observed/ip"}),
         ([("observed", f"/{PER_IP}", "5")], [("observed", f"/{PER_IP}", "6")], {"observed/ip"}),
         ([("observed", f"/{PER_IP}", "5")], [("setting", f"/{CAP}", "9")],
          {"broker", "listener", "observed/broker", "observed/listener"}),

@@ -17,6 +17,7 @@ from broker.process.heartbeat import EVERY_S, Heartbeat
 
 _TICK_S = 0.25
 _CAP, _CORE_CAP, _RATE = "max.connections", "kafka_connections_max", "max.connection.creation.rate"
+_SSL_CAP = "turnstile.max.ssl.connections"
 _QUIET_S = 16.0  # a whole window of KIP-612, the longest delay, the deadline of a home
 _TURN_S = 0.4  # eight rounds: a slot asked for, granted, a rate asked for, granted, the slot given back
 
@@ -28,6 +29,8 @@ class AcceptSchedule:
         self.draw = draw = random.Random(f"accept {seed}")
         self.draw_observed = random.Random(f"observed {seed}")  # of its own: the other choices are the same without it
         self.observes = self.draw_observed.random() < 0.5
+        self.draw_ssl = random.Random(f"ssl {seed}")
+        ssl = self.draw_ssl.choice([(), (), (), (), ("A",), ("A", "B")])
         shards = draw.choice([1, 2, 2, 3, 3, 4])
         ips = [f"10.0.{draw.randrange(256)}.{draw.randrange(1, 256)}" for _ in range(draw.randrange(1, 4))]
         self.ips = ips
@@ -56,7 +59,7 @@ class AcceptSchedule:
         self.beaten_s = 0.0
         self.asked: set[int] = set()
         self.heartbeat = Heartbeat([(0, shard) for shard in range(shards)], now_s=0.0)
-        self.world = AcceptWorld(shards, ips, rated=rated, log=log, piece=piece_of(seed))
+        self.world = AcceptWorld(shards, ips, rated=rated, ssl=ssl, log=log, piece=piece_of(seed))
         self.world.calm = calm and max(self.steps_s) < 0.1 and self.haste == 20
         self.oracle = Oracle(self.world)
 
@@ -110,7 +113,13 @@ class AcceptSchedule:
             put("max.connections.per.ip.overrides", f"{self.ips[0]}:{cap}")
         if self.observes:
             state |= self._observed()
-        return state
+        return state | self._of_ssl() if self.world.ssl else state
+
+    def _of_ssl(self) -> Records:
+        """A cap of connections over TLS, enforced, observed, both or none."""
+        draw = self.draw_ssl
+        kinds = [kind for kind in ("setting", "observed") if draw.random() < 0.6]
+        return {(kind, f"/{_SSL_CAP}"): str(draw.choice(self.caps)) for kind in kinds}
 
     def _observed(self) -> Records:
         """Caps that are observed beside the enforced ones; none at times."""

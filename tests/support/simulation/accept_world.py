@@ -47,7 +47,7 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnap
 
 LISTENERS = ("A", "B")
 Records = dict[tuple[str, str], Any]
-_CAPS = ("broker_cap", "listener_cap", "ip_cap")
+_CAPS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap")
 
 
 class Ignore:
@@ -191,7 +191,9 @@ class AcceptingShard:
             send=lambda peer, message: world.send(node, self.epoch, peer, message), request=self.request,
             start_soon=self.start_soon,
         )  # fmt: skip
-        self.acceptors = Acceptors(self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20, call=_not_called)
+        self.acceptors = Acceptors(
+            self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20, call=_not_called, ssl=world.ssl
+        )
         self.acceptors.eviction.serve_on(self.served.__setitem__)
         self.sockets = [SimulatedSocket(self, name) for name in LISTENERS]
         self.listens = False
@@ -318,7 +320,8 @@ class LateTokens(Tokens):
 
 
 class AcceptWorld(World):
-    """`configure` pushes a configuration; `connect` puts a client into a backlog. `ips` are the addresses of clients."""
+    """`configure` pushes a configuration; `connect` puts a client into a backlog. `ips` are the addresses of clients,
+    `ssl` the listeners with TLS."""
 
     def __init__(
         self,
@@ -326,11 +329,19 @@ class AcceptWorld(World):
         ips: Collection[str],
         *,
         rated: Collection[str] = (),
+        ssl: Collection[str] = (),
         log: Callable[[str], None] | None = None,
         piece: int = ALL,
     ) -> None:
-        real = ["broker", "broker:all", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in ips)]
+        real = [
+            "broker",
+            "broker:all",
+            *(["ssl"] if ssl else []),
+            *(f"listener:{name}" for name in LISTENERS),
+            *(f"ip:{ip}" for ip in ips),
+        ]
         self.pools = [*real, *(OBSERVED + pool for pool in real)]
+        self.ssl = frozenset(ssl)
         self.shadows: dict[int, SimulatedConnection] = {}  # the last of each connection, by the number of that
         self.rated = tuple(dict.fromkeys(rated))  # the addresses that have a rate in every configuration
         self.states: list[Records] = [{}]
@@ -431,7 +442,8 @@ class AcceptWorld(World):
         self.instant += 1
         ip, since_s = client
         self.longest_s = max(self.longest_s, self.now_s - since_s)
-        pools = (f"listener:{listener}", "broker", "broker:all", f"ip:{ip}")
+        over_tls = ("ssl",) if listener in self.ssl else ()
+        pools = (f"listener:{listener}", "broker", "broker:all", *over_tls, f"ip:{ip}")
         connection = SimulatedConnection(self, len(self.everybody), node, pools, len(pools))
         self.everybody.append(connection)
         self.listeners[connection.number] = listener

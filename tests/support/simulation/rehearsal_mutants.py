@@ -1,10 +1,12 @@
-"""What is broken on purpose in the rehearsal of caps (broker/accept/rehearsal.py), for schedules of accepting to see."""
+"""What is broken on purpose in accepting, for its schedules to see: in the rehearsal of caps (broker/accept/rehearsal.py), and in
+which pools a connection over TLS is."""
 
 from __future__ import annotations
 
 from simulation.accept_schedule import AcceptSchedule
 from simulation.mutants import Mutant, broken, with_line
 
+from broker.accept.acceptors import Acceptors
 from broker.accept.rehearsal import Rehearsal
 from shards.tokens.connection_tokens import ConnectionTokens
 
@@ -15,6 +17,7 @@ REHEARSAL_MUTANTS = [
     with_line(Rehearsal, "_end", "self._tokens.cancel(attempt)", "pass", "4"),
     with_line(ConnectionTokens, "observe_rest", "self._waiting.give_back(pools[:index])", "pass", "4"),
     with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
+    with_line(Acceptors, "_more_pools", "*(_OVER_TLS if listener in self._ssl else ())", "", "4"),
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
 
@@ -22,10 +25,11 @@ REHEARSAL_MUTANTS = [
 SEEN = {
     "Rehearsal.decided: pass for self._tokens.release(attempt.pools)": 1,
     "Rehearsal._begin: pass for self._tokens.force(pool, tokens)": 15,
-    "Rehearsal._end: pass for self._tokens.release(observed)": 8,
-    "Rehearsal._end: pass for self._tokens.cancel(attempt)": 8,
+    "Rehearsal._end: pass for self._tokens.release(observed)": 4,
+    "Rehearsal._end: pass for self._tokens.cancel(attempt)": 85,
     "ConnectionTokens.observe_rest: pass for self._waiting.give_back(pools[:index])": 6,
     "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,
+    "Acceptors._more_pools:  for *(_OVER_TLS if listener in self._ssl else ())": 0,
 }
 """A schedule of accepting that sees it."""
 

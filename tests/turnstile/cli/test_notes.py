@@ -72,6 +72,8 @@ def test_a_cap_of_users_is_set_with_a_word_where_nobody_logs_in(cluster: Cluster
     said = cluster.turnstile("config", "set", name, "3")
     assert f"note: {name} limits no client: no listener asks for a login" in said
     assert any(note.startswith(f"{name} limits no client") for note in cluster.get("/v1/notes")["notes"])
+    tls = cluster.turnstile("config", "set", "turnstile.max.ssl.connections", "3", "--dry-run")
+    assert "turnstile.max.ssl.connections limits no client: no listener has TLS" in tls
     assert "no login" not in cluster.turnstile("config", "unset", name)
     assert not any(note.startswith(name) for note in cluster.get("/v1/notes")["notes"])
 

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-from storms import COORDINATOR, write
-
-from turnstile.pipeline.audit.audit import audit
-from turnstile.pipeline.audit.audit_result import Check
-from turnstile.pipeline.events.journal import here
+from one_shard import OneShard
 
 CAP = "turnstile.max.connections.per.user"
-LATER_NS = 10_000_000_000
 
 
-class Logins:
-    """The journal of one shard, whose clients log in under a cap of 2 of each user; events a second apart."""
+class Logins(OneShard):
+    """Of a shard whose clients log in under a cap of 2 of each user."""
 
     def __init__(self) -> None:
-        self.events: list[dict[str, Any]] = []
-        self._now_ns = LATER_NS
-        place = {"broker": 0, "shard": 0, "epoch": 1}
-        config = {"changes": [["setting", f"/{CAP}", "2"]], "full": True, "acknowledged": False}
-        self.add("shard_up", detail=json.dumps({**place, "shards": 1}))
-        self.add("shard_up", shard=COORDINATOR, detail=json.dumps({**place, "pid": 1}))
-        self.add("config", shard=COORDINATOR, version=1, detail=json.dumps(config))
-        self.add("config", shard=COORDINATOR, version=1, detail=json.dumps({**config, "acknowledged": True}))
-        self.add("config", version=1, detail=json.dumps(config))
-
-    def add(self, kind: str, *, shard: int = 0, **columns: Any) -> dict[str, Any]:
-        self._now_ns += 1_000_000_000
-        own = {"broker": -1, "shard": -1, "epoch": 0} if shard == COORDINATOR else {"broker": 0, "shard": 0, "epoch": 1}
-        event = {
-            "kind": kind,
-            "mono_ns": self._now_ns,
-            "ts": 1_600_000_000_000_000 + self._now_ns // 1000,
-            **own,
-            **columns,
-        }
-        self.events.append(event)
-        return event
-
-    def pause(self) -> None:
-        """Longer than any check allows for."""
-        self._now_ns += LATER_NS
+        super().__init__(("setting", f"/{CAP}", "2"))
 
     def login(self, conn: int, user: str, **refusal: Any) -> dict[str, Any]:
         """A connection from an address of its own that logs in; it is closed if it is refused."""
@@ -58,23 +27,6 @@ class Logins:
 
     def refused(self, conn: int, user: str, limit_value: float = 2.0, limit: str = CAP) -> None:
         self.login(conn, user, reason="user_cap", limit=limit, limit_value=limit_value)
-
-    def close(self, login: dict[str, Any]) -> None:
-        same = {name: login[name] for name in ("conn", "ip", "port", "listener", "user")}
-        self.add("closed", reason="client", held_ms=1.0, bytes=9, **same)
-
-    def judged(self, folder: Path) -> dict[str, Check]:
-        """The journal's checks by name, once both processes have ended."""
-        self.pause()
-        self.add("ended")
-        self.add("ended", shard=COORDINATOR)
-        numbers: dict[int, int] = {}
-        for event in self.events:
-            event["seq"] = numbers[event["broker"]] = numbers.get(event["broker"], -1) + 1
-        write(folder, self.events, parts=2)
-        journal = here([folder])
-        assert journal is not None
-        return {check.name: check for check in audit(journal).checks}
 
 
 def test_logins_up_to_the_cap_and_refusals_at_it_hold(tmp_path: Path) -> None:

@@ -118,6 +118,17 @@ def test_closing_what_was_refused_or_closed_by_the_broker_does_nothing() -> None
     assert [answer["outcome"] for answer in answers] == ["admitted", "admitted", "admitted", "waiting"]
 
 
+def test_a_setup_says_which_listeners_have_tls() -> None:
+    answers = run(
+        {"do": "setup", "listeners": ["OUT", "IN"], "ssl": ["OUT"]},
+        change("turnstile.max.ssl.connections", 1),
+        *(connect(n, listener=listener) for n, listener in enumerate(("OUT", "OUT", "IN"))),
+    )
+    assert [answer["reason"] for answer in answers] == [None, "ssl_cap", None]
+    with pytest.raises(ReplayError, match="those listeners that have TLS"):
+        run({"do": "setup", "listeners": ["OUT"], "ssl": ["IN"]})
+
+
 def test_a_mutation_is_strict_unless_it_says_otherwise_and_names_may_be_absent() -> None:
     small = quota({"user": None}, "controller_mutation_rate", 1)
     spent = record("mutation", 12)

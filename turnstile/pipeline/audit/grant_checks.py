@@ -28,7 +28,9 @@ import pyarrow
 import pyarrow.compute
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN, Check
+from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.moves import BAD, GRANT, RETURN
+from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.token_books import CARRY, Books, books
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT, Spans, moved, opened
 from turnstile.pipeline.events import arrays, sweep
@@ -60,13 +62,16 @@ def checks(
     """Both checks. `held`: connections.CONNECTIONS; `users`: user_checks.logged_in; `incomplete`: brokers of which events are
     missing."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
-    limits_users = timeline.any_limit("user")
-    if not (kinds or limits_users) or not seen.kinds["grant"] + seen.kinds["reclaim"]:
+    limits_ssl, limits_users = timeline.any_limit("ssl"), timeline.any_limit("user")
+    moved_kinds = [*kinds, *(["ssl"] if limits_ssl else []), *(["user"] if limits_users else [])]
+    if not moved_kinds or not seen.kinds["grant"] + seen.kinds["reclaim"]:
         return [Check(name, HELD, "no moves of tokens to judge", []) for name in (GRANTED, USED)]
     spans = {place: span for place, span in seen.spans().items() if place[0] not in incomplete}
     whole = {place: span for place, span in spans.items() if span.shards}
-    moved_kinds = [*kinds, "user"] if limits_users else kinds
     steps = moves.each(partial(moved, whole, moved_kinds), STEPS).and_(held.each(partial(opened, whole, kinds), STEPS))
+    if limits_ssl:
+        mine = held.each(partial(over_tls, timeline), CONNECTIONS)
+        steps = steps.and_(mine.each(partial(opened, whole, ["ssl"]), STEPS))
     if limits_users:
         steps = steps.and_(users.each(partial(_of_users, whole), STEPS))
     found = steps.by_in_time(("broker", "pool"), partial(beyond, timeline), BEYOND, CARRY).table().to_pylist()

@@ -22,12 +22,12 @@ import pyarrow
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, READ, Ends, pair
+from turnstile.pipeline.audit.refusal_checks import DECISIONS, unjustified, unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
-from turnstile.pipeline.audit.refusal_checks import unjustified, unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_names import FOUND, INCARNATION
+from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
-from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
@@ -35,11 +35,10 @@ from turnstile.pipeline.events.timeline import Timeline
 
 CAPS, CAUSED = "observed_caps", "observed_with_cause"
 UNDER_WAY_NS = 3_000_000_000
-REASONS = {"broker_cap": "broker_cap", "broker_wait": "broker_cap", "ip_cap": "ip_cap"}
+REASONS = {"broker_cap": "broker_cap", "broker_wait": "broker_cap", "ssl_cap": "ssl_cap", "ip_cap": "ip_cap"}
 """Of an observed decision -> of the refusal that it is judged as."""
 _KEY = (*INCARNATION, "conn")
 _INSIDE, _OUTSIDE = -1, -2
-_DECISIONS = pyarrow.schema([EVENTS.field(name) for name in REFUSAL])
 
 
 def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplete: Collection[int]) -> list[Check]:
@@ -53,7 +52,7 @@ def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplet
     decided = events.of_kinds(("observed",), REFUSAL)
     found = [*decided.each(partial(misnamed, timeline), FOUND).table().to_pylist()]
     for reason in dict.fromkeys(REASONS.values()):
-        asked = decided.each(partial(_as_refusals, reason), _DECISIONS)
+        asked = decided.each(partial(_as_refusals, reason), DECISIONS)
         found += without_full_pool(asked, users, timeline, seen, unseen_in(seen), reason).to_pylist()
     users.forget()
     return [_caps(members, timeline), _caused(found, seen.kinds["observed"], incomplete)]
@@ -81,6 +80,9 @@ def _caps(members: Rows, timeline: ObservedTimeline) -> Check:
     steps = members.each(sweep.steps, sweep.STEPS)
     judge = partial(sweep.beyond, timeline)
     rows: list[TableRow] = steps.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
+    if timeline.any_limit("ssl"):
+        steps = members.each(partial(over_tls, timeline), CONNECTIONS).each(sweep.steps, sweep.STEPS)
+        rows += steps.swept(["ssl"], judge, sweep.EXCESS, closes_first=True).to_pylist()
     if not rows:
         return Check(CAPS, HELD, "never more in the observed world than its caps", [])
     counts: Counter[int] = Counter()
@@ -150,7 +152,7 @@ def _as_refusals(reason: str, table: pyarrow.Table) -> pyarrow.Table:
     kept = [place for place, each in enumerate(reasons) if each in REASONS]
     told = pyarrow.array([REASONS[reasons[place]] for place in kept], pyarrow.string())
     at = table.column_names.index("reason")
-    return table.take(pyarrow.array(kept, pyarrow.int64())).set_column(at, "reason", told).cast(_DECISIONS)
+    return table.take(pyarrow.array(kept, pyarrow.int64())).set_column(at, "reason", told).cast(DECISIONS)
 
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
@@ -188,6 +190,7 @@ _POOLS: Mapping[str, Sequence[str]] = {
     "broker_cap": ("broker", "broker:all"),
     "broker_wait": ("broker",),
     "listener_wait": ("listener:{listener}",),
+    "ssl_cap": ("ssl",),
     "ip_cap": ("ip:{ip}",),
 }
 

@@ -1,4 +1,4 @@
-"""Open connections of a pool never beyond the cap in force, for every broker, listener and address.
+"""Open connections of a pool never beyond the cap in force, for every broker, listener and address, and over TLS.
 
 With an inter-broker listener, KIP-402 lets `max.connections` be passed by its connections: for each, the one elsewhere that
 is idle longest is closed (`max_connections`). That takes the shards a moment: a shard that has not heard of it yet may let in
@@ -16,6 +16,8 @@ import pyarrow
 import pyarrow.compute
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
+from turnstile.pipeline.audit.connections import CONNECTIONS
+from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
@@ -24,7 +26,7 @@ from turnstile.pipeline.events.timeline import Timeline
 INVOLVED = 20
 ROOM_NS = 10_000_000_000
 _INVOLVED = pyarrow.schema([("place", pyarrow.int64()), ("start_ns", pyarrow.int64()), ("name", pyarrow.string())])
-NAMES = {"broker": "broker_cap", "listener": "listener_cap", "ip": "ip_cap"}
+NAMES = {"broker": "broker_cap", "listener": "listener_cap", "ssl": "ssl_cap", "ip": "ip_cap"}
 
 
 class _Found(NamedTuple):
@@ -35,11 +37,12 @@ class _Found(NamedTuple):
 
 
 def checks(held: Rows, timeline: Timeline, connections: int) -> list[Check]:
-    """A check per kind of pool. `held`: connections.CONNECTIONS, `connections` of them."""
-    kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind)]
+    """A check per kind of pool; of TLS where it has a cap. `held`: connections.CONNECTIONS, `connections` of them."""
+    kinds = [kind for kind in (*sweep.KINDS, "ssl") if timeline.any_limit(kind)]
     found = _over(held, timeline, kinds) if kinds and connections else {}
     _name_involved(held, [each for kind in kinds if kind in found for each in found[kind].first])
-    return [_check(kind, kind in kinds, found.get(kind), connections) for kind in sweep.KINDS]
+    shown = [*sweep.KINDS, *(["ssl"] if "ssl" in kinds else [])]
+    return [_check(kind, kind in kinds, found.get(kind), connections) for kind in shown]
 
 
 def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) -> Check:
@@ -50,6 +53,7 @@ def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) 
         return Check(name, HELD, f"{connections} connections, never more open than allowed", [])
     first = found.first[0]
     pool = f"broker {first['broker']}" if kind == "broker" else f"{kind} {first['pool']} of broker {first['broker']}"
+    pool = f"TLS of broker {first['broker']}" if kind == "ssl" else pool
     detail = (
         f"{found.counts.total()} admissions beyond the cap; first {pool}: {first['open']} open, "
         f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
@@ -77,7 +81,11 @@ def _over(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Fo
 
 
 def _sweep(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
-    return _found(held.each(sweep.steps, sweep.STEPS), timeline, kinds)
+    rows = _found(held.each(sweep.steps, sweep.STEPS), timeline, [kind for kind in kinds if kind != "ssl"])
+    if "ssl" in kinds:
+        mine = held.each(partial(over_tls, timeline), CONNECTIONS)
+        rows += _found(mine.each(sweep.steps, sweep.STEPS), timeline, ["ssl"])
+    return rows
 
 
 def _found(steps: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
@@ -114,7 +122,7 @@ def _involved(excesses: Sequence[TableRow], table: pyarrow.Table) -> pyarrow.Tab
     rows = []
     for place, each in enumerate(excesses):
         is_mine = is_counted & (broker == each["broker"]) & (start_ns <= each["at_ns"]) & (end_ns > each["at_ns"])
-        if each["kind"] != "broker":
+        if each["kind"] not in sweep.ONE_A_BROKER:
             is_mine &= arrays.is_one_of(table, each["kind"], (each["pool"],))
         mine = numpy.flatnonzero(is_mine)
         mine = mine[numpy.argsort(-start_ns[mine], kind="stable")][:INVOLVED]

@@ -28,9 +28,12 @@ import pyarrow.compute
 
 from broker.journal.schema import BEFORE_ARRIVAL, REASONS
 from turnstile.pipeline.audit.audit_result import HELD, NOT_JUSTIFIED, UNKNOWN, Check
+from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.moves import RATE
 from turnstile.pipeline.audit.refusal_names import BY_LIMITS, CAPS, FOUND, INCARNATION, held_ns, misnamed
+from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Process, Survey
 from turnstile.pipeline.events.sweep import PoolCounts
@@ -54,6 +57,7 @@ READ = (
     "mono_ns",
     "kind",
 )
+DECISIONS = pyarrow.schema([EVENTS.field(name) for name in READ])
 ASKED = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
@@ -183,6 +187,9 @@ def without_full_pool(
     """FOUND: refusals by a cap while fewer connections than that could hold a token."""
     kind = CAPS[reason]
     died_ns: dict[tuple[int, ...], int] = {each[:3]: each[4] for each in _deaths(found)}
+    if kind == "ssl":
+        refused = refused.each(partial(over_tls, timeline), DECISIONS)
+        held = held.each(partial(over_tls, timeline), CONNECTIONS)
     # The pool of an address is asked after all others but `broker:all`.
     others = (
         ("broker_cap",) if kind == "ip" else tuple(each for each in REASONS if each not in (reason, BEFORE_ARRIVAL))

@@ -14,10 +14,10 @@ from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import VersionLimits
 
-CAPS = {"broker_cap": "broker", "ip_cap": "ip"}
+CAPS = {"broker_cap": "broker", "ssl_cap": "ssl", "ip_cap": "ip"}
 """Reason -> kind of pool. `max.connections` lets wait (KIP-402); it refuses, also as a listener's cap, who came late by
 `turnstile.ip.rate.recheck` alone."""
-BY_LIMITS = ("broker_cap", "listener_cap", "ip_cap", AFTER_LOGIN, "ip_rate", "core_rate")
+BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", AFTER_LOGIN, "ip_rate", "core_rate")
 """Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
 FOUND = pyarrow.schema(
     [
@@ -106,7 +106,8 @@ class LimitValue(NamedTuple):
 def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
     """The limit that refuses an address for a reason under a version; None: none does."""
     if reason in CAPS:
-        rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(f"ip:{ip}")
+        pool = f"ip:{ip}" if reason == "ip_cap" else CAPS[reason]
+        rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(pool)
         return None if rule.cap is None else LimitValue(rule.name, float(rule.cap))
     if reason == AFTER_LOGIN:
         own = limits.limits.rule_of(f"user:{ip}")

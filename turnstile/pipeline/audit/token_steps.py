@@ -87,8 +87,9 @@ def opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarro
     is_open = numpy.arange(len(places)) < len(opens)
     taken = mine.take(pyarrow.array(places))
     for kind in kinds:
-        key, keys = (numpy.zeros(len(places), dtype="i8"), [""]) if kind == "broker" else arrays.codes(taken, kind)
-        names = [kind if kind == "broker" else f"{kind}:{name}" for name in keys]
+        is_one = kind in sweep.ONE_A_BROKER
+        key, keys = (numpy.zeros(len(places), dtype="i8"), [""]) if is_one else arrays.codes(taken, kind)
+        names = [kind if is_one else f"{kind}:{name}" for name in keys]
         home = numpy.array([hash_of(name) for name in names])[key] % arrays.numbers(taken, "shards")
         tables.append(
             arrays.table_of(

@@ -15,12 +15,11 @@ import pyarrow
 from broker.journal.schema import AFTER_LOGIN
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, INCARNATION, READ, Ends, pair
+from turnstile.pipeline.audit.refusal_checks import DECISIONS, unjustified, unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
-from turnstile.pipeline.audit.refusal_checks import unjustified, unseen_in, without_full_pool
 from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
-from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.sweep import PoolCounts
@@ -29,7 +28,6 @@ from turnstile.pipeline.events.timeline import Timeline
 CAP, CAUSED = "user_cap", "user_refused_with_cause"
 GAVE_UP = "closed"
 """The reason of a client that left while its login was decided: it may have held a token for a moment."""
-_DECISIONS = pyarrow.schema([EVENTS.field(name) for name in REFUSAL])
 
 
 def logged_in(events: Rows, ends: Ends) -> Rows:
@@ -46,9 +44,9 @@ def checks(events: Rows, users: Rows, timeline: Timeline, seen: Survey, incomple
     steps = users.each(sweep.steps, sweep.STEPS)
     over = steps.swept(["ip"], partial(_beyond, timeline), sweep.EXCESS, closes_first=True).to_pylist()
     decided = events.of_kinds(("authenticated",), (*REFUSAL, "user"))
-    refused = decided.each(partial(_refused, (AFTER_LOGIN,)), _DECISIONS)
+    refused = decided.each(partial(_refused, (AFTER_LOGIN,)), DECISIONS)
     found = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
-    tried = decided.each(_as_of_addresses, _DECISIONS)
+    tried = decided.each(_as_of_addresses, DECISIONS)
     found += without_full_pool(tried, users, timeline, seen, unseen_in(seen), "ip_cap").to_pylist()
     return [_capped(over, logins, is_limited=timeline.any_limit("user")), _caused(found, incomplete)]
 
@@ -71,7 +69,7 @@ def _beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
 
 def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
     mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", reasons)))
-    return _by_user(mine).select(_DECISIONS.names).cast(_DECISIONS)
+    return _by_user(mine).select(DECISIONS.names).cast(DECISIONS)
 
 
 def _as_of_addresses(table: pyarrow.Table) -> pyarrow.Table:
@@ -79,7 +77,7 @@ def _as_of_addresses(table: pyarrow.Table) -> pyarrow.Table:
     mine = _refused((AFTER_LOGIN, GAVE_UP), table)
     is_refusal = arrays.is_one_of(mine, "reason", (AFTER_LOGIN,))
     reasons = pyarrow.array(numpy.where(is_refusal, "ip_cap", "broker_cap"), pyarrow.string())
-    return mine.set_column(mine.column_names.index("reason"), "reason", reasons).cast(_DECISIONS)
+    return mine.set_column(mine.column_names.index("reason"), "reason", reasons).cast(DECISIONS)
 
 
 def _capped(rows: list[TableRow], logins: int, *, is_limited: bool) -> Check:

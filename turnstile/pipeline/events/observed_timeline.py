@@ -17,8 +17,10 @@ from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
 class ObservedVersionLimits(VersionLimits):
     """The limits that one version observes on one broker."""
 
-    def __init__(self, observed: ObservedLimits, inter_broker: str | None) -> None:
-        super().__init__(observed.rehearsed, IpQuotaTable(), inter_broker, listeners=2)  # of one alone there is none
+    def __init__(self, observed: ObservedLimits, would_be: VersionLimits) -> None:
+        """`would_be`: the version if what is observed were set."""
+        inter_broker = would_be.inter_broker  # None where it is the only listener
+        super().__init__(observed.rehearsed, IpQuotaTable(), inter_broker, listeners=2, ssl=would_be.ssl)
         self.observed = observed
 
     def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
@@ -30,6 +32,8 @@ class ObservedVersionLimits(VersionLimits):
 
 
 def _pools(kind: str, key: str) -> tuple[str, ...]:
+    if kind == "ssl":
+        return ("ssl",)
     return ("broker", "broker:all") if kind == "broker" else (f"{kind}:{key}",)
 
 
@@ -99,4 +103,4 @@ class ObservedTimeline(Timeline):
         enforced = self._enforced.limits(version, broker)
         would_be = self._rehearsed(version, broker)
         observed = ObservedLimits(enforced.limits, would_be.limits)
-        return ObservedVersionLimits(observed, would_be.inter_broker)
+        return ObservedVersionLimits(observed, would_be)

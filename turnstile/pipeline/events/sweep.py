@@ -22,6 +22,8 @@ from turnstile.pipeline.events.timeline import Timeline
 SHOWN = 10
 NEVER = (1 << 63) - 1
 KINDS = ("broker", "listener", "ip")
+ONE_A_BROKER = ("broker", "ssl")
+"""Kinds of which a broker has one pool. That of TLS (ssl_connections.py) is swept over the connections of its listeners alone."""
 STEPS = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
@@ -66,7 +68,7 @@ class PoolCounts(NamedTuple):
     """One kind of pool in one slice: rows pool after pool, each in order of time.
 
     order    the row of `steps` that each is
-    pools    (broker, key) of each pool's number; the key of a broker's own pool is ""
+    pools    (broker, key) of each pool's number; the key of a pool of ONE_A_BROKER is ""
     codes    the number of each row's pool
     open     how many of that pool are open at each row, itself included
     """
@@ -184,7 +186,7 @@ class _PoolCodes(NamedTuple):
 
 def _codes(steps: pyarrow.Table, kind: str) -> _PoolCodes:
     broker = steps["broker"].to_numpy()
-    if kind == "broker":
+    if kind in ONE_A_BROKER:
         brokers, codes = numpy.unique(broker, return_inverse=True)
         return _PoolCodes(codes, [(int(number), "") for number in brokers])
     indices, names = arrays.codes(steps, kind)

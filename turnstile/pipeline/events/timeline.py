@@ -282,6 +282,7 @@ class Timeline:
             _ip_quotas(state, with_observed),
             None if inter_broker is None else str(inter_broker),
             len(names),
+            _ssl_listeners(str(found.get("listener.security.protocol.map", ""))),
         )
 
 
@@ -320,3 +321,9 @@ def _ip_quotas(state: State, with_observed: bool) -> IpQuotaTable:
 def _listener_names(listeners: str) -> list[str]:
     """`EXTERNAL://host:port,INTERNAL://...` -> the names."""
     return [each.partition("://")[0].strip() for each in listeners.split(",") if "://" in each]
+
+
+def _ssl_listeners(protocols: str) -> list[str]:
+    """`EXTERNAL:SASL_SSL,INTERNAL:PLAINTEXT` -> the names of those with TLS."""
+    pairs = (each.strip().partition(":") for each in protocols.split(","))
+    return [name for name, _, protocol in pairs if protocol.endswith("SSL")]

@@ -1,5 +1,7 @@
 """One version of the configuration for a broker's pools: their caps and their rates."""
 
+from collections.abc import Collection
+
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 
@@ -10,22 +12,28 @@ class VersionLimits:
     """One version for one broker; `limits` are its settings, read as the broker read them."""
 
     def __init__(
-        self, limits: ConnectionLimits, ip_quotas: IpQuotaTable, inter_broker: str | None = None, listeners: int = 1
+        self,
+        limits: ConnectionLimits,
+        ip_quotas: IpQuotaTable,
+        inter_broker: str | None = None,
+        listeners: int = 1,
+        ssl: Collection[str] = (),
     ) -> None:
-        """`listeners`: how many the broker has; the inter-broker one is special only beside another."""
+        """`listeners`: how many the broker has; the inter-broker one is special only beside another. `ssl`: those with TLS."""
         self.limits = limits
         self.ip_quotas = ip_quotas
         self.inter_broker = inter_broker if listeners > 1 else None
+        self.ssl = frozenset(ssl)
 
     def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
-        """The cap of a pool: kind broker, listener or ip; UNLIMITED when it has none.
+        """The cap of a pool: kind broker, listener, ssl, ip or user; UNLIMITED when it has none.
 
         The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
         Without `slots` max.connections stops no connection, without `refusing` kafka_connections_max stops none.
         """
         limits = self.limits
         if kind != "broker":
-            cap = limits.rule_of(f"{kind}:{key}").cap
+            cap = limits.rule_of(kind if kind == "ssl" else f"{kind}:{key}").cap
         else:
             shared = limits.waiting.cap if slots and key != self.inter_broker else None
             above = limits.refusing.cap if refusing else None

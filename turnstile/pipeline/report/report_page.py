@@ -21,6 +21,7 @@ REASONS = {
     "listener_cap": "a listener's cap",
     "ip_cap": "the cap of their address",
     "user_cap": "the cap of their user",
+    "ssl_cap": "the cap of connections over TLS",
     "ip_rate": "the rate of their address",
     "core_rate": "Redpanda's connection rate",
     "fd_limit": "want of file descriptors",

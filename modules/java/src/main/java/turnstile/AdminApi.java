@@ -409,7 +409,7 @@ public final class AdminApi {
 
     /** A limit on open connections that a connection of the address counts for. */
     public record AddressPool(
-            /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
+            /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
             String pool,
             /** The setting; empty: unlimited. */
             String limit,
@@ -725,7 +725,7 @@ public final class AdminApi {
             long broker,
             /** Open ones, or new ones a second over the quota window. */
             String what,
-            /** broker, broker:all, listener:NAME, ip:ADDRESS or user:NAME. */
+            /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
             String of,
             double used,
             double limit,
@@ -1282,7 +1282,7 @@ public final class AdminApi {
 
     /** The cap of a user's connections on one broker. */
     public record UserConnections(
-            /** broker, listener:NAME, ip:ADDRESS or user:NAME. */
+            /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
             String pool,
             /** The setting; empty: unlimited. */
             String limit,
@@ -1311,7 +1311,7 @@ public final class AdminApi {
             long broker,
             /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
             String what,
-            /** broker, broker:all, listener:NAME, ip:ADDRESS, user:NAME, or client. */
+            /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client. */
             String of,
             /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
             String user,
