@@ -14,9 +14,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from scripts.peers import jars
 
 
-@pytest.fixture(autouse=True)
-def _long(request: pytest.FixtureRequest) -> None:
-    if request.node.get_closest_marker("long") and "TURNSTILE_ALL_PROGRAMS" not in os.environ:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips before any fixture is made: those of a module install packages for minutes."""
+    if item.get_closest_marker("long") and "TURNSTILE_ALL_PROGRAMS" not in os.environ:
         pytest.skip("takes a minute or more; `make programs` does it")
 
 

@@ -11,14 +11,16 @@ import pyarrow.compute
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.arrays import Array
 
-_OPTIONS = pyarrow.ipc.IpcWriteOptions(compression="lz4")
+# Of a small table, threads cost several times what its work does; of a large one, a task has one core.
+_WRITE = pyarrow.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+_READ = pyarrow.ipc.IpcReadOptions(use_threads=False)
 
 
 def packed(table: pyarrow.Table) -> bytes:
     """A table as one value."""
     sink = pyarrow.BufferOutputStream()
     whole = _with_few_words(table.unify_dictionaries().combine_chunks())
-    with pyarrow.ipc.new_stream(sink, whole.schema, options=_OPTIONS) as writer:
+    with pyarrow.ipc.new_stream(sink, whole.schema, options=_WRITE) as writer:
         writer.write_table(whole)
     value: bytes = sink.getvalue().to_pybytes()
     return value
@@ -26,7 +28,7 @@ def packed(table: pyarrow.Table) -> bytes:
 
 def unpacked(values: Iterable[bytes], schema: pyarrow.Schema) -> pyarrow.Table:
     """The tables of such values as one; of `schema` where there is none."""
-    tables = [pyarrow.ipc.open_stream(pyarrow.py_buffer(value)).read_all() for value in values]
+    tables = [pyarrow.ipc.open_stream(pyarrow.py_buffer(value), options=_READ).read_all() for value in values]
     if not tables:
         return schema.empty_table()
     if len({table.schema for table in tables}) > 1:  # some have their words coded, some not
