@@ -63,6 +63,7 @@ from shards.config.cluster_plan import ClusterAbout
 from shards.config.coordinator import Coordinator
 from shards.config.messages import TopicToCreate
 from shards.ownership import BrokerShard
+from shards.supervisor.restarts import Restarts
 
 
 class Admin:
@@ -79,20 +80,18 @@ class Admin:
         data_dir: Path | None = None,
         at_start: Callable[[], Awaitable[None]] | None = None,
         unresponsive: Callable[[], Collection[BrokerShard]] = tuple,
-        restarts: Callable[[BrokerShard], tuple[int, float | None]] = lambda member: (0, None),
-        memory_kills: Callable[[BrokerShard], int] = lambda member: 0,
+        restarts: Callable[[BrokerShard], Restarts] = lambda member: Restarts(),
         loss: JournalLoss | None = None,
     ) -> None:
         """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
         `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start.
-        `unresponsive()`: the shards that have not answered a ping in time. `restarts(member)`: how often it was started
-        again, and in how many seconds the next start is due. `loss`: of the coordinator's own journal."""
+        `unresponsive()`: the shards that have not answered a ping in time. `restarts(member)`: of its process. `loss`: of
+        the coordinator's own journal."""
         self.coordinator = coordinator
         self.settings = SettingsView(coordinator)
         self.images = Images(coordinator)
         self._unresponsive = unresponsive
         self._restarts = restarts
-        self._memory_kills = memory_kills
         self._loss = loss
         self._about: ClusterAbout = about or {}
         self._data_dir = data_dir
@@ -168,7 +167,7 @@ class Admin:
         rows: list[ShardRow] = []
         for member, state in self.states().items():
             counters = self.counters[member]
-            restarts, due_in_s = self._restarts(member)
+            restarts = self._restarts(member)
             rows.append({
                 "broker": member[0],
                 "shard": member[1],
@@ -179,9 +178,9 @@ class Admin:
                 "config_version": counters.value("version"),
                 "stalls": counters.value("stalls"),
                 "longest_callback_ms": counters.value("longest_callback_us") / 1000,
-                "restarts": restarts,
-                "memory_kills": self._memory_kills(member),
-                "restart_in_s": None if due_in_s is None else round(due_in_s, 1),
+                "restarts": restarts.number,
+                "memory_kills": restarts.memory_kills,
+                "restart_in_s": None if restarts.due_in_s is None else round(restarts.due_in_s, 1),
             })  # fmt: skip
         return rows
 

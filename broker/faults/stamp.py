@@ -20,7 +20,7 @@ _LENGTH = 4
 
 def with_error(call: Call, encoded: bytes, code: int) -> bytes | None:
     """The answer with `code` as every error code in it; None if it has none."""
-    _, response = wire.parse_response(encoded[_LENGTH:], call.api_key, call.api_version)
+    response = wire.parse_response(encoded[_LENGTH:], call.api_key, call.api_version).body
     return wire.encode_response(call, response) if _put_error(response, code) else None
 
 
@@ -41,7 +41,7 @@ def _put_error(message: Message, code: int) -> int:
 
 def with_throttle(call: Call[Any], encoded: bytes, throttle_ms: int) -> bytes | None:
     """The answer with a throttle time, a Fetch empty as a quota makes it; None if this version has no throttle time."""
-    _, response = wire.parse_response(encoded[_LENGTH:], call.api_key, call.api_version)
+    response = wire.parse_response(encoded[_LENGTH:], call.api_key, call.api_version).body
     if "throttle_time" not in response.field_names:
         return None
     if call.api_key == _FETCH:

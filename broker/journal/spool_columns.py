@@ -4,7 +4,7 @@ Needs numpy and pyarrow, so the processes that write the journal never import it
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import numpy.typing
@@ -50,12 +50,18 @@ def decode(data: bytes, name: str) -> pyarrow.Table:
     """A table of SCHEMA from a segment's bytes. Raises spool.NotASpool for bytes that are no segment."""
     header = spool.parse_header(data, name)
     rows = numpy.frombuffer(data, dtype=_EVENT, count=len(data) // ROW)[1:]
-    events, strings = _split(rows, data)
-    return _table(header, events, strings)
+    return _table(header, *_split(rows, data))
 
 
-def _split(rows: Array, data: bytes) -> tuple[Array, list[str | None]]:
-    """Events apart from definitions: the event rows, and the string of each id.
+class _Split(NamedTuple):
+    """Events apart from definitions: the event rows, and the string of each id."""
+
+    events: Array
+    strings: list[str | None]
+
+
+def _split(rows: Array, data: bytes) -> _Split:
+    """See _Split.
 
     Bytes of a long definition may look like anything, so definitions are walked in order and their rows masked out
     before the other rows are looked at. They are few: one per distinct string and segment.
@@ -83,7 +89,7 @@ def _split(rows: Array, data: bytes) -> tuple[Array, list[str | None]]:
     unknown = numpy.flatnonzero(is_event & ((rows["kind"] == 0) | (rows["kind"] > len(KINDS))))
     if len(unknown):
         is_event[unknown[0] :] = False
-    return rows[is_event], strings
+    return _Split(rows[is_event], strings)
 
 
 def _table(header: spool.Header, events: Array, strings: list[str | None]) -> pyarrow.Table:

@@ -237,8 +237,7 @@ class CoordinatorProcess:
             data_dir=plan.data_dir,
             at_start=self._first_start.add_records,
             unresponsive=self.unresponsive,
-            restarts=self._restarts_of,
-            memory_kills=lambda member: self._restarts.memory_kills(self._place_of(member)),
+            restarts=lambda member: self._restarts.get(self._place_of(member)),
             loss=self._loss,
         )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
@@ -257,10 +256,6 @@ class CoordinatorProcess:
     def unresponsive(self) -> set[BrokerShard]:
         """The shards that have not answered a ping in time (Heartbeat, unresponsive_until_answered)."""
         return self._heartbeat.unresponsive(now_s=trio.current_time())
-
-    def _restarts_of(self, member: BrokerShard) -> tuple[int, float | None]:
-        place = self._place_of(member)
-        return self._restarts.restarts(place), self._restarts.due_in_s(place)
 
     def _place_of(self, member: BrokerShard) -> int:
         return FIRST_SHARD + self.plan.members().index(member)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import NamedTuple
 from uuid import UUID
 
 import trio
@@ -148,11 +149,18 @@ class LogCleaner:
             await trio.sleep((RESTS - 1) * took_s)  # a turn has rested once already
 
 
-def _take(steps: Iterator[Aside | None], until_s: float) -> tuple[Aside | None, bool]:
-    """Steps until that time, or until one is to be done aside: (that one, whether there are no more)."""
+class _Taken(NamedTuple):
+    """The step that is to be done aside, None if there is none; `ended`: there are no more steps."""
+
+    aside: Aside | None = None
+    ended: bool = False
+
+
+def _take(steps: Iterator[Aside | None], until_s: float) -> _Taken:
+    """Takes steps until that time, or until one is to be done aside."""
     for aside in steps:
         if aside is not None:
-            return aside, False
+            return _Taken(aside)
         if time.perf_counter() > until_s:
-            return None, False
-    return None, True
+            return _Taken()
+    return _Taken(ended=True)

@@ -22,7 +22,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from zlib import crc32
 
 import msgpack
@@ -195,8 +195,15 @@ def frame(body: bytes) -> bytes:
     return MAGIC + _U32.pack(crc32(checked)) + checked
 
 
-def _scan(data: bytes, heed: Callable[[bytes], None]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """(the ranges of sound frames, of damaged bytes); a torn last frame is in neither."""
+class _Scanned(NamedTuple):
+    """Ranges [start, end) of sound frames and of damaged bytes; a torn last frame is in neither."""
+
+    sound: list[tuple[int, int]]
+    damaged: list[tuple[int, int]]
+
+
+def _scan(data: bytes, heed: Callable[[bytes], None]) -> _Scanned:
+    """Calls `heed` with each sound body, in order."""
     sound: list[tuple[int, int]] = []
     damaged: list[tuple[int, int]] = []
     at = start = 0
@@ -210,7 +217,7 @@ def _scan(data: bytes, heed: Callable[[bytes], None]) -> tuple[list[tuple[int, i
         if start < len(data) or not _is_torn(data, at):
             damaged.append((at, start))
         at = start
-    return sound, damaged
+    return _Scanned(sound, damaged)
 
 
 def _end_of_frame(data: bytes, at: int) -> int:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from broker.wire.answer_parts import Encoded, joined
 from broker.wire.apis import ALTER_USER_SCRAM_CREDENTIALS, API_VERSIONS, APIS, METADATA
@@ -320,8 +320,15 @@ def encode_request(call: Versioned, request: Message, client_id: str | None = No
     return struct.pack(">i", len(body)) + body
 
 
-def parse_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Any]:
-    """(correlation id, response) of a frame without its length; raises BadFrame."""
+class ParsedResponse(NamedTuple):
+    """`body` is an instance of the response class of its API and version."""
+
+    correlation_id: int
+    body: Any
+
+
+def parse_response(frame: Buffer, api_key: int, version: int) -> ParsedResponse:
+    """Parses a frame without its length. Raises BadFrame."""
     try:
         (correlation_id,) = struct.unpack_from(">i", frame)
         at = 4
@@ -329,4 +336,4 @@ def parse_response(frame: Buffer, api_key: int, version: int) -> tuple[int, Any]
             at = skip_tags(frame, 4, len(frame))
     except _FOREIGN as fault:
         raise BadFrame(f"response header: {fault}") from None
-    return correlation_id, _parse(types(api_key, version).top, frame, at)
+    return ParsedResponse(correlation_id, _parse(types(api_key, version).top, frame, at))

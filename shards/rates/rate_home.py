@@ -17,6 +17,7 @@ from collections.abc import Callable
 from shards.config.image import ClusterImage
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
+from shards.rates.rate_memory import RateUse
 from shards.rates.windows import Windows
 from shards.settings.ranges import INT_MAX
 
@@ -121,7 +122,7 @@ class RateHome:
         self.listeners.forget(peer)
         self._parked = [ask for ask in self._parked if ask[0] != peer]
 
-    def resume(self, remembered: list[tuple[int, str, int]], now_ms: int) -> None:
+    def resume(self, remembered: list[RateUse], now_ms: int) -> None:
         """All shards have told their use: counts it, oldest first, then answers the asks that waited for it
         (earlier_use_known_first)."""
         self._started(self._anew, remembered)
@@ -162,7 +163,7 @@ class RateHome:
     def _granted(self, peer: int, key: str, units: int, at_ms: int) -> None:
         self._journal("grant", {"pool": f"rate:{key}", "to": peer, "tokens": units, "at_ms": at_ms}, self.version)
 
-    def _started(self, what: str, remembered: list[tuple[int, str, int]]) -> None:
+    def _started(self, what: str, remembered: list[RateUse]) -> None:
         for start in range(0, len(remembered) or 1, _REMEMBERED_PER_EVENT):
             some = remembered[start : start + _REMEMBERED_PER_EVENT]
             detail = {"pool": f"rate:{what}", "started": not start, "remembered": some}

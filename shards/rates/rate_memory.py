@@ -19,7 +19,8 @@ from shards.limits.rate import Window
 TELL_MS: Final = 500
 _ENTRIES_PER_ITEM: Final = 2048
 
-Entry = tuple[int, str, int]  # (when, key, units)
+RateUse = tuple[int, str, int]
+"""(the ms at which it counts, the key of the rate, units)"""
 
 
 class Recent:
@@ -39,7 +40,7 @@ class Recent:
             self._slots.append((self._end_ms, self._slot))
         self._slot[key] = self._slot.get(key, 0) + units
 
-    def entries(self, *, now_ms: int) -> list[Entry]:
+    def entries(self, *, now_ms: int) -> list[RateUse]:
         """The units of the last windows, oldest first (told_use_is_never_shorter)."""
         return [
             (min(end_ms, now_ms), key, units)
@@ -60,7 +61,7 @@ class RateMemory:
         shards: int,
         home: Callable[[str], int],
         post: Callable[[int, tuple[object, ...]], None],
-        resume: Callable[[list[Entry], int], None],
+        resume: Callable[[list[RateUse], int], None],
     ) -> None:
         self._me: Final = me
         self._home = home
@@ -75,7 +76,7 @@ class RateMemory:
         self.awaited = {shard for shard in range(shards) if shard != me}
         self._since_ms: int | None = None
         self._configured = False
-        self._told: list[Entry] = []
+        self._told: list[RateUse] = []
         self.start(Window())
 
     def start(self, window: Window) -> None:
@@ -169,7 +170,7 @@ class RateMemory:
             end = start + _ENTRIES_PER_ITEM
             self._post(peer, ("recent", number, end >= len(found), found[start:end]))
 
-    def heard(self, peer: int, now_ms: int, number: int, last: bool, entries: list[Entry]) -> None:
+    def heard(self, peer: int, now_ms: int, number: int, last: bool, entries: list[RateUse]) -> None:
         """A shard tells what it used."""
         if number == self._round and peer in self.awaited:
             self._told += [(at_ms, key, units) for at_ms, key, units in entries]

@@ -32,7 +32,7 @@ from shards.limits.rate import Window
 from shards.ownership import home_of
 from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
 from shards.rates.rate_home import RateHome, RecordEvent
-from shards.rates.rate_memory import Entry, RateMemory
+from shards.rates.rate_memory import RateMemory, RateUse
 from shards.settings.ranges import INT_MAX
 
 __all__ = ["NAME", "UNAVAILABLE", "RateWaiter", "Rates", "RatesSnapshot"]
@@ -297,7 +297,7 @@ class Rates:
 
     # Parts
 
-    def _resume(self, remembered: list[Entry], now_ms: int) -> None:
+    def _resume(self, remembered: list[RateUse], now_ms: int) -> None:
         self._here.resume(remembered, now_ms)
 
     def _block_all(self, listener: str, until_ms: int) -> None:

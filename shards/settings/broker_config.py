@@ -8,7 +8,7 @@ Source: KafkaConfig.validateValues, DynamicBrokerConfig, SocketServer.ListenerCo
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, listener_of, parse
 from shards.settings.config_types import Value
@@ -69,10 +69,19 @@ def is_readable(name: str, text: str) -> bool:
     return True
 
 
-def of_listener(given: Mapping[str, Value], listener: str, name: str) -> tuple[str, Any]:
+class ListenerSetting(NamedTuple):
     """The setting that rules a listener, its own or the broker's, and its value."""
+
+    name: str
+    value: Any
+
+
+def of_listener(given: Mapping[str, Value], listener: str, name: str) -> ListenerSetting:
+    """See ListenerSetting."""
     own = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
-    return (own, given[own]) if own in given else (name, given.get(name, BROKER[name].default))
+    if own in given:
+        return ListenerSetting(own, given[own])
+    return ListenerSetting(name, given.get(name, BROKER[name].default))
 
 
 def check_listener(name: str, listeners: Iterable[str]) -> None:
@@ -137,5 +146,5 @@ def check_live(before: Callable[[], Mapping[str, Value]], after: Mapping[str, Va
     for listener in tuple(listeners) or ("", *(named for name in after if (named := listener_of(name)))):
         for name in (CAP, RATE):
             rules, value = of_listener(after, listener, name)
-            if value < 1 and value != of_listener(before(), listener, name)[1]:
+            if value < 1 and value != of_listener(before(), listener, name).value:
                 raise ConfigInvalid(rules, value, "it must be at least 1 while the cluster runs")

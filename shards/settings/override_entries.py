@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
+class Override(NamedTuple):
     """An override: its key, and the number that holds for it."""
 
     key: str
@@ -47,7 +47,7 @@ class OverrideEntries(ABC):
         return f"{type(self).__name__}({str(self)!r})"
 
 
-def numbers_of(entries: Iterable[str], parse: Callable[[str], Entry]) -> dict[str, int]:
+def numbers_of(entries: Iterable[str], parse: Callable[[str], Override]) -> dict[str, int]:
     """The numbers by key. Raises ValueError with the first entry that `parse` refuses, or that differs from one before."""
     numbers: dict[str, int] = {}
     for entry in entries:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
 from shards.settings.override_entries import (
-    Entry,
+    Override,
     OverrideEntries,
     json_of,
     number_in,
@@ -117,13 +117,13 @@ def _split(text: str) -> list[str]:
     return strings_of(text, parsed, "10.0.0.1:5")
 
 
-def _parse_entry(entry: str) -> Entry:
+def _parse_entry(entry: str) -> Override:
     text = entry.strip()
     target, colon, number = text.rpartition(":")
     if not colon or not target:
         raise ValueError(f"override {entry!r} is not of the form ip:number or network/length:number")
     count = number_in(entry, number, 0, _LARGEST)
-    return Entry(_parse_target(entry, target), count)
+    return Override(_parse_target(entry, target), count)
 
 
 def _parse_target(entry: str, target: str) -> str:

@@ -8,7 +8,7 @@ import json
 from functools import partial
 
 from shards.settings.override_entries import (
-    Entry,
+    Override,
     OverrideEntries,
     json_of,
     number_in,
@@ -47,8 +47,8 @@ def _split(text: str) -> list[str]:
     return strings_of(text, json_of(text), "alice:5") if text.startswith("[") else split_commas(text)
 
 
-def _parse_entry(entry: str, *, low: int, high: int) -> Entry:
+def _parse_entry(entry: str, *, low: int, high: int) -> Override:
     user, colon, number = entry.rpartition(":")
     if not colon or not user:
         raise ValueError(f"override {entry!r} is not of the form user:number")
-    return Entry(user, number_in(entry, number, low, high))
+    return Override(user, number_in(entry, number, low, high))

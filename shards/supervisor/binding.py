@@ -7,9 +7,17 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ListenerEndpoint, ListenerSpec
 from shards.errors import CannotStart
+
+
+class BoundListeners(NamedTuple):
+    """The endpoints of all brokers, and by (broker, shard) its socket of each."""
+
+    endpoints: list[ListenerEndpoint]
+    sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]]
 
 
 def bind_clients(
@@ -19,7 +27,7 @@ def bind_clients(
     *,
     backlog: int,
     ports: Mapping[str, int] | None = None,
-) -> tuple[list[ListenerEndpoint], dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]]]:
+) -> BoundListeners:
     """One socket per shard for each listener of each broker, sharing its port (SO_REUSEPORT).
 
     `backlog`: connections the kernel keeps on each before they are accepted. `ports`: by "BROKER/LISTENER", for those that may
@@ -45,7 +53,7 @@ def bind_clients(
                     sock = bind_tcp(spec.host, port, what, shared=True)
                     sock.listen(backlog)
                     sockets[broker, shard].append((endpoint, sock))
-    return endpoints, sockets
+    return BoundListeners(endpoints, sockets)
 
 
 class Backlogs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import time
+from typing import NamedTuple
 
 FIRST_S = 0.1
 MOST_S = 10.0
@@ -36,6 +37,15 @@ class Backoff:
         return 0.0 if self._failures == 1 else float(min(MOST_S, FIRST_S * 2 ** min(self._failures - 2, 30)))
 
 
+class Restarts(NamedTuple):
+    """How often a process was started again, how often it was killed for want of memory, and the seconds until its next start;
+    None while it runs."""
+
+    number: int = 0
+    memory_kills: int = 0
+    due_in_s: float | None = None
+
+
 class RestartBoard:
     """Three numbers for each process, by its place in the supervisor's list."""
 
@@ -50,15 +60,7 @@ class RestartBoard:
         self._slots[place * _SLOTS + 1] = 0 if due_s is None else max(1, int(due_s * 1000))
         self._slots[place * _SLOTS + 2] = memory_kills
 
-    def restarts(self, place: int) -> int:
-        """How often the process was started again."""
-        return self._slots[place * _SLOTS]
-
-    def memory_kills(self, place: int) -> int:
-        """How often the process was killed for want of memory."""
-        return self._slots[place * _SLOTS + 2]
-
-    def due_in_s(self, place: int) -> float | None:
-        """Seconds until the next start; None while the process runs."""
-        due_ms = self._slots[place * _SLOTS + 1]
-        return max(0.0, due_ms / 1000 - time.monotonic()) if due_ms else None
+    def get(self, place: int) -> Restarts:
+        """What is on the board of the process at that place."""
+        number, due_ms, memory_kills = self._slots[place * _SLOTS : (place + 1) * _SLOTS]
+        return Restarts(number, memory_kills, max(0.0, due_ms / 1000 - time.monotonic()) if due_ms else None)

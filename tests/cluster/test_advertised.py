@@ -25,7 +25,7 @@ def asked(sock, api, version, **fields):
     """The response to a request."""
     call = Call(KEYS[api], version, 7)
     sock.sendall(wire.encode_request(call, wire.request_types(KEYS[api], version).top(**fields), "test"))
-    return wire.parse_response(request_bytes.answer(sock), KEYS[api], version)[1]
+    return wire.parse_response(request_bytes.answer(sock), KEYS[api], version).body
 
 
 def told(port, host="127.0.0.1"):

@@ -331,7 +331,7 @@ def brokers_told(sock, topics=()):
         include_topic_authorized_operations=False,
     )
     sock.sendall(wire.encode_request(call, asked, "test"))
-    told = wire.parse_response(request_bytes.answer(sock), _METADATA, 9)[1]
+    told = wire.parse_response(request_bytes.answer(sock), _METADATA, 9).body
     return [(each.host, each.port) for each in told.brokers]
 
 

@@ -74,7 +74,7 @@ def test_there_are_no_more_topics_and_partitions_than_may_be_also_of_those_that_
             sock.sendall(create_topics("c", {name: 1}, strict=False))
             assert created(answer(sock), strict=False).errors == {name: error}
         sock.sendall(request(3, 1, "c", array(string("w"))))
-        _, told = wire.parse_response(answer(sock), 3, 1)
+        told = wire.parse_response(answer(sock), 3, 1).body
         assert [each.error_code for each in told.topics] == [POLICY_VIOLATION]
         cluster.unset("kafka_topics_max")
         cluster.set("topic_partitions_per_shard", 4)

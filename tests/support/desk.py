@@ -232,7 +232,7 @@ class Desk:
         response = route.function(wire.parse_body(frame, start, key, got_version, 20_000), call)
         if isinstance(response, Deferred):
             response = await response
-        return wire.parse_response(wire.encode_response(call, response)[4:], key, version)[1]
+        return wire.parse_response(wire.encode_response(call, response)[4:], key, version).body
 
     async def make_topic(self, name: str, partitions: int = 1, **configs: str) -> None:
         wanted = [[name, partitions, {key.replace("_", "."): value for key, value in configs.items()}]]

@@ -102,7 +102,7 @@ def _ask(sock: socket.socket, call: Call, request: Message) -> Any:
     """The response to one request. Raises OSError, BadFrame."""
     sock.sendall(wire.encode_request(call, request, "turnstile"))
     (length,) = struct.unpack(">i", _exactly(sock, 4))
-    return wire.parse_response(_exactly(sock, length), call.api_key, call.api_version)[1]
+    return wire.parse_response(_exactly(sock, length), call.api_key, call.api_version).body
 
 
 def _exactly(sock: socket.socket, size: int) -> bytes:

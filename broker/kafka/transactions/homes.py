@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from broker.storage.topic_partition import TopicPartition
 from shards.config.internal_topics import GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.mesh.peer import PeerKey
@@ -81,6 +82,6 @@ class ClusterHomes:
         return Shard(leader_of(partition, self.brokers), home_of_bucket(partition, self.brokers, self.shards))
 
 
-def offsets_place(group: str) -> tuple[str, int]:
+def offsets_place(group: str) -> TopicPartition:
     """The partition that stands for a group's offsets in a transaction."""
     return GROUP_METADATA, partition_of(group)

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.admin import requests
 from broker.metrics.top_talkers import TopTalkers
+from shards.supervisor.restarts import Restarts
 
 
 async def test_a_setting_goes_in_as_rpk_sends_it_and_comes_out_typed(api):
@@ -162,7 +163,9 @@ async def test_a_pools_tokens_are_put_together_from_its_home_and_its_holders(api
 
 async def test_a_shard_that_owes_an_answer_shows_at_once_and_restarts_are_told(api, monkeypatch):
     monkeypatch.setattr(api.admin, "_unresponsive", lambda: {(0, 1)})
-    monkeypatch.setattr(api.admin, "_restarts", lambda member: (3, 1.26) if member == (1, 0) else (0, None))
+    monkeypatch.setattr(
+        api.admin, "_restarts", lambda member: Restarts(3, due_in_s=1.26) if member == (1, 0) else Restarts()
+    )
     api.cluster.lose((1, 0))
     rows = (await api.get("/v1/shards"))["shards"]
     assert [row["state"] for row in rows] == ["up", "unresponsive", "down"]

@@ -46,7 +46,7 @@ def delete_groups(*names: str) -> bytes:
 
 
 def names_in(response: bytes) -> list[str]:
-    _, parsed = wire.parse_response(response[4:], DELETE_GROUPS, 2)
+    parsed = wire.parse_response(response[4:], DELETE_GROUPS, 2).body
     return [each.group_id for each in parsed.results]
 
 
@@ -87,7 +87,7 @@ async def test_a_long_answer_to_a_short_request_is_encoded_beside_the_loop(nurse
     )
     frame = wire.encode_request(Call(METADATA, 12, 9), request, "c")[4:]
     response = await dispatcher.answer(channel(), frame)
-    _, parsed = wire.parse_response(response[4:], METADATA, 12)
+    parsed = wire.parse_response(response[4:], METADATA, 12).body
     assert len(parsed.topics[0].partitions) == 1000
     assert aside == ["encode_large_response"]
     assert response == wire.encode_response(Call(METADATA, 12, 9), topic(Call(METADATA, 12)))

@@ -176,6 +176,6 @@ def test_a_text_that_is_too_long_for_the_wire_is_cut_and_says_so(version: int) -
             error_code=1, error_message=long, resource_type=2, resource_name="t", configs=()
         )
         response = types.DescribeConfigsResponse(results=(result,))
-    _, parsed = wire.parse_response(wire.encode_response(Call(key, first), response)[4:], key, first)
+    parsed = wire.parse_response(wire.encode_response(Call(key, first), response)[4:], key, first).body
     told = parsed.error_message if key == 50 else parsed.results[0].error_message
     assert told.endswith("ä...") and len(told.encode()) in (32_766, 32_767)

@@ -96,7 +96,7 @@ def test_the_throttle_time_is_put_in_when_the_response_is_encoded(version: int) 
 def test_a_throttle_time_beyond_32_bits_is_the_largest_there_is() -> None:
     call = Call(PRODUCE, 9, 7)
     frame = wire.encode_response(call, call.types.ProduceResponse(responses=()), throttle_ms=1 << 40)
-    assert wire.parse_response(frame[4:], PRODUCE, 9)[1].throttle_time == timedelta(milliseconds=2**31 - 1)
+    assert wire.parse_response(frame[4:], PRODUCE, 9).body.throttle_time == timedelta(milliseconds=2**31 - 1)
 
 
 def test_a_response_without_throttle_time_goes_out_without() -> None:

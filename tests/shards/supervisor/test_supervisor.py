@@ -111,7 +111,7 @@ def test_what_is_killed_for_want_of_memory_is_told_as_that(tmp_path, said, super
     first, second = said.lines()
     assert "was killed for want of memory (its cgroup may have 64 MiB); starting it again" in first
     assert "was killed by SIGKILL" in second
-    assert (board.restarts(0), board.memory_kills(0)) == (2, 1)
+    assert board.get(0) == (2, 1, None)
 
 
 def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_on(monkeypatch, said, supervised):
@@ -135,14 +135,14 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
     assert len(lines) == deaths
     assert lines[0].endswith("ended with code 3; starting it again")
     assert lines[-1].endswith("starting it again in 0.3 s, as it keeps ending")
-    assert (board.restarts(0), board.restarts(1)) == (deaths, 0)
-    assert board.due_in_s(0) is None
+    assert (board.get(0).number, board.get(1).number) == (deaths, 0)
+    assert board.get(0).due_in_s is None
 
 
 def test_who_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch, said, supervised):
     monkeypatch.setattr(supervising, "AWAY_S", 0.004)
     monkeypatch.setattr(restarts, "FIRST_S", 0.004)
-    _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
+    bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
     sockets = [sock for shard in bound.values() for _, sock in shard]
 
     def tell(text):  # from the supervisor, when it has noted the death
@@ -211,7 +211,7 @@ def test_later_stages_end_first(pipe, supervised):
 
 
 def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_then(monkeypatch, said, supervised):
-    _, bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100)
+    bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
     sockets = [sock for shard in bound.values() for _, sock in shard]
     fork = os.fork
     tries = []

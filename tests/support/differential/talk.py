@@ -55,7 +55,7 @@ class Line:
             sock.sendall(asked)
             if api == "produce" and fields.get("acks") == 0:
                 return None
-            return wire.parse_response(answer(sock), KEYS[api], version)[1]
+            return wire.parse_response(answer(sock), KEYS[api], version).body
         except OSError:
             self.close()
             raise Closed from None

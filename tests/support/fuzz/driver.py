@@ -168,7 +168,7 @@ class Fuzzer:
         answer = _exactly(sock, int.from_bytes(_exactly(sock, 4), "big"))
         self._in_order(frame, frame.number & 0x7FFFFFFF, answer)
         try:
-            _, response = wire.parse_response(answer, frame.api_key, frame.version)
+            response = wire.parse_response(answer, frame.api_key, frame.version).body
         except wire.BadFrame as fault:
             if frame.api_key == apis.API_VERSIONS:
                 return  # answered in version 0 where a version is not known

@@ -84,7 +84,7 @@ def test_a_route_is_narrowed_to_what_the_release_has() -> None:
     fetch = supported.narrowed(ROUTES[2])
     assert fetch is not None and (fetch.min_version, fetch.max_version) == (4, 12)
     assert supported.narrowed(Route.of(68, nothing)) is None
-    _, response = wire.parse_response(supported.unsupported(99)[4:], 18, 0)
+    response = wire.parse_response(supported.unsupported(99)[4:], 18, 0).body
     assert listed(response) == [(18, 0, 3)]
 
 

@@ -279,7 +279,7 @@ async def record(address: str) -> None:
         stream = streams[client]
         await stream.send_all(wire.encode_request(call, top(**{**known, **fields}), f"c{client}"))
         frame = await receive(stream, int.from_bytes(await receive(stream, 4), "big"))
-        return wire.parse_response(frame, KEYS[api], version)[1]
+        return wire.parse_response(frame, KEYS[api], version).body
 
     conversation = Conversation(ask, f"recorded-{trio.current_time():.0f}")
     await talk(conversation)
