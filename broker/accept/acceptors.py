@@ -45,7 +45,8 @@ _OVER_TLS = ("ssl",)
 class Acceptors:
     """The listeners named `listeners`. `fd_ceiling` is the first descriptor number too many for a connection.
 
-    `flush` is to be called at the end of each pass, `tick` a few times a second.
+    `flush` is to be called at the end of each pass, `tick` a few times a second. `rates` are those that connections are
+    recorded in.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Acceptors:
         self._image = context.image
         self._names = tuple(listeners)
         self._ssl = frozenset(ssl)
-        self._rates = Rates(
+        self.rates = Rates(
             context.shard,
             context.shards,
             self._names,
@@ -88,7 +89,7 @@ class Acceptors:
         self._core_rates = CoreRates(context.image)
         self._pending: set[PendingConnection] = set()
         self._deciders = Deciders(
-            rates=self._rates,
+            rates=self.rates,
             core_rates=self._core_rates,
             held=self._held,
             refused_sockets=RefusedSockets(context.image, context.timers, min(_MOST_REFUSED_HELD, fd_ceiling // 8)),
@@ -150,7 +151,7 @@ class Acceptors:
 
     def _pacing(self, name: str) -> Pacing:
         context = self._context
-        return Pacing(name, context.poller, context.timers, context.counters, lambda: self._rates.batch(name))
+        return Pacing(name, context.poller, context.timers, context.counters, lambda: self.rates.batch(name))
 
     def _more_pools(self, listener: str) -> tuple[str, ...]:
         return (*(_ALL_LISTENERS if len(self._names) > 1 else ()), *(_OVER_TLS if listener in self._ssl else ()))
@@ -175,7 +176,7 @@ class Acceptors:
         self.rehearsal.reset()
         for admission in self._admissions.values():
             admission.pacing.unblock()
-        self._rates.reset(now_ms=self._context.now_ms())
+        self.rates.reset(now_ms=self._context.now_ms())
 
     # Configuration, peers, messages
 
@@ -184,7 +185,7 @@ class Acceptors:
         self._observe()
         self._core_rates.read_settings()
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
-        self._rates.apply(self._image.version, now_ms=self._context.now_ms())
+        self.rates.apply(self._image.version, now_ms=self._context.now_ms())
         self.rehearsal.follow()
         for admission in self._admissions.values():
             self._look_at_image(admission)
@@ -192,7 +193,7 @@ class Acceptors:
             pending.rule_changed(self._image.rule_of(pending.pool))
 
     def _look_at_image(self, admission: Admission) -> None:
-        rates, rule_of = self._rates, self._image.rule_of
+        rates, rule_of = self.rates, self._image.rule_of
         is_protected = admission.listener == self.eviction.protected
         forced = rule_of("broker").wait and is_protected
         direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
@@ -212,15 +213,15 @@ class Acceptors:
 
     def peer_up(self, peer: int) -> None:
         """Another shard can be sent to."""
-        self._rates.peer_up(peer)
+        self.rates.peer_up(peer)
 
     def peer_lost(self, peer: int) -> None:
         """The links to another shard broke; its process may live."""
-        self._rates.peer_lost(peer, now_ms=self._context.now_ms())
+        self.rates.peer_lost(peer, now_ms=self._context.now_ms())
 
     def peer_dead(self, peer: int) -> None:
         """The process of another shard has ended."""
-        self._rates.peer_dead(peer, now_ms=self._context.now_ms())
+        self.rates.peer_dead(peer, now_ms=self._context.now_ms())
 
     @property
     def receivers(self) -> dict[str, Receiver]:
@@ -228,7 +229,7 @@ class Acceptors:
         return {NAME: self._receive_rates, eviction.NAME: lambda peer, message: self.eviction.count(*message[1:])}
 
     def _receive_rates(self, peer: int, message: Sequence[Any]) -> None:
-        self._rates.receive(peer, message[1], now_ms=self._context.now_ms())
+        self.rates.receive(peer, message[1], now_ms=self._context.now_ms())
 
     # Time
 
@@ -240,7 +241,7 @@ class Acceptors:
         same link.
         """
         self._observed_rates.flush()
-        rates, tokens = self._rates, self._context.tokens
+        rates, tokens = self.rates, self._context.tokens
         if tokens.change_some():
             self._context.poller.wake()
         rates.flush(now_ms=self._context.now_ms())
@@ -257,7 +258,7 @@ class Acceptors:
     def tick(self) -> None:
         """Deadlines, and gauges."""
         now_ms = self._context.now_ms()
-        self._rates.tick(now_ms=now_ms)
+        self.rates.tick(now_ms=now_ms)
         self._core_rates.tick(now_ms=now_ms)
         self.rehearsal.rates.tick(now_ms=now_ms)
         self._observe()
@@ -271,30 +272,36 @@ class Acceptors:
         self._context.counters.set("proxy_waiting", sum(each.waiting for each in self._proxy_listeners))
 
     def describe_gauges(self) -> list[list[Any]]:
-        """KIP-612's rate of each address that connected within the last hour and has a quota, at most 200 of a shard."""
-        name = "kafka_server_socket_server_metrics_connection_accept_rate"
-        return [[name, {"ip": ip}, rate] for ip, rate in self.address_rates(200)]
+        """KIP-612's rate of each address that connected within the last hour and has a quota, at most 200 of a shard; and of
+        users likewise."""
+        names = {
+            "ip": "kafka_server_socket_server_metrics_connection_accept_rate",
+            "user": "turnstile_user_connection_accept_rate",
+        }
+        split = ((*key.partition(":"), rate) for key, rate in self.connection_rates(200))
+        return [[names[kind], {kind: name}, rate] for kind, _, name, rate in split]
 
-    def address_rates(self, most: int) -> list[tuple[str, float]]:
-        """(address, connections a second) of those at home here with a rate, the latest to connect first."""
-        told: list[tuple[str, float]] = self._rates.describe(most, now_ms=self._context.now_ms())["ips"]
+    def connection_rates(self, most: int) -> list[tuple[str, float]]:
+        """(key, connections a second) of the addresses and users at home here with a rate, of each kind the latest to connect
+        first and `most` of them."""
+        told: list[tuple[str, float]] = self.rates.describe(most, now_ms=self._context.now_ms())["rates"]
         return told
 
     def address_rate(self, ip: str) -> float | None:
         """Connections a second of one address whose rate is at home here; None: nothing of it counts here."""
-        return self._rates.address_rate(ip, now_ms=self._context.now_ms())
+        return self.rates.address_rate(ip, now_ms=self._context.now_ms())
 
     def _advance(self, due_ms: int) -> None:
         if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires
             self._armed_ms = None
-        self._rates.advance(now_ms=self._context.now_ms())
+        self.rates.advance(now_ms=self._context.now_ms())
 
     def _observe(self) -> None:
         """Tells the rates how many connections came in without being recorded."""
         counters = self._context.counters
         for name in self._names:
             total = sum(counters.value(counter, name) for counter in RECORDED)
-            self._rates.observe(name, total, now_ms=self._context.now_ms())
+            self.rates.observe(name, total, now_ms=self._context.now_ms())
 
     def _recorded(self, kind: str, detail: dict[str, object], version: int) -> None:
         self._context.journal.moved(kind, detail, version)

@@ -148,7 +148,7 @@ class StepActions:
 
     def slot(self, pending: PendingConnection) -> Event | None:
         """SLOT: a token of the listener's and the broker's pool; UNRATED where the address has no rate."""
-        if not (self._rates.limits_ips and self._rates.has_quota(pending.ip)):
+        if not (self._rates.limits_ips and self._rates.has_quota(pending.pools[-1])):
             return Event.UNRATED
         return self._take(pending, self._forced_pools if pending.forced else self._slot_pools)
 

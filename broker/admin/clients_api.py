@@ -67,7 +67,7 @@ async def explain(admin: Admin, ip: Ip, user: UserName, client_id: ClientId) -> 
     if ip is not None:
         found["brokers"] = await explain_address(admin.coordinator, admin.images, ip, admin.rate_uses)
     if user is not None:
-        found["user_connections"] = await explain_user(admin.coordinator, admin.images, user)
+        found["user_connections"] = await explain_user(admin.coordinator, admin.images, user, admin.rate_uses)
     if user is not None or client_id is not None:
         found["client"] = await explain_client(admin.coordinator, admin.images, user or "", client_id or "")
     return found

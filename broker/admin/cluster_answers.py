@@ -185,9 +185,9 @@ class AddressPool(PoolUse):
 
 
 class AddressRate(TypedDict):
-    """A limit on new connections a second that holds for the address."""
+    """A limit on new connections a second that holds for the address or user."""
 
-    of: Annotated[str, "broker, ip, core or listener:NAME."]
+    of: Annotated[str, "broker, ip, core, user or listener:NAME."]
     limit: Annotated[str, "The setting or quota."]
     value: Annotated[float, "Connections a second."]
     burst: Annotated[float, "Connections that pass at once after a pause."]
@@ -204,9 +204,10 @@ class AddressLimits(TypedDict):
 
 
 class UserConnections(PoolUse):
-    """The cap of a user's connections on one broker."""
+    """The cap of a user's connections on one broker, and the rate of new ones if that is limited."""
 
     broker: int
+    rate: AddressRate | None
 
 
 class Explanation(TypedDict):

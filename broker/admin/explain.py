@@ -100,24 +100,33 @@ def _rates(
 ) -> list[AddressRate]:
     rules = {"broker": image.rate_of("broker"), "ip": image.rate_of(f"ip:{ip}"), "core": image.core_rate_of(ip)}
     rules |= {listener: image.rate_of(listener) for listener in listeners}
+    used_of = {of: used.get((broker, f"ip:{ip}"), 0.0) if of == "ip" else used.get((broker, of)) for of in rules}
     return [
-        {
-            "of": of, "limit": rule.name, "value": rule.rate, "burst": burst_of(rule.name, rule.rate, image.limits).amount,
-            "used": used.get((broker, f"ip:{ip}"), 0.0) if of == "ip" else used.get((broker, of)),
-        }
+        _rate(of, rule.name, rule.rate, image, used_of[of])
         for of, rule in rules.items()
         if rule.rate is not None and is_own(of, rule.name)
-    ]  # fmt: skip
+    ]
 
 
-async def explain_user(coordinator: Coordinator, images: Images, user: str) -> list[UserConnections]:
-    """For each broker the pool of a user's connections."""
+def _rate(of: str, limit: str, per_s: float, image: ClusterImage, used: float | None) -> AddressRate:
+    burst = burst_of(limit, per_s, image.limits).amount
+    return {"of": of, "limit": limit, "value": per_s, "burst": burst, "used": used}
+
+
+async def explain_user(
+    coordinator: Coordinator, images: Images, user: str, rate_uses: Callable[[], Awaitable[list[Use]]]
+) -> list[UserConnections]:
+    """For each broker the pool of a user's connections, and the rate of new ones."""
     pool = f"user:{user}"
     answers = await coordinator.ask_all("describe_tokens", [pool])
+    used = {(use.broker, use.of): use.used for use in await rate_uses()}
     found: list[UserConnections] = []
     for broker in range(coordinator.state.brokers):
+        image = images.of(broker)
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
-        found.append({"broker": broker, **_pool(images.of(broker), pool, of_broker)})
+        rule = image.rate_of(pool)
+        rate = None if rule.rate is None else _rate("user", rule.name, rule.rate, image, used.get((broker, pool), 0.0))
+        found.append({"broker": broker, **_pool(image, pool, of_broker), "rate": rate})
     return found
 
 

@@ -7,6 +7,7 @@ _HELP = {
     f"{_SOCKET_SERVER}connection_accept_rate": (
         "Connections accepted per second: of a listener, or of an address that has a rate (KIP-612)."
     ),
+    "turnstile_user_connection_accept_rate": "Connections per second that a user with a rate logged in by.",
     f"{_SOCKET_SERVER}broker_connection_accept_rate": "Connections accepted per second (KIP-612).",
     f"{_SOCKET_SERVER}connection_accept_throttle_time": (
         "Average delay of accepting, by broker and listener rates, in milliseconds (KIP-612)."

@@ -20,7 +20,7 @@ from broker.admin.live_answers import LiveAnswer, LiveShard
 from broker.admin.observed_view import ObservedView
 from broker.admin.quota_clients import quota_clients
 from broker.admin.sampler import Sample, Sampler
-from broker.admin.uses import Use, address_rates, connection_uses, fullest_first, in_use
+from broker.admin.uses import Use, connection_rates, connection_uses, fullest_first, in_use
 from broker.admin.utilisation import Closest, UtilisationView, closest, utilised
 from broker.journal.schema import REASONS
 from broker.metrics.top_talkers import KEPT, merge_top
@@ -65,7 +65,7 @@ class LiveView:
     async def rate_uses(self) -> list[Use]:
         """How much of each creation rate is used, averaged over the quota window."""
         gauges = await self._coordinator.ask_all("describe_gauges")
-        return self._utilisation.rate_uses(address_rates(gauges))
+        return self._utilisation.rate_uses(connection_rates(gauges))
 
     async def answer(self, since: float) -> LiveAnswer:
         """`series` has the seconds after `since` (Unix seconds)."""

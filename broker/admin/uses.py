@@ -19,7 +19,10 @@ from shards.settings.config_def import LISTENER_PREFIX
 
 CONNECTIONS: Final = "connections"
 NEW_CONNECTIONS: Final = "new_connections"
-_ACCEPT_RATE = "kafka_server_socket_server_metrics_connection_accept_rate"
+_ACCEPT_RATES: Final = {
+    "kafka_server_socket_server_metrics_connection_accept_rate": "ip", "turnstile_user_connection_accept_rate": "user",
+}  # fmt: skip
+"""Gauges of the shards, and the label that names whose rate it is."""
 
 
 class Use(NamedTuple):
@@ -77,31 +80,31 @@ def is_of_many(of: str) -> bool:
     return of.startswith(("ip:", "user:"))
 
 
-class AddressRate(NamedTuple):
-    """Connections a second of an address on one broker."""
+class ConnectionRate(NamedTuple):
+    """Connections a second of an address or user on one broker; `pool`: `ip:ADDRESS` or `user:NAME`."""
 
     broker: int
-    ip: str
+    pool: str
     per_s: float
 
 
-def address_rates(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]]) -> Iterator[AddressRate]:
+def connection_rates(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]]) -> Iterator[ConnectionRate]:
     """Of what shards answer to describe_gauges."""
     for (broker, _), reported in gauges.items():
         for name, labels, rate in reported:
-            if name == _ACCEPT_RATE:
-                yield AddressRate(broker, labels["ip"], rate)
+            kind = _ACCEPT_RATES.get(name)
+            if kind is not None:
+                yield ConnectionRate(broker, f"{kind}:{labels[kind]}", rate)
 
 
 def rate_uses(
-    images: Images, sampler: Sampler, window: tuple[Sample, Sample], addresses: Iterable[AddressRate]
+    images: Images, sampler: Sampler, window: tuple[Sample, Sample], of_many: Iterable[ConnectionRate]
 ) -> list[Use]:
-    """The brokers with a creation rate, listeners with one of their own, and those of the addresses that have one and connected
-    lately."""
+    """The brokers with a creation rate, listeners with one of their own, and those of the addresses and users that have one and
+    connected lately."""
     brokers = sorted({broker for broker, _ in sampler.now().slots})
     found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
-    for broker, ip, per_s in addresses:
-        pool = f"ip:{ip}"
+    for broker, pool, per_s in of_many:
         rule = images.of(broker).rate_of(pool)
         if rule.rate is not None and per_s > 0:
             found.append(Use(broker, NEW_CONNECTIONS, pool, round(per_s, 2), rule.rate, rule.name))

@@ -18,7 +18,7 @@ from broker.admin.sampler import Sampler
 from broker.admin.uses import (
     CONNECTIONS,
     NEW_CONNECTIONS,
-    AddressRate,
+    ConnectionRate,
     Use,
     connection_uses,
     in_use,
@@ -65,7 +65,7 @@ class Closest(NamedTuple):
 
     homes: list[Home]
     users: list[str]
-    rates: list[AddressRate]
+    rates: list[ConnectionRate]
     quotas: list[ClientUse]
     close: Mapping[Kind, CloseLimits]
 
@@ -84,17 +84,17 @@ def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Clos
     """Of what shards answer to describe_fullest: of each the `most` closest addresses, and all that may be close."""
     homes: list[Home] = []
     users: dict[str, None] = {}
-    rates: list[AddressRate] = []
+    rates: list[ConnectionRate] = []
     quotas: list[ClientUse] = []
     close: dict[Kind, CloseLimits] = {}
     for (broker, _), answer in answers.items():
         out = CloseLimits(*answer["close"])
         homes.append(Home(broker, answer["addresses"][: max(most, out.high)], out))
         users |= dict.fromkeys(answer["users"][:most])
-        rates += [AddressRate(broker, ip, per_s) for ip, per_s in answer["rates"]]
+        rates += [ConnectionRate(broker, key, per_s) for key, per_s in answer["rates"]]
         quotas += [ClientUse(broker, QuotaUse(*use)) for use in answer["quotas"]]
         told: dict[Kind, Iterable[int]] = {
-            Kind(broker, NEW_CONNECTIONS, "ip"): answer["close_rates"],
+            **{Kind(broker, NEW_CONNECTIONS, of): counted for of, counted in answer["close_rates"].items()},
             Kind(broker, CONNECTIONS, "user"): answer["close_users"],
             **{Kind(broker, quota, "client"): counted for quota, counted in answer["close_quotas"].items()},
         }
@@ -209,11 +209,12 @@ class UtilisationView:
         limits = [row for row in known.limits if not _is_of_many(row) or next(many) < most]
         return {"at": time.time(), "limits": limits, "close": known.close}
 
-    def rate_uses(self, addresses: Iterable[AddressRate]) -> list[Use]:
-        """How much of each creation rate is used, averaged over the quota window: of brokers, listeners and these addresses."""
+    def rate_uses(self, of_many: Iterable[ConnectionRate]) -> list[Use]:
+        """How much of each creation rate is used, averaged over the quota window: of brokers, listeners, and these addresses and
+        users."""
         samples, size_ms = self._images.of(0).limits.window
         window = self._sampler.window(samples * size_ms / 1000)
-        return rate_uses(self._images, self._sampler, window, addresses)
+        return rate_uses(self._images, self._sampler, window, of_many)
 
 
 def _is_of_many(row: Utilisation) -> bool:

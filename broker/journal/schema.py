@@ -90,14 +90,15 @@ REASONS: tuple[str, ...] = (
     "ssl_cap",
     "ip_cap",
     "user_cap",
+    "user_rate",
     "ip_rate",
     "core_rate",
     "fd_limit",
     "shard_unavailable",
     "proxy_header",
 )
-AFTER_LOGIN = "user_cap"
-"""The reason of a connection that was admitted, and then refused for its user: an `authenticated` event tells it."""
+AFTER_LOGIN = ("user_cap", "user_rate")
+"""The reasons of connections that were admitted, and then refused for their user: an `authenticated` event tells it."""
 BEFORE_ARRIVAL = "proxy_header"
 """The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
 

@@ -101,7 +101,7 @@ class Clients:
         faults.image_changed({"fault"})
         for endpoint, sock in sockets:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers, self.sources)
-            admission = UserAdmission(context, outcomes)
+            admission = UserAdmission(context, acceptors.rates, outcomes)
             serving = Serving(
                 context,
                 outcomes,

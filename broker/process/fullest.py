@@ -2,7 +2,7 @@
 
 bounded  An answer has at most MOST limits of each kind, whatever the number of addresses and clients, and no question walks all
     of them: caps are looked at in the sweep of the tokens (shards/tokens/fullest.py), quotas in turns of QUOTAS_AT_ONCE a tick,
-    and of the rates those of the RATES addresses that connected last, as one that is close to its rate has just done.
+    and of the rates those of the RATES addresses and users that connected last, as one that is close to its rate has just done.
 as_it_is_now  A limit that is told of is told with its use at the time of the answer, however long ago it was looked at.
 """
 
@@ -27,7 +27,8 @@ LatestRates = Callable[[int], list[tuple[str, float]]]
 
 
 class FullestHere:
-    """`rates(most)`: (address, connections a second) of addresses at home here that have a rate, the latest to connect first."""
+    """`rates(most)`: (key, connections a second) of addresses and users at home here that have a rate, the latest to connect
+    first."""
 
     def __init__(self, tokens: Tokens, meters: ShardedQuotas, image: ClusterImage, rates: LatestRates) -> None:
         self._tokens = tokens
@@ -45,9 +46,9 @@ class FullestHere:
 
     def describe(self) -> dict[str, Any]:
         """Each at most MOST, the fullest first, and CloseLimits of all that were looked at: `addresses`, the closest to their caps,
-        and `close`; `users` and `close_users`, the same of users; `rates`, [[address, connections a second]], and `close_rates`;
-        `quotas`, QuotaUse of clients of each kind, and `close_quotas`, {kind: CloseLimits}."""
-        pools, quotas, rates = self._tokens.fullest, self._quotas, self._address_rates()
+        and `close`; `users` and `close_users`, the same of users; `rates`, [[key, connections a second]], and `close_rates`,
+        {kind of key: CloseLimits}; `quotas`, QuotaUse of clients of each kind, and `close_quotas`, {kind: CloseLimits}."""
+        pools, quotas, rates = self._tokens.fullest, self._quotas, self._connection_rates()
         if self._meters.sensors().kept <= FEW_QUOTAS:
             quotas = _QuotaTurn(self._meters)
             quotas.look(self._meters.sensor_keys())
@@ -57,19 +58,20 @@ class FullestHere:
             "close": pools.close(),
             "users": pools.users(),
             "close_users": pools.close_users(),
-            "rates": rates.limits(),
-            "close_rates": rates.close,
+            "rates": [rate for seen in rates.values() for rate in seen.limits()],
+            "close_rates": {kind: seen.close for kind, seen in rates.items()},
             "quotas": quotas.uses(),
             "close_quotas": {kind: seen.close for kind, seen in quotas.seen.items()},
         }
 
-    def _address_rates(self) -> Fullest[tuple[str, float]]:
-        seen: Fullest[tuple[str, float]] = Fullest(MOST)
-        for ip, per_s in self._rates(RATES):
-            rule = self._image.rate_of(f"ip:{ip}")
+    def _connection_rates(self) -> dict[str, Fullest[tuple[str, float]]]:
+        seen: dict[str, Fullest[tuple[str, float]]] = {"ip": Fullest(MOST), "user": Fullest(MOST)}
+        for key, per_s in self._rates(RATES):
+            rule = self._image.rate_of(key)
             if per_s > 0 and rule.rate is not None:
-                seen.look((ip, per_s), utilisation(per_s, rule.rate))
-        seen.end_turn()
+                seen[key.partition(":")[0]].look((key, per_s), utilisation(per_s, rule.rate))
+        for each in seen.values():
+            each.end_turn()
         return seen
 
 

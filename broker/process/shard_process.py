@@ -115,7 +115,7 @@ class ShardProcess:
             ssl={endpoint.listener for endpoint in plan.endpoints if "tls" in endpoint.options},
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
-        self._fullest = FullestHere(context.tokens, self.quotas.meters, context.image, self.acceptors.address_rates)
+        self._fullest = FullestHere(context.tokens, self.quotas.meters, context.image, self.acceptors.connection_rates)
         self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
         self._may_listen = trio.Event()

@@ -6,7 +6,7 @@ without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152
 told how long its session lasts, and proves the same user by the same mechanism again (KIP-368, sasl_session.py). So is one that
 proves a delegation token (KIP-48): it is the token's owner until the token ends; a token that is deleted lets nobody in any more,
 and ends no session. A client that has proven who it is may still be refused for its user's connections (user_admission.py): it is
-answered as MSK answers, after the same delay; where the home of that cap does not answer, it is closed unanswered, to try again.
+answered as MSK answers, after the same delay; where the home of that limit does not answer, it is closed unanswered, to try again.
 """
 
 from __future__ import annotations
@@ -228,9 +228,9 @@ class Authentication:
     def _turn_away(
         self, channel: Channel, refusal: Refusal, failed: Callable[[AuthenticationFailed], bytes | None]
     ) -> Deferred[Encoded | None]:
-        """The user has as many connections as it may have. Clients take an error of SaslAuthenticate for final: where that is not
-        known, there is none."""
-        known = refusal.reason == AFTER_LOGIN
+        """The user has as many connections as it may have, or makes them too fast. Clients take an error of SaslAuthenticate for
+        final: where that is not known, there is none."""
+        known = refusal.reason in AFTER_LOGIN
         return self._end_later(
             channel, refusal.reason, failed(AuthenticationFailed(too_many_connects())) if known else None
         )

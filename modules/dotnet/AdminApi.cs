@@ -240,8 +240,8 @@ public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Con
 /// <param name="Observed">The cap that is observed beside it; null: none is.</param>
 public sealed record AddressPool(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, ObservedUse? Observed);
 
-/// <summary>A limit on new connections a second that holds for the address.</summary>
-/// <param name="Of">broker, ip, core or listener:NAME.</param>
+/// <summary>A limit on new connections a second that holds for the address or user.</summary>
+/// <param name="Of">broker, ip, core, user or listener:NAME.</param>
 /// <param name="Limit">The setting or quota.</param>
 /// <param name="Value">Connections a second.</param>
 /// <param name="Burst">Connections that pass at once after a pause.</param>
@@ -675,12 +675,12 @@ public sealed record TokensAnswer(List<TokenPool> Pools, bool Truncated, TokenTo
 /// <param name="Password">null: the user is removed.</param>
 public sealed record UserChange(string Name, string? Password = null);
 
-/// <summary>The cap of a user's connections on one broker.</summary>
+/// <summary>The cap of a user's connections on one broker, and the rate of new ones if that is limited.</summary>
 /// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
-public sealed record UserConnections(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, long Broker);
+public sealed record UserConnections(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, long Broker, AddressRate? Rate);
 
 /// <summary>A user of listeners that ask for SASL.</summary>
 /// <param name="Mechanisms">In which it can log in besides PLAIN.</param>

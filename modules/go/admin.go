@@ -546,9 +546,9 @@ type AddressPool struct {
 	Observed *ObservedUse `json:"observed"`
 }
 
-// AddressRate: A limit on new connections a second that holds for the address.
+// AddressRate: A limit on new connections a second that holds for the address or user.
 type AddressRate struct {
-	// broker, ip, core or listener:NAME.
+	// broker, ip, core, user or listener:NAME.
 	Of string `json:"of"`
 	// The setting or quota.
 	Limit string `json:"limit"`
@@ -1477,7 +1477,7 @@ type UserChange struct {
 	Password *string `json:"password,omitempty"`
 }
 
-// UserConnections: The cap of a user's connections on one broker.
+// UserConnections: The cap of a user's connections on one broker, and the rate of new ones if that is limited.
 type UserConnections struct {
 	// broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
 	Pool string `json:"pool"`
@@ -1492,6 +1492,7 @@ type UserConnections struct {
 	Cached  int64        `json:"cached"`
 	Holders []HeldTokens `json:"holders"`
 	Broker  int64        `json:"broker"`
+	Rate    *AddressRate `json:"rate"`
 }
 
 // UserRow: A user of listeners that ask for SASL.

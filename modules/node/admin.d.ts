@@ -168,9 +168,9 @@ export interface AddressPool {
   observed: ObservedUse | null
 }
 
-/** A limit on new connections a second that holds for the address. */
+/** A limit on new connections a second that holds for the address or user. */
 export interface AddressRate {
-  /** broker, ip, core or listener:NAME. */
+  /** broker, ip, core, user or listener:NAME. */
   of: string
   /** The setting or quota. */
   limit: string
@@ -1107,7 +1107,7 @@ export interface UserChange {
   password?: string | null
 }
 
-/** The cap of a user's connections on one broker. */
+/** The cap of a user's connections on one broker, and the rate of new ones if that is limited. */
 export interface UserConnections {
   /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
   pool: string
@@ -1122,6 +1122,7 @@ export interface UserConnections {
   cached: number
   holders: HeldTokens[]
   broker: number
+  rate: AddressRate | null
 }
 
 /** A user of listeners that ask for SASL. */

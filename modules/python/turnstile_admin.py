@@ -271,9 +271,9 @@ class AddressPool(TypedDict):
 
 
 class AddressRate(TypedDict):
-    """A limit on new connections a second that holds for the address."""
+    """A limit on new connections a second that holds for the address or user."""
 
-    # broker, ip, core or listener:NAME.
+    # broker, ip, core, user or listener:NAME.
     of: str
     # The setting or quota.
     limit: str
@@ -1282,7 +1282,7 @@ class UserChange(TypedDict):
 
 
 class UserConnections(TypedDict):
-    """The cap of a user's connections on one broker."""
+    """The cap of a user's connections on one broker, and the rate of new ones if that is limited."""
 
     # broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
     pool: str
@@ -1297,6 +1297,7 @@ class UserConnections(TypedDict):
     cached: int
     holders: list[HeldTokens]
     broker: int
+    rate: AddressRate | None
 
 
 class UserRow(TypedDict):

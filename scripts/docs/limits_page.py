@@ -36,6 +36,8 @@ _REASONS = {
     "override allows",
     "user_cap": "as many connections of the user are open as `turnstile.max.connections.per.user` or an override allows. It was "
     "admitted, and is refused when it has logged in",
+    "user_rate": "the user opens connections faster than `turnstile.max.connection.creation.rate.per.user` or an override allows. "
+    "It was admitted, and is refused when it has logged in",
     "ip_rate": "the address opens connections faster than its quota `connection_creation_rate`",
     "core_rate": "a core meets connections faster than `kafka_connection_rate_limit`, and this one waited for 100 ms",
     "fd_limit": "the process has no file descriptor left for it: `ulimit -n`",

@@ -231,7 +231,7 @@ class ClusterImage:
 
     def rate_of(self, pool: str) -> RateRule:
         """The limit on new connections a second for `broker`, `listener:NAME` (its own, else the broker's value:
-        docs/semantics.md, 1) or `ip:ADDRESS` (a quota)."""
+        docs/semantics.md, 1), `user:NAME` or `ip:ADDRESS` (a quota)."""
         if pool.startswith("ip:"):
             rate = self._ip_quotas.quota(pool[3:])
             return NO_RATE if rate is None else RateRule(rate, CONNECTION_RATE)

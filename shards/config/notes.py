@@ -18,7 +18,15 @@ from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.observed_limits import ObservedLimits
 from shards.limits.quota_entities import REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
-from shards.settings.broker_config import EVERY_BROKER, SSL_CAP, USER_CAP, USER_OVERRIDES, given
+from shards.settings.broker_config import (
+    EVERY_BROKER,
+    SSL_CAP,
+    USER_CAP,
+    USER_OVERRIDES,
+    USER_RATE,
+    USER_RATE_OVERRIDES,
+    given,
+)
 from shards.settings.config_def import broker_setting, canonical_name
 
 LARGEST_BATCH = "message.max.bytes"
@@ -109,11 +117,11 @@ def _users_without_login(state: ConfigState, entities: Iterable[Entity]) -> list
 
 
 def _caps_without_clients(state: ConfigState, settings: Mapping[str, str]) -> list[str]:
-    """Caps of users' connections where no client is a user, and of connections over TLS where none is."""
+    """Limits of users' connections where no client is a user, and of connections over TLS where none is."""
     named = {key.partition("/")[2] for key in (*state.static, *settings)}
     notes = []
     if not _asks_for_login(state):
-        of_users = sorted(named & {USER_CAP, USER_OVERRIDES})
+        of_users = sorted(named & {USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES})
         notes += [f"{name} limits no client: no listener asks for a login; {_WITH_LOGIN}" for name in of_users]
     if SSL_CAP in named and not any(protocol.endswith("SSL") for protocol in _protocols(state)):
         notes.append(f"{SSL_CAP} limits no client: no listener has TLS; {_WITH_TLS}")

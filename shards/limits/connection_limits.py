@@ -29,6 +29,8 @@ from shards.settings.broker_config import (
     SSL_CAP,
     USER_CAP,
     USER_OVERRIDES,
+    USER_RATE,
+    USER_RATE_OVERRIDES,
     check_listener,
     check_live,
     check_together,
@@ -50,7 +52,8 @@ WINDOWS = (
 )  # fmt: skip
 READ = frozenset(
     {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, EXACT, RECHECK,
-     SSL_CAP, USER_CAP, USER_OVERRIDES, *WINDOWS}
+     SSL_CAP, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
+     *WINDOWS}
 )  # fmt: skip
 """The settings that are interpreted here."""
 
@@ -60,7 +63,8 @@ class ConnectionLimits:
 
     __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate",
                  "exact", "exact_core_rate", "given", "ip_default", "listener_default", "listeners",
-                 "rate_default", "recheck", "refusing", "user_default", "waiting")  # fmt: skip
+                 "rate_default", "recheck", "refusing", "user_default", "user_rate_default", "user_rates",
+                 "waiting")  # fmt: skip
 
     def __init__(self, given: Mapping[str, Value] | None = None) -> None:
         self.given: Mapping[str, Value] = dict(given or {})
@@ -84,13 +88,15 @@ class ConnectionLimits:
         self.user_default = _optional(self._value(USER_CAP), USER_CAP)
         own_users = cast(UserOverrides, self._value(USER_OVERRIDES)).entries
         self.exact |= {f"user:{user}": CapRule(count, USER_OVERRIDES) for user, count in own_users.items()}
+        self.user_rate_default = _optional_rate(self._value(USER_RATE), USER_RATE)
+        own_rates = cast(UserOverrides, self._value(USER_RATE_OVERRIDES)).entries
+        self.user_rates = {user: RateRule(float(rate), USER_RATE_OVERRIDES) for user, rate in own_rates.items()}
         self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
         self.exact["broker"] = tightest((self.refusing, self.waiting))
         self.exact["broker:all"] = self.refusing if self.exact["broker"] is self.waiting else UNLIMITED
         self.exact["ssl"] = _optional(self._value(SSL_CAP), SSL_CAP)
         self._core_overrides = self._overrides(CORE_RATE_OVERRIDES)
-        core = cast("int | None", self._value(CORE_RATE))
-        self.core_rate = NO_RATE if core is None else RateRule(float(core), CORE_RATE)  # without an override
+        self.core_rate = _optional_rate(self._value(CORE_RATE), CORE_RATE)  # without an override
         self.exact_core_rate = bool(self._value(EXACT))
         self.recheck = bool(self._value(RECHECK))  # KIP-612's text: an address held for its rate is asked again
 
@@ -183,9 +189,11 @@ class ConnectionLimits:
     # ---- rates
 
     def rate_of(self, pool: str) -> RateRule:
-        """New connections a second of `broker` or `listener:NAME` (KIP-612); NO_RATE for other pools."""
+        """New connections a second of `broker` or `listener:NAME` (KIP-612), or of `user:NAME`; NO_RATE for other pools."""
         if pool.startswith("listener:"):
             return self._listener_rates.get(pool[9:].lower(), self.rate_default)
+        if pool.startswith("user:"):
+            return self.user_rates.get(pool[5:], self.user_rate_default)
         return self.rate_default if pool == "broker" else NO_RATE
 
     def listener_rates(self) -> list[RateRule]:
@@ -243,6 +251,10 @@ def _kafka_rule(value: Value, name: str, *, wait: bool = False) -> CapRule:
 
 def _optional(value: Value, name: str) -> CapRule:
     return UNLIMITED if value is None else CapRule(cast(int, value), name)
+
+
+def _optional_rate(value: Value, name: str) -> RateRule:
+    return NO_RATE if value is None else RateRule(float(cast(int, value)), name)
 
 
 def _rate_rule(value: Value, name: str) -> RateRule:

@@ -23,7 +23,8 @@ class RateWaiter(Protocol):
 
     def recorded(self, key: str, wait_ms: int) -> None:
         """The answer, once. 0: go on. For a listener: the ms to wait before going on. For an address: the ms to hold the
-        connection, which violates the address's rate and is recorded nowhere. UNAVAILABLE: the home did not answer."""
+        connection, which violates the address's rate and is recorded nowhere; for a user likewise. UNAVAILABLE: the home did not
+        answer."""
 
 
 class Allowance:

@@ -1,4 +1,4 @@
-"""The rates that are at home on this shard: those of addresses, and at one shard of a broker those of its listeners.
+"""The rates that are at home on this shard: those of addresses and users, and at one shard of a broker those of its listeners.
 
 earlier_use_known_first  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then
     asks wait in `_parked`.
@@ -6,13 +6,14 @@ answers_carry_their_version  Every answer carries the version it was given under
 window_changes_are_journaled  Each change of a window is journaled, in order. So the arithmetic can be done again from the
     journal, which shows that no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
       grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
-      grant    ... violated                  an address asked for more than its quota; the excess was taken back at once
+      grant    ... violated                  an address or user asked for more than its quota; the excess was taken back at once
       grant    ... charged false             counted without being asked about; negative: taken back as Kafka does
       grant    pool started remembered       the windows of all pools that begin so start anew, from [at_ms, key, units]
       reclaim  pool from tokens at_ms        units recorded at `at_ms` were not used
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from shards.config.image import ClusterImage
 from shards.limits.rate import Window
@@ -26,6 +27,13 @@ RecordEvent = Callable[[str, dict[str, object], int], None]
 """record(kind, detail, version): an event for the journal, and the configuration it came about under."""
 
 _REMEMBERED_PER_EVENT = 2048
+
+
+class _NamedWindows(NamedTuple):
+    """The windows that an address's or a user's is among, and its name there."""
+
+    windows: Windows
+    name: str
 
 
 class RateHome:
@@ -60,12 +68,12 @@ class RateHome:
     def start(self, window: Window) -> None:
         """Makes empty windows of this shape. Called before the first `resume`: the shape never changes while a cluster runs."""
         self.window = window
-        self.windows = Windows(window)
+        self.windows, self.users = Windows(window), Windows(window)
         self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
 
     def reset(self, now_ms: int) -> None:
         """Every window starts empty, which the journal says (window_changes_are_journaled)."""
-        self.windows = Windows(self.window)
+        self.windows, self.users = Windows(self.window), Windows(self.window)
         self._started("", [])
         self.listeners.reset(now_ms=now_ms)
 
@@ -107,7 +115,8 @@ class RateHome:
         if key.startswith("listener:"):
             self.listeners.undo(key[9:], units, at_ms=at_ms)
         else:
-            self.windows.undo(key[3:], units, at_ms=at_ms)
+            windows, name = self._windows_of(key)
+            windows.undo(name, units, at_ms=at_ms)
 
     def count(self, peer: int, now_ms: int, listener: str, units: int) -> None:
         """See Rates.count."""
@@ -131,18 +140,19 @@ class RateHome:
             if key.startswith("listener:"):
                 self.listeners.record(key[9:], units, now_ms=at_ms)
             else:
-                self.windows.record(key[3:], units, now_ms=at_ms)
+                windows, name = self._windows_of(key)
+                windows.record(name, units, now_ms=at_ms)
         self.complete = True
         parked, self._parked = self._parked, []
         for peer, key, units, more in parked:
             self.asked(peer, now_ms, key, units, more)
 
     def _ask_window(self, peer: int, key: str, units: int, more: int, now_ms: int) -> tuple[int, int, int]:
-        ip = key[3:]
-        quota = self._image.quota_for_ip(ip)
+        quota = self._image.rate_of(key).rate
         if quota is None or quota >= INT_MAX:
             return units, 0, 0  # without a quota nothing is recorded
-        within, delay_ms, spare = self.windows.ask(ip, units, more, quota, self._shards, now_ms=now_ms)
+        windows, name = self._windows_of(key)
+        within, delay_ms, spare = windows.ask(name, units, more, quota, self._shards, now_ms=now_ms)
         if within == units:
             self._granted(peer, key, within + spare, now_ms)
         elif within or (key, now_ms) != self._violated:
@@ -151,6 +161,10 @@ class RateHome:
             detail = {"pool": f"rate:{key}", "to": peer, "tokens": within, "at_ms": now_ms, "violated": True}
             self._journal("grant", detail, self.version)
         return within, delay_ms, spare
+
+    def _windows_of(self, key: str) -> _NamedWindows:
+        kind, _, name = key.partition(":")
+        return _NamedWindows(self.users if kind == "user" else self.windows, name)
 
     def _answer(self, peer: int, listener: str, units: int, until_ms: int, spare: int, at_ms: int) -> None:
         self._granted(peer, f"listener:{listener}", units + bool(until_ms) + spare, at_ms)

@@ -1,11 +1,11 @@
 """Connection creation rates across shards (KIP-612): the questions of the accept path, and the messages that answer them.
 
-A rate's window lives at its home: an address's at the home of its key, those of the broker and of all its listeners
+A rate's window lives at its home: an address's or a user's at the home of its key, those of the broker and of all its listeners
 together at the home of "rate:broker" (listener_throttle.py says why). Any other shard is a holder: it asks for one unit
 per connection, once per pass and key, and may hold spare units that are already recorded at the home.
 
     holder -> home   ask key units more | unused key units when | count listener units
-    home -> holder   within address units over delay spare when version | go listener units until spare when version
+    home -> holder   within key units over delay spare when version | go listener units until spare when version
                      blocked listener until
     rate_memory.py   spent key units | tell round what | recent round last [when key units]...
 
@@ -46,7 +46,7 @@ _LARGEST_BATCH: Final = 64
 class RatesSnapshot(NamedTuple):
     """The rates of one shard at the end of a pass; copies of plain data.
 
-    recorded  {key: units that count in its window}, of addresses at home here
+    recorded  {key: units that count in its window}, of addresses and users at home here
     waiting   {key: connections of this shard that wait for a unit}, of the rates that this shard asked for lately
     spare     {key: spare units}, of the same rates
     """
@@ -100,8 +100,8 @@ class Rates:
     # The accept path
 
     def record(self, key: str, waiter: RateWaiter, *, now_ms: int) -> int | None:
-        """Record one connection of `listener:NAME` or `ip:ADDRESS`: the answer as `RateWaiter.recorded` gets it, or None: the
-        waiter is told later."""
+        """Record one connection of `listener:NAME`, `ip:ADDRESS` or `user:NAME`: the answer as `RateWaiter.recorded` gets it, or
+        None: the waiter is told later."""
         allowance = self._allowances.get(key)
         if allowance is not None and allowance.use(now_ms):
             self._memory.used(key, 1, allowance.home, now_ms=now_ms)
@@ -127,13 +127,13 @@ class Rates:
             self._memory.used(f"listener:{listener}", units, self.listeners_home, now_ms=now_ms)
             self._post(self.listeners_home, ("count", listener, units))
 
-    def has_quota(self, ip: str) -> bool:
-        """Whether connections of this address have to be recorded."""
-        quota = self._image.quota_for_ip(ip)
+    def has_quota(self, key: str) -> bool:
+        """Whether connections of this address or user have to be recorded."""
+        quota = self._image.rate_of(key).rate
         return quota is not None and quota < INT_MAX
 
     def home(self, key: str) -> int:
-        """The shard that keeps the window of `listener:NAME` or `ip:ADDRESS`."""
+        """The shard that keeps the window of `listener:NAME`, `ip:ADDRESS` or `user:NAME`."""
         return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def batch(self, listener: str) -> int:
@@ -237,8 +237,12 @@ class Rates:
                     self._send(peer, (NAME, items[start : start + _ITEMS_PER_MESSAGE]))
 
     def describe(self, most: int = 1000, *, now_ms: int) -> dict[str, Any]:
-        """Connections a second of the addresses at home here, the latest to connect first; and how many wait here."""
-        return {"waiting": self._allowances.waiting(), "ips": self._here.windows.describe(most, now_ms=now_ms)}
+        """Connections a second of the addresses and users at home here, [key, rate], of each kind the latest to connect first and
+        `most` of them; and how many wait here."""
+        kinds = (("ip", self._here.windows), ("user", self._here.users))
+        found = [(kind, windows.describe(most, now_ms=now_ms)) for kind, windows in kinds]
+        rates = [(f"{kind}:{name}", rate) for kind, each in found for name, rate in each]
+        return {"waiting": self._allowances.waiting(), "rates": rates}
 
     def address_rate(self, ip: str, *, now_ms: int) -> float | None:
         """Connections a second of one address at home here; None: nothing of it counts here."""
@@ -247,8 +251,10 @@ class Rates:
     def snapshot(self, *, now_ms: int) -> RatesSnapshot:
         """See RatesSnapshot; for simulations and tests, at the end of a pass."""
         allowances = self._allowances.snapshot()
+        here = (("ip", self._here.windows), ("user", self._here.users))
+        recorded = ((kind, windows.recorded(now_ms=now_ms)) for kind, windows in here)
         return RatesSnapshot(
-            recorded={f"ip:{ip}": units for ip, units in self._here.windows.recorded(now_ms=now_ms).items()},
+            recorded={f"{kind}:{name}": units for kind, found in recorded for name, units in found.items()},
             waiting={key: waiting for key, (waiting, _) in allowances.items()},
             spare={key: spare for key, (_, spare) in allowances.items()},
         )

@@ -1,4 +1,4 @@
-"""Connection rates of addresses, at their home.
+"""Connection rates of addresses, or of users, at their home.
 
 violations_taken_back_at_once  A unit is recorded here before its connection goes on, and a violating one is taken back at
     once, as Kafka does.
@@ -24,7 +24,7 @@ def headroom(rate: Rate, quota_per_s: float, *, now_ms: int) -> int:
 
 
 class Windows:
-    """The rate of each address whose home is here."""
+    """The rate of each address, or of each user, whose home is here."""
 
     def __init__(self, window: Window) -> None:
         self.window = window

@@ -21,6 +21,8 @@ IP_OVERRIDES = "max.connections.per.ip.overrides"
 SSL_CAP = "turnstile.max.ssl.connections"
 USER_CAP = "turnstile.max.connections.per.user"
 USER_OVERRIDES = "turnstile.max.connections.per.user.overrides"
+USER_RATE = "turnstile.max.connection.creation.rate.per.user"
+USER_RATE_OVERRIDES = "turnstile.max.connection.creation.rate.per.user.overrides"
 
 
 EVERY_BROKER = -1

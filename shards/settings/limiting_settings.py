@@ -57,6 +57,13 @@ LIMITING = [
             "not counted.", TURNSTILE, True),
     ConfigKey("turnstile.max.connections.per.user.overrides", user_overrides(0, UINT32_MAX), NO_USER_OVERRIDES,
             "Own numbers for some users instead of turnstile.max.connections.per.user, as user:count.", TURNSTILE, True),
+    ConfigKey("turnstile.max.connection.creation.rate.per.user", whole(1), None,
+            "New connections a second of one user on a broker, from all addresses, by Kafka's windows; neither Kafka nor Redpanda "
+            "has it. Beyond it a login is answered as beyond turnstile.max.connections.per.user. Clients that do not log in are "
+            "not counted.", TURNSTILE, True),
+    ConfigKey("turnstile.max.connection.creation.rate.per.user.overrides", user_overrides(1, INT_MAX), NO_USER_OVERRIDES,
+            "Own numbers for some users instead of turnstile.max.connection.creation.rate.per.user, as user:rate.",
+            TURNSTILE, True),
     ConfigKey("turnstile.core.rate.exact", BOOLEAN, False,
             "Whether exactly so many connections a second pass as kafka_connection_rate_limit and its overrides say; false: a "
             "token a whole number of milliseconds, as Redpanda, so that 300 let 333 pass and 501 let 1,000.", TURNSTILE, True),

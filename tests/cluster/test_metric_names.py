@@ -9,6 +9,10 @@ import pytest
 from batches import batch
 from harness import connect, running
 from request_bytes import answer, produce, produced
+from users import add_users
+from wired import Wired
+
+from broker.wire import codes
 
 _TYPE = re.compile(r"^# TYPE (\S+) (\S+)$", re.MULTILINE)
 _SAMPLE = re.compile(r"^([a-z_]+)(?:\{| )", re.MULTILINE)
@@ -29,10 +33,16 @@ _QUOTAS = [
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Both pages of a cluster in which a client comes under every kind of quota and is throttled."""
+    """Both pages of a cluster in which a client comes under every kind of quota and is throttled, and a user has a rate."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    with running(tmp_path_factory.mktemp("names") / "d", "--topic", "t:1", shards=1) as cluster, ExitStack() as stack:
+    options = ["--topic", "t:1", "--listener", "PLAINTEXT=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl"]
+    options += ["--set", "turnstile.max.connection.creation.rate.per.user=1000"]
+    with running(tmp_path_factory.mktemp("names") / "d", *options, shards=1) as cluster, ExitStack() as stack:
+        add_users(cluster, ["alice"])
+        user = Wired(stack.enter_context(connect(cluster.listeners["SASL"][0])), "u")
+        assert user.ask("sasl_handshake", 1, mechanism="PLAIN").error_code == codes.NONE
+        assert user.ask("sasl_authenticate", 1, auth_bytes=b"\0alice\0alice-secret").error_code == codes.NONE
         cluster.put("/v1/quotas", {"alter": _QUOTAS})
         sock = stack.enter_context(connect(cluster.address))
         sock.sendall(produce("c", "t", 0, batch(b"x" * 20_000)))

@@ -24,9 +24,12 @@ from broker.wire import codes
 from shards.ownership import home_of
 
 CAP, OVERRIDES = "turnstile.max.connections.per.user", "turnstile.max.connections.per.user.overrides"
+RATE, RATES = (f"turnstile.max.connection.creation.rate.per.user{each}" for each in ("", ".overrides"))
 SSL_CAP = "turnstile.max.ssl.connections"
 TOO_MANY = r"\[[0-9a-f-]{36}\]: Too many connects"
 SHARDS = 3
+RATED = ["carol", "dave", "erin", "frank", "grace"]
+"""Users of one test each, as windows outlive it."""
 ANY_IP = [f"127.1.0.{n}" for n in range(1, 9)]
 
 
@@ -40,14 +43,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     options = [word for each in listeners for word in ("--listener", each)]
     options += ["--set", "connection.failed.authentication.delay.ms=0"]
     with audited(data, *options, shards=SHARDS) as cluster:
-        add_users(cluster, ["alice", "bob"])
+        add_users(cluster, ["alice", "bob", *RATED])
         yield cluster
 
 
 @pytest.fixture(autouse=True)
 def no_limits(cluster: Cluster) -> Iterator[None]:
     yield
-    cluster.put("/v1/cluster_config", {"upsert": {}, "remove": [CAP, OVERRIDES, SSL_CAP]})
+    cluster.put("/v1/cluster_config", {"upsert": {}, "remove": [CAP, OVERRIDES, RATE, RATES, SSL_CAP]})
     until(lambda: open_here(cluster) == 0, what="all connections closed")
 
 
@@ -240,6 +243,51 @@ def test_a_killed_shard_frees_the_tokens_of_its_connections_and_no_others(cluste
     until(lambda: open_here(cluster) == 6 - victim["connections"], what="the shard gone with its connections")
     assert sum(is_served(each) for each in logins.open) == 6 - victim["connections"]
     assert logins.more(9) == victim["connections"]
+
+
+def set_rates(cluster: Cluster, rate: int, **own: int) -> None:
+    upsert: dict[str, object] = {RATE: rate}
+    if own:
+        upsert[RATES] = [f"{user}:{each}" for user, each in own.items()]
+    cluster.put("/v1/cluster_config", {"upsert": upsert, "remove": []})
+
+
+def test_logins_beyond_the_rate_of_their_user_are_refused_as_one_kafka_broker_would(cluster: Cluster, logins: Logins):
+    """By 11 samples of a second, ten seconds' worth passes at once; that it is exact says the audit at the end."""
+    set_rates(cluster, 1)
+    before = refused(cluster, "user_rate")
+    let_in = logins.more(15, "carol") + logins.more(15, "carol", listener="OTHER")
+    assert 10 <= let_in < 30
+    assert refused(cluster, "user_rate") == before + 30 - let_in
+    shown = cluster.turnstile("explain", "user=carol")
+    assert re.search(rf"new connections of user carol +[\d.,]+/s of 1/s .*{RATE}", shown), shown
+    rows = [each for each in cluster.get("/v1/utilisation")["limits"] if each["of"] == "user:carol"]
+    assert [(row["what"], row["limit"], row["by"]) for row in rows] == [("new_connections", 1, RATE)]
+
+
+def test_an_override_replaces_the_rate_of_its_user_alone(cluster: Cluster, logins: Logins):
+    set_rates(cluster, 1, dave=2)
+    assert 20 <= logins.more(35, "dave") < 35
+    assert logins.more(15, "erin") < 15
+
+
+def test_the_rate_is_asked_before_the_cap_which_leaves_the_login_recorded(cluster: Cluster, logins: Logins):
+    set_rates(cluster, 1)
+    set_caps(cluster, 2)
+    before = {reason: refused(cluster, reason) for reason in ("user_cap", "user_rate")}
+    assert logins.more(25, "frank") == 2
+    by_cap, by_rate = (refused(cluster, reason) - count for reason, count in before.items())
+    assert by_cap >= 8 and by_cap + by_rate == 23 and by_rate > 0
+
+
+def test_a_killed_home_of_a_rate_leaves_no_room_behind(cluster: Cluster, logins: Logins):
+    set_rates(cluster, 1)
+    assert logins.more(15, "grace") >= 10
+    home = home_of("rate:user:grace", SHARDS)
+    pid = cluster.shard_pid(home)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: cluster.shard_pid(home) not in (None, pid), what="the home started again")
+    assert logins.more(12, "grace") < 10
 
 
 class OverTls:

@@ -3,10 +3,14 @@
 import random
 
 import pytest
-from simulation.rate_world import LISTENERS, RATE, RateWorld, most_within, one_broker, quota_key
+from simulation.mutants import broken, with_line
+from simulation.rate_world import LISTENERS, RATE, RateWorld, key_of, most_within, one_broker, quota_key
+
+from shards.rates.rate_home import RateHome
 
 SETS = [("inter.broker.listener.name", "INTERNAL")]
 END_MS = 26_000
+USER = "user:alice"
 SPANS_MS = (1000, 5000, 10_000, 11_000, 12_000)
 
 
@@ -36,10 +40,11 @@ def assert_as_one_broker(times, reference):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_an_address_is_admitted_as_by_one_broker(seed):
+def test_an_address_or_a_user_is_admitted_as_by_one_broker(seed):
     source = random.Random(seed)
-    quotas = [("10.0.0.1", source.choice([1, 5, 20, 100, 300]))]
-    arrivals = poisson(seed, quotas[0][1] * source.choice([0.3, 0.8, 1.2, 4]))
+    name = USER if seed % 3 == 2 else "10.0.0.1"
+    quotas = [(name, source.choice([1, 5, 20, 100, 300]))]
+    arrivals = poisson(seed, quotas[0][1] * source.choice([0.3, 0.8, 1.2, 4]), ip=name)
     world = simulate(seed, source.choice([1, 2, 3, 4, 8]), arrivals, quotas=quotas)
     assert_as_one_broker(world.times(), one_broker(arrivals, END_MS, quotas=quotas))
 
@@ -105,11 +110,12 @@ def test_a_listeners_rate_that_is_switched_on_knows_what_came_before(seed):
 @pytest.mark.parametrize("what", ["address", "listener"])
 def test_a_home_that_dies_leaves_no_room_behind(seed, what):
     """Its successor hears from the others what was used, and from its stand-in what it used itself."""
-    quotas, sets = ([("10.0.0.1", 30)], []) if what == "address" else ([], [(RATE, 30)])
+    name = USER if seed % 2 else "10.0.0.1"
+    quotas, sets = ([(name, 30)], []) if what == "address" else ([], [(RATE, 30)])
     world = RateWorld(seed, 3, sets=[*SETS, *sets], quotas=quotas)
-    key = "ip:10.0.0.1" if what == "address" else "listener:EXTERNAL"
+    key = key_of(name) if what == "address" else "listener:EXTERNAL"
     world.crash(7000, world.shards[0].rates.home(key))
-    arrivals = poisson(seed, 100)
+    arrivals = poisson(seed, 100, ip=name)
     for at_ms, ip, listener in arrivals:
         world.connect(at_ms, ip, listener)
     world.run(END_MS)
@@ -151,6 +157,14 @@ def test_messages_are_few_while_a_rate_is_far_below_its_quota():
     world.run(12_000)
     assert len(world.times()) == 10_000
     assert world.sent["ask"] < 1000
+
+
+def test_a_home_that_forgets_a_users_window_is_seen():
+    """The mutant of a user's window: the worlds above can fail."""
+    forgets = with_line(RateHome, "_windows_of", "self.users", "Windows(self.window)", "1")
+    quotas, arrivals = [(USER, 20)], poisson(5, 80, ip=USER)
+    with broken(forgets), pytest.raises(AssertionError, match="one Kafka broker would not have let in"):
+        simulate(5, 3, arrivals, quotas=quotas)
 
 
 @pytest.mark.parametrize("listener", LISTENERS)

@@ -92,4 +92,6 @@ def quotas_of(image, key):
     kind, name = key.split(":", 1)
     if kind == "ip":
         return RateQuotas(image.quota_for_ip(name))
+    if kind == "user":
+        return RateQuotas(image.rate_of(key).rate)
     return RateQuotas(image.rate_of(key).rate, image.rate_of("broker").rate, name == image.inter_broker_listener)

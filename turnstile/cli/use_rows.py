@@ -30,18 +30,20 @@ def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[U
             rows.append(_pool(broker, pool, internals))
             if (cap := pool["observed"]) is not None:
                 rows.append(_observed(broker, pool, cap, internals))
-        rows += [_rate(broker, rate, internals) for rate in broker["rates"]]
+        rows += [_rate(_whose(broker, rate), broker["broker"], rate, internals) for rate in broker["rates"]]
     return _by_broker(rows, len(brokers))
 
 
 def user_rows(brokers: Sequence[UserConnections], *, internals: bool) -> list[UseRow]:
     """What limits the connections of a user; none where nothing does."""
-    if all(pool["value"] is None for pool in brokers):
+    if all(pool["value"] is None and pool["rate"] is None for pool in brokers):
         return []
     rows: list[UseRow] = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for pool in brokers:
         row = (f"connections of {pool_text(pool['pool'])}", str(pool["broker"]), use(pool["in_use"], pool["value"]))
         rows.append((*row, pool["limit"] or "-", *(_by_shard(pool) if internals else ())))
+        if pool["rate"] is not None:
+            rows.append(_rate(pool_text(pool["pool"]), pool["broker"], pool["rate"], internals))
     return _by_broker(rows, len(brokers))
 
 
@@ -77,15 +79,19 @@ def _by_shard(pool: PoolUse) -> Iterator[str]:
     yield "; ".join([*home, *holders]) or "-"
 
 
-def _rate(broker: AddressLimits, rate: AddressRate, internals: bool) -> UseRow:
-    whose = f"{broker['ip']}, on each shard" if rate["of"] == "core" else broker["ip"]
-    whose = whose if rate["of"] in ("ip", "core") else pool_text(rate["of"])
+def _whose(broker: AddressLimits, rate: AddressRate) -> str:
+    if rate["of"] == "core":
+        return f"{broker['ip']}, on each shard"
+    return broker["ip"] if rate["of"] == "ip" else pool_text(rate["of"])
+
+
+def _rate(whose: str, broker: int, rate: AddressRate, internals: bool) -> UseRow:
     used = f"at most {per_second(rate['value'])}"
     if rate["used"] is not None:
         used = use(rate["used"], rate["value"], per_second)
     if rate["burst"] > rate["value"]:
         used += f"; {count(rate['burst'])} at once after a pause"
-    return (f"new connections of {whose}", str(broker["broker"]), used, rate["limit"], *(["-"] if internals else []))
+    return (f"new connections of {whose}", str(broker), used, rate["limit"], *(["-"] if internals else []))
 
 
 def _by_broker(rows: list[UseRow], brokers: int) -> list[UseRow]:

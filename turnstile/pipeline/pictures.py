@@ -18,6 +18,7 @@ COLOUR_OF = {
     "cap": "#d1495b",
     "ip_cap": "#d1495b",
     "user_cap": "#a3346f",
+    "user_rate": "#7a3fa8",
     "ssl_cap": "#b0621f",
     "broker_cap": "#8f2436",
     "listener_cap": "#e08a1e",

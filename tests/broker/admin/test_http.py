@@ -246,7 +246,7 @@ def told(**more):
         "users": [],
         "close_users": none,
         "rates": [],
-        "close_rates": none,
+        "close_rates": {},
         "quotas": [],
         "close_quotas": {},
         **more,
@@ -287,7 +287,7 @@ async def test_live_says_of_how_many_refused_addresses_it_shows_some(api):
 
 async def test_live_tells_creation_rates_beside_their_limits(api):
     api.cluster.answers["describe_fullest"] = lambda member: told(
-        rates=[["10.0.0.1", 12.5]] if member == (1, 0) else []
+        rates=[["ip:10.0.0.1", 12.5]] if member == (1, 0) else []
     )
     await api.put("/v1/quotas", {"alter": [{"entity": {"ip": "10.0.0.1"}, "set": {"connection_creation_rate": 10}}]})
     own = {"listener.name.internal.max.connection.creation.rate": 50}

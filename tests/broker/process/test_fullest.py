@@ -92,8 +92,8 @@ def test_many_quotas_are_looked_at_in_turns(monkeypatch):
 
 @pytest.mark.parametrize("number", [3, 500])
 def test_the_rates_closest_to_being_reached_come_first(number):
-    shard = Shard([(f"10.0.{n // 250}.{n % 250}", 10 * n / number) for n in range(number)])
+    shard = Shard([(f"ip:10.0.{n // 250}.{n % 250}", 10 * n / number) for n in range(number)])
     told = shard.here.describe()
-    assert told["rates"][0] == (f"10.0.{(number - 1) // 250}.{(number - 1) % 250}", 10 * (number - 1) / number)
+    assert told["rates"][0] == (f"ip:10.0.{(number - 1) // 250}.{(number - 1) % 250}", 10 * (number - 1) / number)
     assert len(told["rates"]) == min(number - 1, MOST)
-    assert told["close_rates"].limits == number - 1
+    assert told["close_rates"]["ip"].limits == number - 1

@@ -197,3 +197,13 @@ def test_the_cap_of_connections_over_tls_is_a_pool_of_its_own():
     limits = with_changes((name, "5"))
     assert limits.rule_of("ssl") == CapRule(5, name) and limits.rule_of("broker") == UNLIMITED
     assert limits.changed_pools(ConnectionLimits()) == {"ssl"}
+
+
+def test_a_user_has_its_own_rate_or_that_of_all_users():
+    general, own = (f"turnstile.max.connection.creation.rate.per.user{each}" for each in ("", ".overrides"))
+    limits = with_changes((general, "5"), (own, "alice:1"))
+    assert limits.rate_of("user:bob") == RateRule(5.0, general)
+    assert limits.rate_of("user:alice") == RateRule(1.0, own)
+    assert limits.rate_of("ip:10.0.0.1") == NO_RATE and limits.changed_pools(ConnectionLimits()) == set()
+    with pytest.raises(ConfigInvalid):
+        with_changes((general, "0"))

@@ -104,10 +104,10 @@ def test_many_connections_of_a_pass_are_one_ask():
 
 def test_an_address_without_quota_is_not_counted_but_its_past_is_not_forgotten():
     pair = Pair(ip_quota(2))
-    assert not pair.holder.has_quota("10.0.0.2")
+    assert not pair.holder.has_quota("ip:10.0.0.2")
     assert pair.record(pair.holder, f"ip:{IP}", 20) == [0] * 20
     pair.apply(ip_quota(None))
-    assert not pair.holder.has_quota(IP)
+    assert not pair.holder.has_quota(f"ip:{IP}")
     pair.apply(ip_quota(1))
     assert pair.record(pair.holder, f"ip:{IP}") == [1000]
 
@@ -190,8 +190,8 @@ def test_without_rates_there_is_nothing_to_ask():
 def test_a_default_quota_limits_every_address_but_an_exempted_one():
     pair = Pair(("quota", '{"ip":null}', {"connection_creation_rate": 5}), ip_quota(2147483647, "10.0.0.9"))
     assert pair.holder.limits_ips
-    assert pair.holder.has_quota("10.0.0.2")
-    assert not pair.holder.has_quota("10.0.0.9")
+    assert pair.holder.has_quota("ip:10.0.0.2")
+    assert not pair.holder.has_quota("ip:10.0.0.9")
 
 
 @pytest.mark.parametrize("configured_first", [True, False])
@@ -223,4 +223,16 @@ def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used(c
 def test_what_is_recorded_is_described():
     pair = Pair(ip_quota(50))
     pair.record(pair.holder, f"ip:{IP}", 20)
-    assert pair.home.describe(now_ms=pair.now_ms) == {"waiting": 0, "ips": [(IP, 2.0)]}
+    assert pair.home.describe(now_ms=pair.now_ms) == {"waiting": 0, "rates": [(f"ip:{IP}", 2.0)]}
+
+
+def test_a_user_that_is_named_as_an_address_has_a_rate_of_its_own():
+    pair = Pair(ip_quota(2), ("setting", "/turnstile.max.connection.creation.rate.per.user", "1"))
+    assert pair.record(pair.holder, f"ip:{IP}", 20) == [0] * 20
+    assert pair.record(pair.holder, f"user:{IP}", 12) == [0] * 10 + [1000] * 2
+    assert pair.record(pair.home, f"ip:{IP}") == [500]
+
+
+def test_a_user_without_a_rate_need_not_be_recorded():
+    pair = Pair(("setting", "/turnstile.max.connection.creation.rate.per.user.overrides", "alice:1"))
+    assert pair.holder.has_quota("user:alice") and not pair.holder.has_quota("user:bob")

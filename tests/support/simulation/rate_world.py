@@ -20,13 +20,16 @@ from shards.rates.rates import UNAVAILABLE, Rates
 
 LISTENERS = ("EXTERNAL", "INTERNAL")
 RATE = "max.connection.creation.rate"
+USER_RATE = "turnstile.max.connection.creation.rate.per.user.overrides"
 
 
 class Arrival:
-    """A connection on its way in, as broker/accept/admission.py takes it: its listener's rate, then its address's."""
+    """A connection on its way in, as broker/accept/admission.py takes it: its listener's rate, then its address's; or a login of a
+    user, whose name stands where the address does (`user:alice`), as broker/serve/user_admission.py takes it."""
 
     def __init__(self, shard, listener, ip, at_ms):
         self.shard, self.listener, self.ip, self.at_ms = shard, listener, ip, at_ms
+        self.key = key_of(ip)
         self.accepted_ms = self.passed_ms = None  # of its listener's rate
 
     def accept(self):
@@ -62,12 +65,12 @@ class Arrival:
 
     def enter(self):
         world = self.shard.world
-        if not (self.shard.rates.limits_ips and self.shard.rates.has_quota(self.ip)):
+        if not self.shard.rates.has_quota(self.key):
             world.admitted.append((world.now_ms, self))
             return
-        wait_ms = self.shard.rates.record(f"ip:{self.ip}", self, now_ms=world.now_ms)
+        wait_ms = self.shard.rates.record(self.key, self, now_ms=world.now_ms)
         if wait_ms is not None:
-            self.recorded(f"ip:{self.ip}", wait_ms)
+            self.recorded(self.key, wait_ms)
 
 
 class RateShard:
@@ -138,7 +141,7 @@ class RateWorld:
         self.now_ms = 1000
         self.version = 1
         self.state = [("setting", f"/{name}", str(value)) for name, value in sets]
-        self.state += [("quota", quota_key(ip), {"connection_creation_rate": rate}) for ip, rate in quotas]
+        self.state += [limit_of(name, rate) for name, rate in quotas]
         self.events, self.order = [], itertools.count()
         self.link_free = {}
         self.sent = Counter()  # items between shards, by kind
@@ -260,6 +263,17 @@ class RateWorld:
 
     def times(self, ip=None, listener=None):
         return [at for at, each in self.admitted if ip in (None, each.ip) and listener in (None, each.listener)]
+
+
+def key_of(name):
+    return name if name.startswith("user:") else f"ip:{name}"
+
+
+def limit_of(name, rate):
+    """The record that limits an address or a user."""
+    if name.startswith("user:"):
+        return "setting", f"/{USER_RATE}", f"{name.removeprefix('user:')}:{rate}"
+    return "quota", quota_key(name), {"connection_creation_rate": rate}
 
 
 def quota_key(ip):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class OneShard:
     def __init__(self, *records: Sequence[str]) -> None:
         self.events: list[dict[str, Any]] = []
         self._now_ns = LATER_NS
+        self._step_ns = 1_000_000_000
         place = {"broker": 0, "shard": 0, "epoch": 1}
         config = {"changes": [list(record) for record in records], "full": True, "acknowledged": False}
         self.add("shard_up", detail=json.dumps({**place, "shards": 1}))
@@ -31,7 +33,7 @@ class OneShard:
         self.add("config", version=1, detail=json.dumps(config))
 
     def add(self, kind: str, *, shard: int = 0, **columns: Any) -> dict[str, Any]:
-        self._now_ns += 1_000_000_000
+        self._now_ns += self._step_ns
         own = {"broker": -1, "shard": -1, "epoch": 0} if shard == COORDINATOR else {"broker": 0, "shard": 0, "epoch": 1}
         event = {
             "kind": kind,
@@ -42,6 +44,17 @@ class OneShard:
         }
         self.events.append(event)
         return event
+
+    @property
+    def now_ms(self) -> int:
+        return self._now_ns // 1_000_000
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Events are a millisecond apart in it."""
+        self._step_ns = 1_000_000
+        yield
+        self._step_ns = 1_000_000_000
 
     def pause(self) -> None:
         """Longer than any check allows for."""

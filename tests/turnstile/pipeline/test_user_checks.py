@@ -1,12 +1,14 @@
-"""The audit of caps of users' connections: honest journals hold, and a login beyond a cap, or refused without cause, is found."""
+"""The audit of limits of users' connections: honest journals hold, and a login beyond one, or refused without cause, is found."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from one_shard import OneShard
 
+RATE = "turnstile.max.connection.creation.rate.per.user"
 CAP = "turnstile.max.connections.per.user"
 
 
@@ -84,6 +86,61 @@ def test_a_client_that_left_while_its_login_was_decided_may_have_held_a_token(tm
     logins.close(first)
     checks = logins.judged(tmp_path)
     assert {check.verdict for check in checks.values()} == {"held"}, checks
+
+
+class RatedLogins(Logins):
+    """Whose users have a rate of 1 a second: 10 of them pass at once."""
+
+    def __init__(self) -> None:
+        OneShard.__init__(self, ("setting", f"/{RATE}", "1"))
+
+    def unit(self, *, units: int = 1, **more: Any) -> None:
+        detail = {"pool": "rate:user:alice", "to": 0, "tokens": units, "at_ms": self.now_ms, **more}
+        self.add("grant", version=1, detail=json.dumps(detail))
+
+    def beyond(self, conn: int) -> None:
+        self.login(conn, "alice", reason="user_rate", limit=RATE, limit_value=1.0)
+
+
+def test_logins_within_the_rate_and_refusals_of_violations_hold(tmp_path: Path) -> None:
+    logins = RatedLogins()
+    logins.unit(units=10)
+    opened = [logins.login(conn, "alice") for conn in range(1, 4)]
+    logins.unit(units=0, violated=True)
+    logins.beyond(4)
+    for each in opened:
+        logins.close(each)
+    checks = logins.judged(tmp_path)
+    assert checks["user_rate_units"].verdict == checks["user_rate"].verdict == "held", checks
+    assert checks["user_refused_with_cause"].verdict == "held", checks["user_refused_with_cause"]
+
+
+def test_a_unit_beyond_the_rate_of_a_user_is_found(tmp_path: Path) -> None:
+    logins = RatedLogins()
+    logins.unit(units=11)
+    logins.close(logins.login(1, "alice"))
+    check = logins.judged(tmp_path)["user_rate_units"]
+    assert check.verdict == "exceeded" and "first user:alice of broker 0: 1 of 11" in check.detail
+
+
+def test_more_logins_than_any_window_of_the_rate_allows_are_found(tmp_path: Path) -> None:
+    logins = RatedLogins()
+    with logins.at_once():
+        opened = [logins.login(conn, "alice") for conn in range(1, 40)]
+    for each in opened:
+        logins.close(each)
+    assert logins.judged(tmp_path)["user_rate"].verdict == "exceeded"
+
+
+def test_a_login_refused_by_a_rate_that_its_home_did_not_find_violated_is_found(tmp_path: Path) -> None:
+    logins = RatedLogins()
+    logins.unit()
+    first = logins.login(1, "alice")
+    logins.beyond(2)
+    logins.pause()
+    logins.close(first)
+    check = logins.judged(tmp_path)["user_refused_with_cause"]
+    assert check.verdict == "not justified" and "found no violation" in check.detail
 
 
 def test_a_journal_without_logins_has_no_check_of_users(tmp_path: Path) -> None:

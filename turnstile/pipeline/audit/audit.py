@@ -58,7 +58,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     tokens = grant_checks.checks(moved, held, users, timeline, seen, incomplete)
     say("refusals")
     refusals = refusal_checks.checks(events, held, moved, timeline, seen, incomplete)
-    refusals += user_checks.checks(events, users, timeline, seen, incomplete)
+    refusals += user_checks.checks(events, users, moved, timeline, seen, incomplete)
     moved.forget()
     held.forget()
     users.forget()

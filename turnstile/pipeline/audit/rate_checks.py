@@ -68,6 +68,7 @@ KINDS = (
     RateKind("ip_rate", "ip", "ip"),
     RateKind("listener_rate", "listener", "listener"),
     RateKind("broker_rate", "broker", None),
+    RateKind("user_rate", "user", "user"),
     RateKind("core_rate", "core", None, per_shard=True),
     RateKind("core_rate_override", "core_ip", "ip", per_shard=True),
 )
@@ -79,9 +80,14 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, started: Mapping[int,
     if not limited:
         return []
     columns = ("broker", "shard", "epoch", "ip", "listener", "mono_ns")
+    of_arrivals = [kind for kind in limited if kind.kind != "user"]
     counted = events.of_kinds(("admitted",), columns).each(
-        partial(per_second, limited, timeline.inter_broker), PER_SECOND
+        partial(per_second, of_arrivals, timeline.inter_broker), PER_SECOND
     )
+    of_logins = [kind for kind in limited if kind.kind == "user"]
+    if of_logins:
+        logins = events.of_kinds(("authenticated",), (*columns, "user", "reason"))
+        counted = counted.and_(logins.each(partial(_logins_per_second, of_logins), PER_SECOND))
     again = restarts(seen)
     for broker, instants in started.items():
         again.setdefault(broker, []).extend(instants)
@@ -150,6 +156,10 @@ def per_second(kinds: Sequence[RateKind], inter_broker: Sequence[str], table: py
     return pyarrow.concat_tables(tables)
 
 
+def _logins_per_second(kinds: Sequence[RateKind], table: pyarrow.Table) -> pyarrow.Table:
+    return per_second(kinds, (), table.filter(pyarrow.array(~arrays.present(table, "reason"))))
+
+
 def beyond(
     kinds: Sequence[RateKind],
     timeline: Timeline,
@@ -166,7 +176,9 @@ def beyond(
             continue
         mine = table.filter(pyarrow.array(kind_of == names.index(kind.kind)))
         samples, size_ms = timeline.windows[0]
-        span = samples * size_ms // 1000 - 1 - (0 if kind.kind in ("ip", "core", "core_ip") else size_ms // 1000)
+        span = (
+            samples * size_ms // 1000 - 1 - (0 if kind.kind in ("ip", "user", "core", "core_ip") else size_ms // 1000)
+        )
         seconds = max(1, span)
         # Beyond the lowest rate ever set, but maybe within the one in force then: decided window by window.
         likely = _trailing(mine, seconds, timeline.lowest_rate(kind.kind) * seconds)
@@ -234,4 +246,4 @@ def _allowed(rate: float, kind: RateKind, samples: int, size_s: float, seconds: 
         return rate * (seconds + 2) + 1
     # Where a span can't be shorter than all samples by what a connection may be late, two windows may fall into it.
     bound = (1 if seconds < samples * size_s else 2) * (rate * (samples + 1) * size_s + 1)
-    return bound if kind.kind == "ip" else bound + acceptors * (samples + 1)
+    return bound if kind.kind in ("ip", "user") else bound + acceptors * (samples + 1)

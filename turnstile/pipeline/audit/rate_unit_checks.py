@@ -2,7 +2,7 @@
 
 The home of a rate journals every change of its windows (docs/internals/journal.md), so shards/limits/rate_replay.py goes
 through the very states that it went through, under the quotas of the version that each event names. Incarnations of
-homes share nothing: a home that starts anew journals what it begins with. Addresses share nothing either, so each is
+homes share nothing: a home that starts anew journals what it begins with. Addresses and users share nothing either, so each is
 judged by itself; the listeners of a broker meet in its own rate, and are judged together.
 
 below_this_no_replay_is_needed  What a window of N samples of a size counts at an instant was recorded within N + 1 sizes
@@ -43,7 +43,7 @@ from turnstile.pipeline.events.version_limits import VersionLimits
 SHOWN = 10
 SLICE = 100_000
 INCARNATION = ("broker", "shard", "epoch")
-NAMES = {"ip": "ip_rate_units", "listener": "listener_rate_units"}
+NAMES = {"ip": "ip_rate_units", "user": "user_rate_units", "listener": "listener_rate_units"}
 CHANGES = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
@@ -59,7 +59,8 @@ CHANGES = pyarrow.schema(
         ("detail", pyarrow.string()),
     ]
 )
-"""Of moves.MOVES those about rates. `window`: the address that is judged by itself, or "listener:" for all of a broker's."""
+"""Of moves.MOVES those about rates. `window`: the address or user that is judged by itself, or "listener:" for all listeners of a
+broker."""
 UNITS = pyarrow.schema(
     [
         ("kind", pyarrow.string()),
@@ -78,9 +79,9 @@ Start = tuple[int, int, EventDetail]
 def checks(
     moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[TableRow], *, back: bool
 ) -> list[Check]:
-    """A check for addresses and one for listeners, if any version limits them. `starts`: rows of `started`; `back`: whether the
+    """A check for addresses, users and listeners each, if any version limits them. `starts`: rows of `started`; `back`: whether the
     clock of any process goes back."""
-    limited = {"ip": ("ip",), "listener": ("listener", "broker")}
+    limited = {"ip": ("ip",), "user": ("user",), "listener": ("listener", "broker")}
     kinds = [kind for kind, rates in limited.items() if any(timeline.any_limit(rate, "rate") for rate in rates)]
     if not kinds:
         return []
@@ -199,8 +200,8 @@ def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarna
 
 
 def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arrays.Array:
-    """Of each group whether it is an address that can't have come over its quota (below_this_no_replay_is_needed)."""
-    lowest = timeline.lowest_rate("ip")
+    """Of each group whether it is an address or user that can't have come over its quota (below_this_no_replay_is_needed)."""
+    lowest = {kind: timeline.lowest_rate(kind) for kind in ("ip", "user")}
     samples = min(samples for samples, _ in timeline.windows)
     size_ms = min(size_ms for _, size_ms in timeline.windows)
     longest_ms = max((samples + 1) * size_ms for samples, size_ms in timeline.windows)
@@ -218,12 +219,13 @@ def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arra
     total = numpy.concatenate(([0], numpy.cumsum(units)))
     busiest = numpy.maximum.reduceat(total[1:] - total[begin], starts) if len(starts) else starts
     pool, pools = arrays.codes(rows, "window")
-    is_address = numpy.array([str(name).startswith("ip:") for name in pools])[pool[starts]]
-    return is_address & (busiest <= lowest * (samples - 1) * size_ms / 1000)
+    least = numpy.array([lowest.get(str(name).partition(":")[0], -1.0) for name in pools])[pool[starts]]
+    calm: arrays.Array = busiest <= least * (samples - 1) * size_ms / 1000
+    return calm
 
 
 class _Replay:
-    """The windows of one address, or of a broker's listeners, at one home: from one run of its events to the next."""
+    """The windows of one address or user, or of a broker's listeners, at one home: from one run of its events to the next."""
 
     def __init__(self, window: str, broker: int, timeline: Timeline, until: int | None, begun: Sequence[Start]) -> None:
         self._home = RateReplay(Window(*timeline.windows[0]))  # until it says which windows it begins with
@@ -276,13 +278,13 @@ class _Quotas:
         self._known: dict[str, RateQuotas] = {}
 
     def of(self, key: str) -> RateQuotas:
-        """The quotas of `ip:ADDRESS` or `listener:NAME`."""
+        """The quotas of `ip:ADDRESS`, `user:NAME` or `listener:NAME`."""
         found = self._known.get(key)
         if found is None:
             kind, _, name = key.partition(":")
             own = _quota(self._limits.rate(kind, name))
             found = RateQuotas(own)
-            if kind != "ip":
+            if kind == "listener":
                 found = RateQuotas(own, _quota(self._limits.rate("broker", "")), name in self._exempt)
             self._known[key] = found
         return found

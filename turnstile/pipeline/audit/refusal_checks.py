@@ -110,8 +110,7 @@ def checks(
     by_caps = (reason for reason in reasons if reason in CAPS)
     uncaused = [without_full_pool(refused, held, timeline, found, unseen, reason) for reason in by_caps]
     if "ip_rate" in reasons:
-        asked = refused.each(partial(_asked, "ip_rate"), ASKED).and_(moves.each(_violated, ASKED))
-        uncaused.append(asked.by(("broker", "ip"), partial(without_violation, unseen), FOUND).table())
+        uncaused.append(without_violated_rate(refused, moves, unseen, "ip_rate"))
     if "core_rate" in reasons:
         # A bucket keeps its tokens when its rate changes, so at first it may have fewer than the new rate says.
         changed_ns = [period.start_ns for period in timeline.periods]
@@ -297,18 +296,26 @@ def unseen_in(found: Survey) -> Unseen:
 # ---- rate_was_violated_at_a_refusal
 
 
-def _violated(table: pyarrow.Table) -> pyarrow.Table:
-    """ASKED: when homes found the rate of an address violated, of moves.MOVES."""
+def without_violated_rate(refused: Rows, moves: Rows, unseen: Unseen, reason: str) -> pyarrow.Table:
+    """FOUND: refusals by the rate of an address, or of a user, that its home had not found violated. `refused`: DECISIONS, whose
+    `ip` is whose rate it is."""
+    kind = reason.removesuffix("_rate")
+    asked = refused.each(partial(_asked, reason), ASKED).and_(moves.each(partial(_violated, f"{kind}:"), ASKED))
+    return asked.by(("broker", "ip"), partial(without_violation, unseen), FOUND).table()
+
+
+def _violated(prefix: str, table: pyarrow.Table) -> pyarrow.Table:
+    """ASKED: when homes found rates of keys that begin with `prefix` violated, of moves.MOVES."""
     mine = table.filter(
         pyarrow.compute.and_(table["is_violated"], pyarrow.array(arrays.is_one_of(table, "what", (RATE,))))
     )
-    mine = mine.filter(pyarrow.compute.starts_with(mine["pool"], "ip:"))
+    mine = mine.filter(pyarrow.compute.starts_with(mine["pool"], prefix))
     blank = {
         field.name: pyarrow.nulls(mine.num_rows, field.type)
         for field in ASKED
         if field.name not in (*INCARNATION, "ip", "at_ns", "arrived_ns")
     }
-    ip = pyarrow.compute.utf8_slice_codeunits(mine["pool"], 3)
+    ip = pyarrow.compute.utf8_slice_codeunits(mine["pool"], len(prefix))
     same = {name: mine[name] for name in INCARNATION}
     return arrays.table_of(ASKED, ip=ip, at_ns=mine["at_ns"], arrived_ns=mine["at_ns"], **same, **blank)
 

@@ -17,7 +17,7 @@ from turnstile.pipeline.events.version_limits import VersionLimits
 CAPS = {"broker_cap": "broker", "ssl_cap": "ssl", "ip_cap": "ip"}
 """Reason -> kind of pool. `max.connections` lets wait (KIP-402); it refuses, also as a listener's cap, who came late by
 `turnstile.ip.rate.recheck` alone."""
-BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", AFTER_LOGIN, "ip_rate", "core_rate")
+BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", *AFTER_LOGIN, "ip_rate", "core_rate")
 """Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
 FOUND = pyarrow.schema(
     [
@@ -89,7 +89,7 @@ def _misnamed(row: TableRow, timeline: Timeline, *, early: bool, late: bool) -> 
         return ""
     if said == late_refusing(limits, row["reason"], row["listener"]) and _rechecked(timeline, version, row["broker"]):
         return ""
-    if expected is None and row["reason"] in ("ip_rate", "core_rate") and not row["limit_value"]:
+    if expected is None and row["reason"] in ("ip_rate", "user_rate", "core_rate") and not row["limit_value"]:
         return ""  # the rate of a connection that was held, or waited, may have been removed meanwhile
     if expected is None:
         return "that version sets no such limit"
@@ -109,9 +109,12 @@ def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
         pool = f"ip:{ip}" if reason == "ip_cap" else CAPS[reason]
         rule = limits.limits.refusing if reason == "broker_cap" else limits.limits.rule_of(pool)
         return None if rule.cap is None else LimitValue(rule.name, float(rule.cap))
-    if reason == AFTER_LOGIN:
+    if reason == "user_cap":
         own = limits.limits.rule_of(f"user:{ip}")
         return None if own.cap is None else LimitValue(own.name, float(own.cap))
+    if reason == "user_rate":
+        user_rate = limits.limits.rate_of(f"user:{ip}")
+        return None if user_rate.rate is None else LimitValue(user_rate.name, user_rate.rate)
     if reason == "ip_rate":
         rate = limits.rate("ip", ip)
         return None if rate == float("inf") else LimitValue(CONNECTION_RATE, rate)

@@ -1,5 +1,5 @@
-"""Caps of a user's connections (`turnstile.max.connections.per.user`): never more logged in than allowed, and every login that was
-refused for its user refused by a cap that was in force, and reached.
+"""Limits of a user's connections, turnstile.max.connections.per.user and turnstile.max.connection.creation.rate.per.user: never
+more logged in than allowed, and every login that was refused for its user refused by a limit that was in force, and reached.
 
 A connection counts in its user's pool from its `authenticated` event to its end. Both checks are those of addresses
 (open_connection_checks.py, refusal_checks.py), made of rows whose address is the user: so `ip` is the user in what is found.
@@ -15,7 +15,13 @@ import pyarrow
 from broker.journal.schema import AFTER_LOGIN
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, INCARNATION, READ, Ends, pair
-from turnstile.pipeline.audit.refusal_checks import DECISIONS, unjustified, unseen_in, without_full_pool
+from turnstile.pipeline.audit.refusal_checks import (
+    DECISIONS,
+    unjustified,
+    unseen_in,
+    without_full_pool,
+    without_violated_rate,
+)
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
 from turnstile.pipeline.events import arrays, sweep
@@ -36,18 +42,23 @@ def logged_in(events: Rows, ends: Ends) -> Rows:
     return told.by((*INCARNATION, "conn"), partial(_paired, ends), CONNECTIONS)
 
 
-def checks(events: Rows, users: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]) -> list[Check]:
-    """Both checks; none where no client logged in. `users`: `logged_in`; `incomplete`: brokers of which events are missing."""
+def checks(
+    events: Rows, users: Rows, moves: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]
+) -> list[Check]:
+    """Both checks; none where no client logged in. `users`: `logged_in`; `moves`: moves.MOVES; `incomplete`: brokers of which
+    events are missing."""
     logins = seen.kinds["authenticated"]
     if not logins:
         return []
     steps = users.each(sweep.steps, sweep.STEPS)
     over = steps.swept(["ip"], partial(_beyond, timeline), sweep.EXCESS, closes_first=True).to_pylist()
     decided = events.of_kinds(("authenticated",), (*REFUSAL, "user"))
-    refused = decided.each(partial(_refused, (AFTER_LOGIN,)), DECISIONS)
+    refused = decided.each(partial(_refused, AFTER_LOGIN), DECISIONS)
     found = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
     tried = decided.each(_as_of_addresses, DECISIONS)
-    found += without_full_pool(tried, users, timeline, seen, unseen_in(seen), "ip_cap").to_pylist()
+    unseen = unseen_in(seen)
+    found += without_full_pool(tried, users, timeline, seen, unseen, "ip_cap").to_pylist()
+    found += without_violated_rate(refused, moves, unseen, "user_rate").to_pylist()
     return [_capped(over, logins, is_limited=timeline.any_limit("user")), _caused(found, incomplete)]
 
 
@@ -69,13 +80,15 @@ def _beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
 
 def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
     mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", reasons)))
-    return _by_user(mine).select(DECISIONS.names).cast(DECISIONS)
+    mine = _by_user(mine).select(DECISIONS.names)
+    kinds = pyarrow.array(["refused"] * mine.num_rows, pyarrow.string())
+    return mine.set_column(mine.column_names.index("kind"), "kind", kinds).cast(DECISIONS)
 
 
 def _as_of_addresses(table: pyarrow.Table) -> pyarrow.Table:
-    """The refusals as those by an address's cap; clients that gave up as those by another cap, which may have held a token."""
-    mine = _refused((AFTER_LOGIN, GAVE_UP), table)
-    is_refusal = arrays.is_one_of(mine, "reason", (AFTER_LOGIN,))
+    """Refusals by caps as those by an address's cap; clients that gave up as those by another cap, which may have held a token."""
+    mine = _refused((CAP, GAVE_UP), table)
+    is_refusal = arrays.is_one_of(mine, "reason", (CAP,))
     reasons = pyarrow.array(numpy.where(is_refusal, "ip_cap", "broker_cap"), pyarrow.string())
     return mine.set_column(mine.column_names.index("reason"), "reason", reasons).cast(DECISIONS)
 
@@ -99,7 +112,7 @@ def _capped(rows: list[TableRow], logins: int, *, is_limited: bool) -> Check:
 
 def _caused(rows: list[TableRow], incomplete: Collection[int]) -> Check:
     if not rows:
-        return Check(CAUSED, HELD, "each login was refused by a cap of its user that was in force, and reached", [])
+        return Check(CAUSED, HELD, "each login was refused by a limit of its user that was in force, and reached", [])
     counts, shown, is_sure = unjustified(rows, incomplete)
     first = shown[0]
     detail = (

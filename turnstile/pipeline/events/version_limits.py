@@ -45,8 +45,8 @@ class VersionLimits:
         limits = self.limits
         if kind == "ip":
             rate = self.ip_quotas.quota(key)
-        elif kind == "listener":
-            rate = limits.rate_of(f"listener:{key}").rate
+        elif kind in ("listener", "user"):
+            rate = limits.rate_of(f"{kind}:{key}").rate
         elif kind == "core":  # the bucket of every address without one of its own
             rate = None if limits.core_overrides() else limits.most_of_core_rate(limits.core_rate)
         elif kind == "core_ip":
@@ -65,6 +65,10 @@ class VersionLimits:
             return limits.core_overrides()
         if kind == "core":
             return [self.rate(kind, "")] if limits.core_rate.rate is not None else []
+        if kind == "user":
+            return [
+                rule.rate for rule in (limits.user_rate_default, *limits.user_rates.values()) if rule.rate is not None
+            ]
         rules = (
             [limits.rate_of("broker"), *limits.listener_rates()] if kind == "listener" else [limits.rate_of("broker")]
         )

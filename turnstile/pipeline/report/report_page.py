@@ -21,6 +21,7 @@ REASONS = {
     "listener_cap": "a listener's cap",
     "ip_cap": "the cap of their address",
     "user_cap": "the cap of their user",
+    "user_rate": "the rate of their user",
     "ssl_cap": "the cap of connections over TLS",
     "ip_rate": "the rate of their address",
     "core_rate": "Redpanda's connection rate",
@@ -187,6 +188,7 @@ def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
 
 OBSERVED = {
     "broker_cap": "would be refused",
+    "ssl_cap": "would be refused",
     "ip_cap": "would be refused",
     "broker_wait": "would wait for a slot",
     "listener_wait": "would wait for a slot",

@@ -424,9 +424,9 @@ public final class AdminApi {
             /** The cap that is observed beside it; null: none is. */
             ObservedUse observed) {}
 
-    /** A limit on new connections a second that holds for the address. */
+    /** A limit on new connections a second that holds for the address or user. */
     public record AddressRate(
-            /** broker, ip, core or listener:NAME. */
+            /** broker, ip, core, user or listener:NAME. */
             String of,
             /** The setting or quota. */
             String limit,
@@ -1280,7 +1280,7 @@ public final class AdminApi {
             /** null: the user is removed. */
             String password) {}
 
-    /** The cap of a user's connections on one broker. */
+    /** The cap of a user's connections on one broker, and the rate of new ones if that is limited. */
     public record UserConnections(
             /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
             String pool,
@@ -1294,7 +1294,8 @@ public final class AdminApi {
             long inUse,
             long cached,
             List<HeldTokens> holders,
-            long broker) {}
+            long broker,
+            AddressRate rate) {}
 
     /** A user of listeners that ask for SASL. */
     public record UserRow(
