@@ -14,6 +14,7 @@ from typing import Any
 
 from broker.metrics.shard_counters import FAULTS as KINDS
 from broker.wire import apis, codes
+from shards.config.stored_records import FaultRecord
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import normalise_ip
 from shards.settings.ranges import INT_MAX
@@ -66,7 +67,7 @@ class Fault:
         return wanted and self.matches_client(client_id) and self.matches_connection(ip, port)
 
 
-def fault_of(name: str, record: Mapping[str, Any]) -> Fault:
+def fault_of(name: str, record: FaultRecord) -> Fault:
     """The fault of a record that `checked` has made."""
     kind = record["kind"]
     return Fault(

@@ -7,15 +7,15 @@ readded_faults_start_anew  A fault that was removed, and is added again, starts 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from random import Random
-from typing import Any
+
+from shards.config.stored_records import FaultRecord
 
 
 class Trigger:
     """Decides the calls of one fault: the requests that it matches, or the connections if it ends these."""
 
-    def __init__(self, record: Mapping[str, Any]) -> None:
+    def __init__(self, record: FaultRecord) -> None:
         self._record = record
         self._calls = 0
         self._fired_ms: float | None = None
@@ -45,7 +45,7 @@ class Triggers:
     def __init__(self) -> None:
         self._triggers: dict[str, Trigger] = {}
 
-    def fires(self, name: str, record: Mapping[str, object] | None, now_ms: float) -> bool:
+    def fires(self, name: str, record: FaultRecord | None, now_ms: float) -> bool:
         """Whether the fault `name` is for this call; `record` None: there is no such fault any more."""
         if record is None:
             return False

@@ -7,9 +7,8 @@ memory they may take and which faults there are depends on it.
 from __future__ import annotations
 
 import socket
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
-from typing import Any
 
 from broker.accept.acceptors import Acceptors
 from broker.faults.injection import Faults
@@ -37,6 +36,7 @@ from broker.serve.tls import context_of
 from broker.serve.user_admission import UserAdmission
 from shards.config.cluster_plan import ClusterPlan, ListenerEndpoint
 from shards.config.proxy_option import proxy_option
+from shards.config.stored_records import UserRecord
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.quotas.shared_throughput import SharedThroughput
@@ -144,7 +144,7 @@ class Clients:
         """How often each fault fired here."""
         return {} if self._faults is None else self._faults.describe()
 
-    def _find_user(self, name: str) -> Mapping[str, Any] | None:
+    def _find_user(self, name: str) -> UserRecord | None:
         return self._context.image.users.get(name)
 
     def _authentication(self, keys: KeyDerivation, admission: UserAdmission) -> Authentication:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import hmac
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from shards.config.image import ClusterImage
+from shards.config.stored_records import UserRecord
 
 _TEXT = frozenset(b"0123456789abcdefghijklmnopqrstuv")
 
@@ -52,7 +53,7 @@ class CredentialShapes:
         return self._shapes[mechanism]
 
 
-def shapes_of(users: Iterable[Mapping[str, Any]], mechanism: str) -> tuple[Shape, ...]:
+def shapes_of(users: Iterable[UserRecord], mechanism: str) -> tuple[Shape, ...]:
     """The shapes among the users' credentials for the mechanism, and the usual one if there is none."""
     found = set()
     for stored in (user[mechanism] for user in users if mechanism in user):

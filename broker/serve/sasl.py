@@ -19,11 +19,12 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from broker.serve.credential_shapes import USUAL, Salting, Shape, made_up
+from shards.config.stored_records import CredentialRecord, UserRecord
 
 PLAIN = "PLAIN"
 SCRAM = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -73,17 +74,17 @@ class Credential(NamedTuple):
         return self == Credential.of_salted(mechanism, salted, self.salt, self.iterations)
 
     @classmethod
-    def parse(cls, stored: Mapping[str, Any]) -> Credential:
-        parts = (base64.b64decode(stored[name]) for name in ("salt", "stored_key", "server_key"))
-        salt, stored_key, server_key = parts
+    def parse(cls, stored: CredentialRecord) -> Credential:
+        parts = stored["salt"], stored["stored_key"], stored["server_key"]
+        salt, stored_key, server_key = map(base64.b64decode, parts)
         return cls(salt, int(stored["iterations"]), stored_key, server_key)
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> CredentialRecord:
         """As JSON keeps it."""
-        encoded = {
-            name: base64.b64encode(getattr(self, name)).decode() for name in ("salt", "stored_key", "server_key")
-        }
-        return {**encoded, "iterations": self.iterations}
+        salt, stored_key, server_key = (
+            base64.b64encode(part).decode() for part in (self.salt, self.stored_key, self.server_key)
+        )
+        return {"salt": salt, "stored_key": stored_key, "server_key": server_key, "iterations": self.iterations}
 
 
 class TokenLogin(NamedTuple):
@@ -100,7 +101,7 @@ class Users:
     cluster's own, of which the salts of unknown users and of tokens are made, those in one of `shapes(mechanism)`.
     `token(id)` is a delegation token, or None."""
 
-    find: Callable[[str], Mapping[str, Any] | None]
+    find: Callable[[str], UserRecord | None]
     secret: bytes
     shapes: Callable[[str], Sequence[Shape]] = lambda mechanism: (USUAL,)
     token: Callable[[str], TokenLogin | None] = lambda token_id: None

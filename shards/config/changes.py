@@ -19,6 +19,7 @@ import msgpack
 from shards.config.advertised import advertised_text, listeners_as_advertised
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.messages import FaultChange, SettingChange
+from shards.config.stored_records import FaultRecord, TokenRecord, TopicRecord, UserRecord
 from shards.limits.observed_limits import check_observable
 from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
@@ -53,14 +54,14 @@ class ConfigState:
         self.version = version
         self.settings: dict[str, str] = {}
         self.quotas: dict[str, dict[str, float]] = {}
-        self.topics: dict[str, dict[str, Any]] = {}
-        self.users: dict[str, dict[str, Any]] = {}
-        self.faults: dict[str, dict[str, Any]] = {}
+        self.topics: dict[str, TopicRecord] = {}
+        self.users: dict[str, UserRecord] = {}
+        self.faults: dict[str, FaultRecord] = {}
         self.acls: dict[str, bool] = {}
         self.client_metrics: dict[str, dict[str, str]] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
         self.features: dict[str, int] = {}
-        self.tokens: dict[str, dict[str, Any]] = {}
+        self.tokens: dict[str, TokenRecord] = {}
         self.advertised: dict[str, str] = {}
         self.observed: dict[str, str] = {}  # as settings, and none of them is in force
         self.observed_quotas: dict[str, dict[str, float]] = {}  # as quotas, and none of them is in force

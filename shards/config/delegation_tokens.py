@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from shards.config.changes import Change, ConfigState, storable
+from shards.config.stored_records import TokenRecord
 from shards.settings.ranges import LONG_MAX
 
 MAX_LIFETIME = "delegation.token.max.lifetime.ms"
@@ -48,13 +49,13 @@ class Token(NamedTuple):
     max_ms: int
 
     @classmethod
-    def parse(cls, record: Mapping[str, Any]) -> Token:
+    def parse(cls, record: TokenRecord) -> Token:
         """Of a record. Raises KeyError, TypeError or ValueError for what is none."""
         renewers = tuple(map(_principal, record["renewers"]))
-        times = (record[name] for name in ("issued_ms", "expires_ms", "max_ms"))
-        return cls(_principal(record["owner"]), _principal(record["requester"]), renewers, *times)
+        times_ms = record["issued_ms"], record["expires_ms"], record["max_ms"]
+        return cls(_principal(record["owner"]), _principal(record["requester"]), renewers, *times_ms)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> TokenRecord:
         """As the store and the image have it."""
         return {
             "owner": [*self.owner],
@@ -81,7 +82,7 @@ def fits(principals: Iterable[Sequence[str]]) -> bool:
     return sum(len(kind) + 1 + len(name) for kind, name in principals) <= MOST_CHARACTERS
 
 
-def check_token_record(token_id: str, record: Any) -> None:
+def check_token_record(token_id: str, record: TokenRecord) -> None:
     """Raises ValueError or the like for a record that is none of `Token.record`."""
     token = Token.parse(record)
     times = (token.issued_ms, token.expires_ms, token.max_ms)

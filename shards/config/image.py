@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from shards.config.advertised import auto_listeners
 from shards.config.replicas import replicas_of
+from shards.config.stored_records import FaultRecord, TokenRecord, TopicRecord, UserRecord
 from shards.limits.caps import NO_RATE, OBSERVED, CapRule, RateRule
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
@@ -73,7 +74,7 @@ class Topics:
     def names(self) -> list[str]:
         return sorted(self._by_name)
 
-    def put(self, name: str, value: Mapping[str, Any] | None) -> None:
+    def put(self, name: str, value: TopicRecord | None) -> None:
         """Used by ClusterImage only."""
         old = self._by_name.pop(name, None)
         if old is not None:
@@ -102,13 +103,13 @@ class ClusterImage:
         self.topics = Topics()
         self.quotas: dict[Entity, dict[str, float]] = {}
         self.observed_quotas: dict[Entity, dict[str, float]] = {}  # observed instead of enforced
-        self.users: dict[str, dict[str, Any]] = {}
-        self.faults: dict[str, dict[str, Any]] = {}
+        self.users: dict[str, UserRecord] = {}
+        self.faults: dict[str, FaultRecord] = {}
         self.acls: dict[str, bool] = {}  # by the key that spells it (acl_changes.py)
         self.client_metrics: dict[str, dict[str, str]] = {}  # a subscription's configs by its name
         self.group_configs: dict[str, dict[str, str]] = {}  # a group's own configs by its id
         self.features: dict[str, int] = {}  # levels that were changed (features.py)
-        self.tokens: dict[str, dict[str, Any]] = {}  # by token id, as Token.record makes them (delegation_tokens.py)
+        self.tokens: dict[str, TokenRecord] = {}  # by token id
         self.advertised: dict[str, str] = {}  # addresses set live (advertised.py)
         self.auto_listeners: frozenset[str] = frozenset()  # those of which clients are told the address they reached
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from shards.config.stored_records import CredentialRecord
+
 SettingChange: TypeAlias = tuple[str, str, str | None]
 """(broker id as text or "" for all brokers, name of the setting, value; None: it is no longer set)."""
 QuotaChange: TypeAlias = tuple[Mapping[str, str | None], Mapping[str, float | None]]
 """({entity type: name, None for the default}, {quota key: value; None: it is removed})."""
-UserChange: TypeAlias = tuple[str, str, Mapping[str, object] | None]
+UserChange: TypeAlias = tuple[str, str, CredentialRecord | None]
 """(user, mechanism, credential; None: it is removed)."""
 FaultChange: TypeAlias = tuple[str, Mapping[str, object] | None]
 """(name, fault; None: it is removed)."""

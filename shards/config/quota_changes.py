@@ -1,10 +1,10 @@
 """Requested changes of quotas and of users -> the delta to store; rules and invariants as of changes.py. Pure."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from shards.config.changes import Change, ConfigState, bounded, storable
 from shards.config.messages import QuotaChange, UserChange
+from shards.config.stored_records import UserRecord
 from shards.limits.quota_entities import (
     REDPANDAS,
     SEMANTICS,
@@ -54,7 +54,7 @@ def users_delta(state: ConfigState, changes: Sequence[UserChange]) -> list[Chang
     """`changes`: [user, mechanism, credential as a dict, or None to remove it]. A credential is stored as it is; what is in
     it is checked by broker/serve/sasl.py. Raises ConfigInvalid."""
     bounded(changes)
-    wanted: dict[str, dict[str, Any]] = {}
+    wanted: dict[str, UserRecord] = {}
     for name, mechanism, credential in changes:
         if not name or not isinstance(name, str):
             raise ConfigInvalid("user", name or "", "it must have a name", error="UNACCEPTABLE_CREDENTIAL")

@@ -12,7 +12,7 @@ lost_store_keeps_partitions  A lost store loses no partition: its topics are tak
 import json
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from shards.config.delegation_tokens import check_token_record
 from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
+from shards.config.stored_records import TopicRecord, UserRecord
 from shards.config.topic_changes import canonical_configs, illegal_name
 from shards.limits.observed_limits import check_observable
 from shards.limits.quota_entities import REDPANDAS, entity_of, key_of_entity, quota_of
@@ -66,7 +67,7 @@ def _check_observed(key: str, text: object) -> None:
     check_observable(key.partition("/")[2])
 
 
-def _check_quota(key: str, values: Any) -> None:
+def _check_quota(key: str, values: Mapping[str, object]) -> None:
     entity = entity_of(json.loads(key), REDPANDAS)
     if key_of_entity(entity) != key:
         raise ValueError("its entity is not spelled canonically")
@@ -75,12 +76,12 @@ def _check_quota(key: str, values: Any) -> None:
             raise ValueError(f"{name} is not a number")
 
 
-def _check_user(name: str, credentials: Any) -> None:
+def _check_user(name: str, credentials: UserRecord) -> None:
     if not name or not all(isinstance(each, dict) for each in credentials.values()):
         raise ValueError("its credentials are not objects")
 
 
-def _check_topic(name: str, topic: Any) -> None:
+def _check_topic(name: str, topic: TopicRecord) -> None:
     problem = illegal_name(name)
     if problem:
         raise ValueError(problem)
@@ -100,7 +101,7 @@ def _check_feature(name: str, level: object) -> None:
         raise ValueError("it is no level of a feature")
 
 
-_CHECKS: dict[str, Callable[[str, object], None]] = {
+_CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,

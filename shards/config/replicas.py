@@ -6,9 +6,10 @@ among its replicas. A topic's record has "replicas" only where there is any but 
 Sources: StripedReplicaPlacer and ReplicationControlManager of Kafka 4.1.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+
+from shards.config.stored_records import TopicRecord
 
 Result = list[str]  # [error name or "", message]
 
@@ -18,21 +19,21 @@ def spread(leaders: Sequence[int], factor: int, brokers: int) -> list[list[int]]
     return [[(leader + n) % brokers for n in range(factor)] for leader in leaders]
 
 
-def placed(leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> dict[str, object]:
-    """The part of a topic's record that says where its partitions are."""
+def topic_record(
+    topic_id: str, leaders: Sequence[int], replicas: Sequence[Sequence[int]], configs: dict[str, str]
+) -> TopicRecord:
+    """The record of a topic whose partitions are there."""
     if all(tuple(each) == (leader,) for leader, each in zip(leaders, replicas, strict=True)):
-        return {"leaders": [*leaders]}
-    return {"leaders": [*leaders], "replicas": [[*each] for each in replicas]}
+        return {"id": topic_id, "leaders": [*leaders], "configs": configs}
+    return {"id": topic_id, "leaders": [*leaders], "replicas": [[*each] for each in replicas], "configs": configs}
 
 
-def replaced(
-    topic: Mapping[str, object], leaders: Sequence[int], replicas: Sequence[Sequence[int]]
-) -> dict[str, object]:
+def replaced(topic: TopicRecord, leaders: Sequence[int], replicas: Sequence[Sequence[int]]) -> TopicRecord:
     """A topic's record with its partitions there."""
-    return {"id": topic["id"], **placed(leaders, replicas), "configs": topic["configs"]}
+    return topic_record(topic["id"], leaders, replicas, topic["configs"])
 
 
-def replicas_of(topic: Mapping[str, Any]) -> list[Sequence[int]]:
+def replicas_of(topic: TopicRecord) -> list[Sequence[int]]:
     """The replicas of each partition of a topic's record."""
     return topic.get("replicas") or [_alone(leader) for leader in topic["leaders"]]
 

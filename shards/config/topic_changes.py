@@ -19,10 +19,10 @@ from shards.config.replicas import (
     assignments_problem,
     factor_problem,
     number_problem,
-    placed,
     replaced,
     replicas_of,
     spread,
+    topic_record,
 )
 from shards.config.topic_room import TopicRoom
 from shards.settings.broker_config import given
@@ -91,7 +91,7 @@ def create_topics(state: ConfigState, wanted: Sequence[TopicToCreate], shards: i
         spread_so_far += 0 if name in internal_topics.CONFIGS else count
         room.take(name, 1, replica_count)
         collisions[name.replace(".", "_")] = name
-        delta.append(("topic", name, {"id": uuid.uuid4().hex, **placed(leaders, replicas), "configs": canonical}))
+        delta.append(("topic", name, topic_record(uuid.uuid4().hex, leaders, replicas, canonical)))
         results.append(_OK)
     return RequestedChanges(storable(delta), results)
 

@@ -244,13 +244,15 @@ def _check(
     """What the cluster would refuse, said before it starts. Raises UsageError."""
     from shards.config.changes import ConfigState, observed_delta, static_settings
     from shards.config.quota_changes import quotas_delta, users_delta
+    from shards.config.stored_records import CredentialRecord
     from shards.settings.errors import ConfigInvalid
 
+    no_credential = CredentialRecord(salt="", iterations=0, stored_key="", server_key="")
     try:
         static = static_settings(settings)
         observed_delta(ConfigState(brokers, static), [("", name, text) for name, text in observed])
         quotas_delta(ConfigState(brokers, static), file.quotas)
-        users_delta(ConfigState(brokers, {}), [(name, "", {}) for name in file.users])
+        users_delta(ConfigState(brokers, {}), [(name, "", no_credential) for name in file.users])
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
 

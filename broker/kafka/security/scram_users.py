@@ -7,8 +7,7 @@ A batch is answered user by user: a user with one bad alteration gets none of it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.api_error import NO_ERROR, ApiError
 from broker.kafka.remote import ChangeFailed, CoordinatorCalls, ask_coordinator, changed_by, spawned
@@ -19,6 +18,7 @@ from broker.serve.sasl import MAX_ITERATIONS, MAX_SALT_BYTES, MIN_ITERATIONS, SC
 from broker.wire import codes
 from broker.wire.codec import Message
 from shards.config.image import ClusterImage
+from shards.config.stored_records import UserRecord
 from shards.loop.deferred import Spawn
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _described(
     name: str,
     code: int,
     message: str | None,
-    known: Mapping[str, Mapping[str, Any]] | None = None,
+    known: UserRecord | None = None,
 ) -> DescribeUserScramCredentialsTypes.DescribeUserScramCredentialsResult:
     infos = tuple(
         call.types.CredentialInfo(mechanism=_NUMBER[mechanism], iterations=known[mechanism]["iterations"])
