@@ -271,7 +271,7 @@ class Acceptors:
         self._context.counters.set("held", held)
         self._context.counters.set("proxy_waiting", sum(each.waiting for each in self._proxy_listeners))
 
-    def describe_gauges(self) -> list[list[Any]]:
+    def describe_gauges(self) -> list[list[object]]:
         """KIP-612's rate of each address that connected within the last hour and has a quota, at most 200 of a shard; and of
         users likewise."""
         names = {

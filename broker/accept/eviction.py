@@ -14,7 +14,7 @@ lowering_closes_nothing  A forced connection is judged by the cap that its shard
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
@@ -55,7 +55,7 @@ class Eviction:
         """The listener whose connections are forced in."""
         return self._protected
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         serve(f"{NAME}_idlest", lambda peer: self.idlest())
         serve(f"{NAME}_close", lambda peer, number, last_used_ns: self.close(number, last_used_ns))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired, TypeAlias, TypedDict
+from typing import Annotated, NotRequired, TypeAlias, TypedDict
 
 from broker.admin.answers import EntityNames, FaultKind, FaultParts, QuotaRates, SettingValue
 from broker.admin.route import Body
@@ -68,9 +68,9 @@ class SubscriptionConfigs(TypedDict):
     configs: Annotated[dict[str, str | None], "null: back to the default."]
 
 
-SettingsBody: TypeAlias = Annotated[Any, Body(SettingsChange)]
-QuotasBody: TypeAlias = Annotated[Any, Body(QuotasChange)]
-AddressesBody: TypeAlias = Annotated[Any, Body(AddressesChange)]
-UserBody: TypeAlias = Annotated[Any, Body(UserChange)]
-FaultsBody: TypeAlias = Annotated[Any, Body(FaultsChange)]
-SubscriptionBody: TypeAlias = Annotated[Any, Body(SubscriptionConfigs)]
+SettingsBody: TypeAlias = Annotated[object, Body(SettingsChange)]
+QuotasBody: TypeAlias = Annotated[object, Body(QuotasChange)]
+AddressesBody: TypeAlias = Annotated[object, Body(AddressesChange)]
+UserBody: TypeAlias = Annotated[object, Body(UserChange)]
+FaultsBody: TypeAlias = Annotated[object, Body(FaultsChange)]
+SubscriptionBody: TypeAlias = Annotated[object, Body(SubscriptionConfigs)]

@@ -81,7 +81,7 @@ def to_json(message: MessageType, values: Values) -> dict[str, Any]:
     }
 
 
-def _json(kind: Scalar | Choices | MessageType, value: Any) -> Any:
+def _json(kind: Scalar | Choices | MessageType, value: Any) -> object:
     if isinstance(kind, MessageType):
         return to_json(kind, value)
     if kind is Scalar.BIG:
@@ -121,11 +121,11 @@ def _field(field: Field, value: Any) -> bytes:
     return length_field(field.number, value.encode()) if kind is Scalar.TEXT else varint_field(field.number, int(value))
 
 
-def from_protobuf(message: MessageType, data: bytes) -> dict[str, Any]:
+def from_protobuf(message: MessageType, data: bytes) -> dict[str, object]:
     """The fields of a message that was sent, by name; they are scalars. Fields that the type does not have are skipped. Raises
     NotProtobuf."""
     known = {field.number: field for field in message.fields}
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     try:
         for number, kind, value in fields(data):
             field = known.get(number)
@@ -143,7 +143,7 @@ def _signed(value: int) -> int:
     return value - (value >> 63 << 64)
 
 
-def nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+def nested(flat: Mapping[str, object]) -> dict[str, Any]:
     """`{"source.port": 9}` as `{"source": {"port": 9}}`."""
     found: dict[str, Any] = {}
     for path, value in flat.items():

@@ -49,7 +49,7 @@ def _value(key: SortKey, row: dict[str, object]) -> Any:
     return row[key.field]
 
 
-def _connection(row: dict[str, Any]) -> dict[str, Any]:
+def _connection(row: dict[str, object]) -> dict[str, object]:
     """The sample of requests under way is empty, as their APIs are not kept; `has_more_requests` says that there are some."""
     values = nested(row)
     values["in_flight_requests"]["sampled_in_flight_requests"] = []

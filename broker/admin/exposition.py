@@ -170,7 +170,7 @@ def exposition(
     uptime_s: float,
     *,
     inter_broker: str | None = None,
-    disk: Mapping[str, Any] | None = None,
+    disk: Mapping[str, object] | None = None,
     limits: Utilised | None = None,
     coordinator_dropped: int = 0,
 ) -> bytes:

@@ -41,7 +41,7 @@ async def serve(admin: Admin, fd: int, token: str | None) -> None:
 def make_app(admin: Admin, token: str | None = None) -> ASGIApp:
     """The ASGI application; with `token` None, requests need none."""
     routes = [Route(each.path, each.endpoint(admin), methods=[each.method]) for each in ROUTES]
-    handlers: dict[Any, Any] = {
+    handlers: dict[object, Any] = {
         ConfigInvalid: _invalid,
         CannotStore: _unstored,
         ControllerThrottled: _throttled,

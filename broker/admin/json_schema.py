@@ -21,7 +21,7 @@ from typing import (
     is_typeddict,
 )
 
-Schema: TypeAlias = dict[str, Any]
+Schema: TypeAlias = dict[str, object]
 _SCALARS = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
@@ -34,7 +34,7 @@ class Schemas:
         self._place = place
         self._kinds: dict[str, object] = {}
 
-    def of(self, kind: Any) -> Schema:
+    def of(self, kind: object) -> Schema:
         """The schema of a type. Raises TypeError for a type that has none."""
         if kind is object:
             return {}

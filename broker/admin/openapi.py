@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import Any
 
 from broker.admin import clients_api, cluster_api, redpanda_api, settings_api
 from broker.admin.answers import InvalidValues, Problem
@@ -130,7 +129,7 @@ def _parameter(parameter: Parameter) -> dict[str, object]:
     }
 
 
-def _answer(code: int, kind: object, media_types: tuple[str, ...], schemas: Schemas) -> dict[str, Any]:
+def _answer(code: int, kind: object, media_types: tuple[str, ...], schemas: Schemas) -> dict[str, object]:
     says = "The answer." if code == 200 else _RESPONSES[code]
     content = {name: each for media in media_types for name, each in _content(media, schemas.of(kind)).items()}
     return {"description": says, "content": content}

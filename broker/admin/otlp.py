@@ -27,7 +27,7 @@ def metrics_of(data: bytes) -> list[dict[str, object]]:
     "at_ms"}, at most MOST_METRICS; without what is empty. Raises NotOtlp."""
     if len(data) > MOST_BYTES:
         raise NotOtlp(f"it is longer than {MOST_BYTES} bytes")
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     try:
         for resource in _messages(data, 1):
             about = _attributes(_first(resource, 1), 1)
@@ -60,9 +60,9 @@ def _points(metric: bytes, about: Mapping[str, object]) -> Iterator[dict[str, ob
             yield {name: value for name, value in told.items() if value not in (None, "", {}, [])}
 
 
-def _number(point: bytes) -> dict[str, Any]:
+def _number(point: bytes) -> dict[str, object]:
     """Of a NumberDataPoint."""
-    told: dict[str, Any] = {"attributes": _attributes(point, 7), "at_ms": _at_ms(point), "value": None}
+    told: dict[str, object] = {"attributes": _attributes(point, 7), "at_ms": _at_ms(point), "value": None}
     for number, _, value in fields(point):
         if number == 4:
             told["value"] = _double(value)
@@ -71,9 +71,9 @@ def _number(point: bytes) -> dict[str, Any]:
     return told
 
 
-def _distribution(point: bytes, shape: str) -> dict[str, Any]:
+def _distribution(point: bytes, shape: str) -> dict[str, object]:
     """Of a HistogramDataPoint or a SummaryDataPoint: what both have, and buckets or quantiles."""
-    told: dict[str, Any] = {
+    told: dict[str, object] = {
         "attributes": _attributes(point, 9 if shape == "histogram" else 7 if shape == "summary" else 1),
         "at_ms": _at_ms(point),
         "count": struct.unpack("<Q", _first(point, 4, bytes(8)))[0],
@@ -92,7 +92,7 @@ def _at_ms(point: bytes) -> int | None:
     return at_ns // 1_000_000 or None
 
 
-def _attributes(message: bytes, number: int) -> dict[str, Any]:
+def _attributes(message: bytes, number: int) -> dict[str, object]:
     """KeyValues of this field; a list or a map among them is left out."""
     told = {}
     for pair in _messages(message, number):

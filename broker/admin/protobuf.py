@@ -37,7 +37,7 @@ def fields(message: bytes) -> Iterator[WireField]:
     while at < len(message):
         tag, at = _read_varint(message, at)
         number, kind = tag >> 3, tag & 7
-        value: Any
+        value: object
         if kind == VARINT:
             value, at = _read_varint(message, at)
         else:

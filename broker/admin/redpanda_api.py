@@ -6,7 +6,7 @@ and `turnstile` as its build.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from starlette.responses import Response
 
@@ -59,5 +59,5 @@ async def get_broker(
     return body.answer(BROKER_RESPONSE, {"broker": _broker(node_id)})
 
 
-def _broker(node_id: int) -> dict[str, Any]:
+def _broker(node_id: int) -> dict[str, object]:
     return {"node_id": node_id, "build_info": {"version": RELEASE, "build_sha": "turnstile"}}

@@ -94,7 +94,7 @@ def _check_key(entity: Mapping[str, object], key: str) -> None:
         raise ConfigInvalid(key, None, f"is a quota of an ip; users and client ids have {', '.join(CLIENT_KEYS)}")
 
 
-def fault_changes(body: Any, now: Collection[str]) -> list[FaultChange]:
+def fault_changes(body: object, now: Collection[str]) -> list[FaultChange]:
     """`{"add": [fault], "remove": [name]}` as changes for the coordinator; one without a name gets one that none of `now` has.
     Raises ConfigInvalid."""
     shape = 'must be {"add": [{"kind": ...}], "remove": [name]}'

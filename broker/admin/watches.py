@@ -174,7 +174,7 @@ class Watches:
         )
 
     @staticmethod
-    def _of_client(watched: Watched, answers: list[Any], at: float, mono_s: float) -> WatchSample:
+    def _of_client(watched: Watched, answers: list[object], at: float, mono_s: float) -> WatchSample:
         uses = list(_uses(watched, answers))
         return WatchSample(
             at,

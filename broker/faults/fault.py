@@ -85,7 +85,7 @@ def fault_of(name: str, record: FaultRecord) -> Fault:
     )
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+def checked(given: Mapping[str, object]) -> dict[str, object]:
     """The record of a fault as a caller gives it, without its name; spelled canonically. Raises ConfigInvalid."""
     found = {key: value for key, value in given.items() if value is not None and key != "name"}
     kind = found.get("kind")
@@ -115,8 +115,8 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
-def _target(found: Mapping[str, Any]) -> dict[str, Any]:
-    target: dict[str, Any] = {}
+def _target(found: Mapping[str, Any]) -> dict[str, object]:
+    target: dict[str, object] = {}
     if found.get("api"):
         target["api"] = _api_names(found["api"])
     for part in ("client_id", "ip", "connection"):
@@ -134,7 +134,7 @@ def _target(found: Mapping[str, Any]) -> dict[str, Any]:
     return target
 
 
-def _api_names(given: Any) -> list[str]:
+def _api_names(given: object) -> list[str]:
     names = given.split(",") if isinstance(given, str) else given
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ConfigInvalid("api", given, "it must be the name of an API, or a list of names")
@@ -148,7 +148,7 @@ def _api_names(given: Any) -> list[str]:
     return found
 
 
-def _trigger(found: Mapping[str, Any]) -> dict[str, Any]:
+def _trigger(found: Mapping[str, object]) -> dict[str, object]:
     given = [trigger for trigger in TRIGGERS if trigger in found and found[trigger] is not False]
     if len(given) > 1:
         raise ConfigInvalid(given[1], None, f"can't be together with {given[0]}: a fault has one trigger at most")
@@ -167,7 +167,7 @@ def _trigger(found: Mapping[str, Any]) -> dict[str, Any]:
     return {"probability": float(chance), "seed": _whole("seed", found.get("seed", 0), 0)}
 
 
-def _error(given: Any) -> str:
+def _error(given: object) -> str:
     if not isinstance(given, str) or given not in ERRORS or given == "NONE":
         near = difflib.get_close_matches(str(given), [name for name in ERRORS if name != "NONE"], 1)
         raise ConfigInvalid("error", given, "it is no error of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
@@ -181,13 +181,13 @@ def _ip(part: str, text: str) -> str:
         raise ConfigInvalid(part, text, str(fault)) from None
 
 
-def _whole(part: str, given: Any, least: int) -> int:
+def _whole(part: str, given: object, least: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= INT_MAX:
         raise ConfigInvalid(part, given, f"it must be a whole number of at least {least}")
     return given
 
 
-def _flag(part: str, given: Any) -> bool:
+def _flag(part: str, given: object) -> bool:
     if not isinstance(given, bool):
         raise ConfigInvalid(part, given, "it must be true or false")
     return given

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -31,7 +30,7 @@ def read_table(folder: Path) -> pyarrow.Table:
     return pyarrow.concat_tables(tables).unify_dictionaries().sort_by(ORDER)
 
 
-def events(folder: Path) -> Iterator[dict[str, Any]]:
+def events(folder: Path) -> Iterator[dict[str, object]]:
     """The same, event by event, as dicts of the columns that aren't null; mono_ns stays an int, ts a datetime."""
     for batch in read_table(folder).to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():

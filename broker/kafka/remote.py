@@ -29,7 +29,7 @@ LOST = (PeerLost, DeadlineExceeded)
 class CoordinatorCalls(Protocol):
     """The part of a Mesh that handlers need to change the cluster."""
 
-    async def request(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Any: ...
+    async def request(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> object: ...
 
 
 def spawned(spawn: Spawn, function: Callable[[R, Call[Types]], Awaitable[Message]]) -> Handler:

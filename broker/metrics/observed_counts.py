@@ -52,7 +52,7 @@ class ObservedCounts:
         self._addresses.clear()
         self._undecided = 0
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """{"caps": [[limit, value, waits, connections]], "top": as of TopTalkers, "undecided": connections}."""
         caps = [[*cap, count] for cap, count in self._caps.items()]
         return {"caps": caps, "top": self._addresses.top(), "undecided": self._undecided}
@@ -68,7 +68,7 @@ class ObservedSummary(NamedTuple):
     undecided: int
     addresses: int
     more: bool
-    caps: list[dict[str, Any]]
+    caps: list[dict[str, object]]
     by_ip: list[tuple[str, int, int, dict[str, int]]]
 
 

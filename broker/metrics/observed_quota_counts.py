@@ -90,7 +90,7 @@ class ObservedQuotaCounts:
         self._clients.clear()
         self._requests = self._throttle_ms = 0
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """As `summed_quotas` reads it."""
         return {
             "requests": self._requests,

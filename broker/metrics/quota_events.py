@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from broker.journal.writer import K_CHARGE, K_OBSERVED_CHARGE, JournalWriter
 from shards.limits.client_quota_managers import REQUEST
@@ -84,7 +84,7 @@ class QuotaEvents:
 
 
 def _detail(asker: int, strict: bool, accepted: bool, shares: bool) -> str:
-    of: dict[str, Any] = {"asker": asker}
+    of: dict[str, object] = {"asker": asker}
     if strict:
         of["strict"] = True
     if not accepted:

@@ -35,7 +35,7 @@ class SourceCounts:
         if len(counts) > self._most:
             self._forget()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """{"forgotten": n, "outcomes": {outcome: {ip: count}}}; outcomes that did not occur are left out."""
         return {"forgotten": self.forgotten, "outcomes": {name: of for name, of in self._by_outcome.items() if of}}
 

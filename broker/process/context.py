@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import Layout, ShardCounters
@@ -31,7 +31,7 @@ def make_context(
     member: tuple[int, int],
     epoch: int,
     *,
-    send: Callable[[int, tuple[Any, ...]], None],
+    send: Callable[[int, tuple[object, ...]], None],
     request: Callable[..., Awaitable[object]],
     start_soon: Callable[..., None],
     stalled: Callable[[Stall], None],

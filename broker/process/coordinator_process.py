@@ -15,7 +15,6 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -139,7 +138,7 @@ class CoordinatorProcess:
 
     # Shards, as the coordinator sees them (publisher.Shards)
 
-    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = 5.0) -> Any:
+    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = 5.0) -> object:
         if method.startswith("describe_") and member in self.unresponsive():
             raise DeadlineExceeded(f"{member} does not answer")  # a display should not wait for it every time
         return await self.mesh.request(member, method, *args, timeout_s=timeout_s)
@@ -320,7 +319,7 @@ class CoordinatorProcess:
         )
         starting_in(nursery)(self.coordinator.connected, member)
 
-    def _told(self, member: BrokerShard, message: Sequence[Any]) -> None:
+    def _told(self, member: BrokerShard, message: Sequence[object]) -> None:
         if tuple(message) == LEAVING:
             self._leaving.add(member)
 

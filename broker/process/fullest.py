@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from shards.config.image import ClusterImage
 from shards.limits.precedence import Key
@@ -44,7 +44,7 @@ class FullestHere:
             self._quotas.end()
             self._turn = self._meters.sensor_keys()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Each at most MOST, the fullest first, and CloseLimits of all that were looked at: `addresses`, the closest to their caps,
         and `close`; `users` and `close_users`, the same of users; `rates`, [[key, connections a second]], and `close_rates`,
         {kind of key: CloseLimits}; `quotas`, QuotaUse of clients of each kind, and `close_quotas`, {kind: CloseLimits}."""

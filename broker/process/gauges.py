@@ -9,7 +9,6 @@ a name of more than LONGEST_KNOWN characters is shown as its beginning and a dig
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.shard_context import ShardContext
@@ -25,9 +24,9 @@ BEANS = {PRODUCE: "Produce", FETCH: "Fetch", REQUEST: "Request", MUTATION: "Cont
 ATTRIBUTES = {PRODUCE: "byte_rate", FETCH: "byte_rate", REQUEST: "request_time", MUTATION: "tokens"}
 
 
-def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[Any]]:
+def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[object]]:
     """[[metric name, {label: value}, number]]."""
-    told: list[list[Any]] = [
+    told: list[list[object]] = [
         [f"kafka_server_{BEANS[kind].lower()}_queue_size", {}, muted.sizes[kind]] for kind in KINDS
     ]
     exempt = meters.exempt_percent()

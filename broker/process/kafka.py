@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 import trio
 
@@ -267,7 +266,7 @@ class Kafka:
         self._sessions.clear()
         self.telemetry.reset()
 
-    def describe_gauges(self) -> list[list[Any]]:
+    def describe_gauges(self) -> list[list[object]]:
         """[[metric name, {label: value}, number]]: Kafka's gauges of its FetchSessionCache, and of its ClientMetricsManager."""
         bean = "kafka_server_fetchsessioncache_numincrementalfetch"
         shares = "kafka_server_sharesessioncache_share"
@@ -280,7 +279,7 @@ class Kafka:
             ["kafka_server_client_metrics_instance_count", {}, self.telemetry.count(now_ms=telemetry.now_ms())],
         ]
 
-    async def run(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Until cancelled: group deadlines, free disk space, retention and compaction of logs."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
@@ -293,7 +292,7 @@ class Kafka:
                 await trio.sleep(self._image.get("log.retention.check.interval.ms") / 1000)
                 self.logs.retain(now_ms=time.time_ns() // 1_000_000)
 
-    async def _watch_space(self, *, task_status: trio.TaskStatus[Any] = trio.TASK_STATUS_IGNORED) -> None:
+    async def _watch_space(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         self.logs.space.look()
         task_status.started()
         while True:

@@ -13,7 +13,6 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
-from typing import Any
 
 import trio
 
@@ -248,7 +247,7 @@ class ShardProcess:
         nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 
-    def _describe_gauges(self) -> list[list[Any]]:
+    def _describe_gauges(self) -> list[list[object]]:
         told = describe_gauges(self.quotas.meters, self._clients.muted) + self.acceptors.describe_gauges()
         return told + self.kafka.describe_gauges()
 
@@ -268,10 +267,10 @@ class ShardProcess:
         near = hello.broker in (self.broker, COORDINATOR_MEMBER[0])
         return hello.shard if near else (hello.broker, hello.shard)
 
-    async def _request(self, peer: int, method: str, *args: object) -> Any:
+    async def _request(self, peer: int, method: str, *args: object) -> object:
         return await self.mesh.request(peer, method, *args)
 
-    def _call(self, peer: int, method: str, *args: object) -> Deferred[Any]:
+    def _call(self, peer: int, method: str, *args: object) -> Deferred[object]:
         return self.mesh.call(peer, method, *args)
 
     def _send(self, peer: int, message: tuple[object, ...]) -> None:

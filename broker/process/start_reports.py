@@ -14,7 +14,6 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from shards.errors import CannotStart, StoppedAtStart
 from shards.supervisor.progress import Progress
@@ -89,7 +88,7 @@ def await_ready(
     progress = Progress()
     began_s = time.monotonic()
     stuck_at, say_at = began_s + _STUCK_S, began_s + SAID_S
-    answer: dict[str, Any] = {}
+    answer: dict[str, object] = {}
     received = b""
     ready = 0
     ended = False

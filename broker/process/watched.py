@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from broker.metrics.source_counts import SourceCounts
 from shards.quotas.meters import KINDS
@@ -18,7 +17,7 @@ class WatchedHere:
         self._meters = meters
         self._rate = rate
 
-    def describe(self, addresses: Sequence[str], clients: Sequence[Sequence[str]]) -> dict[str, Any]:
+    def describe(self, addresses: Sequence[str], clients: Sequence[Sequence[str]]) -> dict[str, object]:
         """`counts`: {address: {outcome: connections since this shard started}}; `rates`: {address: connections a second}; `quotas`:
         QuotaUse of the clients, by (user, client id) as a quota tells them apart."""
         rates = {ip: rate for ip in addresses if (rate := self._rate(ip)) is not None}

@@ -39,7 +39,7 @@ class ShardContext:
     counters: ShardCounters
     top_talkers: TopTalkers
     log: RateLimitedLogger
-    send: Callable[[int, tuple[Any, ...]], None]  # a one-way message to another shard
+    send: Callable[[int, tuple[object, ...]], None]  # a one-way message to another shard
     request: Request
     start_soon: Callable[..., object]  # runs a coroutine function as a task that ends with the mesh
 

@@ -265,7 +265,7 @@ def _kept(
     return known
 
 
-def _by_topic(offsets: Iterable[tuple[str, str, int, int, int, str]]) -> list[list[Any]]:
+def _by_topic(offsets: Iterable[tuple[str, str, int, int, int, str]]) -> list[list[object]]:
     topics: dict[tuple[str, str], list[tuple[int, int, int, str]]] = {}
     for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
         topics.setdefault((topic, topic_id), []).append((partition, offset, leader_epoch, metadata))

@@ -61,7 +61,7 @@ def value_of(key: Key, value: Any) -> tuple[bytes, int]:
 
 
 def consumer_group(
-    name: str, row: Sequence[Any], members: Iterable[tuple[str, Sequence[Any]]]
+    name: str, row: Sequence[object], members: Iterable[tuple[str, Sequence[Any]]]
 ) -> Iterator[tuple[Key, bytes]]:
     """The records of a group with members as it is kept (consumer/records.py says what is in the rows)."""
     epoch, assignment_epoch, *_ = row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 
 class KeptGroup:
@@ -11,8 +10,8 @@ class KeptGroup:
 
     def __init__(self, kind: int) -> None:
         self.kind = kind
-        self.row: Sequence[Any] = ()
-        self.members: dict[str, Sequence[Any]] = {}
+        self.row: Sequence[object] = ()
+        self.members: dict[str, Sequence[object]] = {}
 
     def apply(self, row: Sequence[object], members: Mapping[str, Sequence[object] | None]) -> None:
         """A row None: that member is gone."""

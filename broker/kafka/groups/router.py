@@ -33,7 +33,7 @@ class GroupMessage(Protocol):
 class GroupCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that groups need."""
 
-    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Deferred[Any]: ...
+    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Deferred[object]: ...
 
     def serve(self, method: str, function: Callable[..., object]) -> None: ...
 
@@ -80,6 +80,6 @@ class GroupRouter:
     def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[object]:
         kind = type(message)
         if shard == self._me:
-            answer: MaybeDeferred[Any] = self._coordinator.operations[kind](*message)
+            answer: MaybeDeferred[object] = self._coordinator.operations[kind](*message)
             return answer
         return self._mesh.call(shard, _method(kind), *message, timeout_s=timeout_s)

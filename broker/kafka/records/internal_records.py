@@ -127,7 +127,7 @@ class InternalRecords:
 
     def _pairs(
         self, known: Iterable[tuple[str, GroupOffsets]], view: CompactedView, now_ms: int
-    ) -> Iterator[tuple[Any, Any]]:
+    ) -> Iterator[tuple[object, object]]:
         """Keys and values of group_records.py."""
         ids = {topic.name: topic.id.hex for topic in self._image.topics}
         for name, group in known:
@@ -168,7 +168,7 @@ class InternalRecords:
         )  # fmt: skip
 
 
-def _group_record(key: Any, value: Any) -> Record:
+def _group_record(key: Any, value: object) -> Record:
     return Record(group_key(key), None, -1) if value is None else Record(group_key(key), *group_value(key, value))
 
 

@@ -146,7 +146,7 @@ class _DelegationTokens:
         code, expires_ms = await self._change(call, how, token_id, [USER, call.user], period_ms)
         return _Expiry(code, expires_ms)
 
-    async def _change(self, call: Call, how: str, *args: Any) -> list[Any]:
+    async def _change(self, call: Call, how: str, *args: object) -> list[Any]:
         """[error code, what the coordinator answered beside it]."""
         try:
             error, *rest = await ask_coordinator(self._mesh, "alter_token", changed_by(call), how, *args)

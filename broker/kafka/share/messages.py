@@ -6,7 +6,7 @@ Fields hold what msgpack carries; topic ids are in hex. The answer stands at eac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from broker.kafka.share.share_requests import ShareFetchLimits, ShareRequest
 
@@ -29,7 +29,7 @@ class GiveBackAcquired(NamedTuple):
 
     group: str
     member: str
-    acquired: Sequence[tuple[str, int, Sequence[Any]]]
+    acquired: Sequence[tuple[str, int, Sequence[object]]]
 
 
 class EndShareSession(NamedTuple):

@@ -64,7 +64,7 @@ class SharePartitionManager:
         self._partitions = partitions
         self._fetching = ShareFetching(store, partitions, image, spawn)
         self._access = access
-        self.operations: dict[type[ShareMessage], Callable[..., Any]] = {
+        self.operations: dict[type[ShareMessage], Callable[..., object]] = {
             FetchShares: self.fetch,
             AcknowledgeShares: self.acknowledge,
             GiveBackAcquired: self.give_back,

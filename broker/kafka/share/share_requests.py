@@ -60,7 +60,7 @@ class PartitionResult:
     acquired: list[AcquiredRecords] = field(default_factory=list)
     size: int = 0
 
-    def packed(self) -> tuple[Any, ...]:
+    def packed(self) -> tuple[object, ...]:
         return self.code, self.message, self.ack_code, self.ack_message, self.acquired, self.size
 
     @classmethod

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.security.guarded_route import OPEN, GuardedRoute
 from broker.kafka.telemetry.client_metrics_manager import MAX_BYTES, ClientMetricsManager, Push
@@ -72,7 +72,7 @@ def routes(manager: ClientMetricsManager, image: ClusterImage) -> list[GuardedRo
     ]
 
 
-def serve_on(serve: Callable[[str, Callable[..., Any]], None], manager: ClientMetricsManager) -> None:
+def serve_on(serve: Callable[[str, Callable[..., object]], None], manager: ClientMetricsManager) -> None:
     """Offers to the coordinator what clients pushed, for its admin API."""
     serve("describe_telemetry", lambda peer: manager.describe(MOST_DESCRIBED, now_ms=now_ms()))
     serve("last_push", lambda peer, instance_id: manager.last_push(instance_id))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID, uuid4
 
 from broker.kafka.telemetry.subscriptions import (
@@ -226,13 +226,13 @@ class ClientMetricsManager:
             if self._kept_bytes <= self._image.get(KEPT_BYTES):
                 break
 
-    def describe(self, most: int, *, now_ms: int) -> list[dict[str, Any]]:
+    def describe(self, most: int, *, now_ms: int) -> list[dict[str, object]]:
         """The `most` instances heard of last, the latest first, without what they pushed."""
         self.count(now_ms=now_ms)
         ids = dict.fromkeys([*reversed(self._pushed), *reversed(self._instances)])
         return [self._described(each, self._instances.get(each)) for each in [*ids][:most]]
 
-    def _described(self, instance_id: UUID, instance: Instance | None) -> dict[str, Any]:
+    def _described(self, instance_id: UUID, instance: Instance | None) -> dict[str, object]:
         kept = self._pushed.get(instance_id) or Pushed()
         asked = instance.asked if instance is not None else None
         return {
@@ -247,7 +247,7 @@ class ClientMetricsManager:
             "bytes": len(kept.metrics),
         }
 
-    def last_push(self, instance_id: str) -> list[Any] | None:
+    def last_push(self, instance_id: str) -> list[object] | None:
         """[Unix ms, compression, metrics]: the last push of an instance, by its spelled id, that was taken; None: none is kept."""
         kept = next((kept for each, kept in self._pushed.items() if spelled(each) == instance_id), None)
         return [kept.at_ms, kept.compression, kept.metrics] if kept is not None and kept.metrics else None

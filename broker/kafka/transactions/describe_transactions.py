@@ -52,12 +52,12 @@ class _Describing:
     ) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.transactional_ids)]
 
-        def ask(transactional_id: str) -> MaybeDeferred[Any]:
+        def ask(transactional_id: str) -> MaybeDeferred[object]:
             """What TransactionCoordinator.describe gives, None while its home is away; a code."""
             code = refusal(self._homes, transactional_id)
             return code or ask_coordinator(self._homes, DescribeTransaction(transactional_id))
 
-        def response(answers: list[Any]) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
+        def response(answers: list[object]) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
             states = [_state(call.types, each, answer) for each, answer in zip(wanted, answers, strict=True)]
             return call.types.DescribeTransactionsResponse(transaction_states=states)
 

@@ -23,7 +23,7 @@ class Shard(NamedTuple):
 class ShardCalls(Protocol):
     """The part of shards.mesh.mesh.Mesh that transactions need."""
 
-    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Deferred[Any]: ...
+    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = ...) -> Deferred[object]: ...
 
     def serve(self, method: str, function: Callable[..., object]) -> None: ...
 
@@ -46,7 +46,7 @@ class ClusterHomes:
         self._mesh = mesh
         self._coordinator = coordinator
         self._topics = topics
-        self._here: dict[str, Callable[..., Any]] = {}
+        self._here: dict[str, Callable[..., object]] = {}
 
     def serve(self, method: str, function: Callable[..., object]) -> None:
         """Answers calls of `method`, from everywhere."""

@@ -58,7 +58,7 @@ class Markers:
         commit = decided.state is TransactionState.PREPARE_COMMIT
         ended: set[TopicPartition] = set()
         by_home: dict[Shard, list[TopicPartition]] = {}
-        asked: list[tuple[list[TopicPartition], Any]] = []
+        asked: list[tuple[list[TopicPartition], object]] = []
         for topic, partition in waiting:
             of_offsets = topic == GROUP_METADATA
             found = self._homes.of_offsets(partition) if of_offsets else self._homes.of_partition(topic, partition)

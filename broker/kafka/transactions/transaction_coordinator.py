@@ -88,7 +88,7 @@ class TransactionCoordinator:
         self._terminated: set[str] = set()
         """Ids that are forgotten when their transaction is aborted (oldest_sessions_make_room)."""
         self._open: Deferred[None] = Deferred()
-        operations: dict[type[TransactionMessage | ListTransactions], Callable[..., Any]] = {
+        operations: dict[type[TransactionMessage | ListTransactions], Callable[..., object]] = {
             InitProducer: self.init,
             AddPartitions: self.add_partitions,
             VerifyPartitions: self.verify,
@@ -114,7 +114,7 @@ class TransactionCoordinator:
             await trio.sleep(self._image.get(setting) / 1000)
             work()
 
-    def _serve(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _serve(self, function: Callable[..., object], *args: object) -> object:
         return function(*args) if self._open.resolved else self._open.then(lambda _: function(*args))
 
     # --- operations ------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class TransactionCoordinator:
 
         return self._with_id(decide)
 
-    def describe(self, transactional_id: str) -> list[Any]:
+    def describe(self, transactional_id: str) -> list[object]:
         """[state, timeout ms, start ms or -1, producer id, epoch, [[topic, partition], ...]]; [] for an unknown id."""
         known = self._log.get(transactional_id)
         if known is None:
@@ -170,7 +170,7 @@ class TransactionCoordinator:
 
     def listing(
         self, states: Sequence[str], producer_ids: Sequence[int], duration_ms: int, pattern: str
-    ) -> list[list[Any]]:
+    ) -> list[list[object]]:
         """[id, producer id, state] of those that all filters let through; an empty filter, or -1, lets all through."""
         now_ms = self._wall_ms()
         matches = patterns.whole(pattern) if pattern else None

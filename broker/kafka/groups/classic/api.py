@@ -77,7 +77,7 @@ class _Groups:
         self._cluster = cluster
         self._groups = groups
 
-    def _ask(self, message: GroupMessage) -> MaybeDeferred[Any]:
+    def _ask(self, message: GroupMessage) -> MaybeDeferred[object]:
         """None if the group's home went away."""
         return or_lost(self._groups.ask(message), _none)
 
@@ -201,7 +201,7 @@ class _Groups:
             )
             return types.DeleteGroupsResponse(results=results)
 
-        def ask(group: str) -> MaybeDeferred[Any]:
+        def ask(group: str) -> MaybeDeferred[object]:
             return self._ask(DeleteGroup(group)) if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
 
         return then(ask_each(self._turns, wanted, ask), response)

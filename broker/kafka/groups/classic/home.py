@@ -41,9 +41,9 @@ class ClassicCoordinator:
         self._served = served
         self._now_ms = now_ms
 
-    def join(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[Any]:
+    def join(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[object]:
         """`fields` of a JoinRequest -> fields of a JoinGroupResult."""
-        answer: Deferred[Any] = Deferred()
+        answer: Deferred[object] = Deferred()
         request = JoinRequest(*fields)
         code = self._make_classic(group, request.asks_for_id)
         if code:
@@ -58,7 +58,7 @@ class ClassicCoordinator:
         protocol: Sequence[str | None], assignments: Sequence[Any],
     ) -> MaybeDeferred[Any]:  # fmt: skip
         """-> the fields of a SyncGroupResult."""
-        answer: Deferred[Any] = Deferred()
+        answer: Deferred[object] = Deferred()
         shares = [(member_id, bytes(share)) for member_id, share in assignments]
         request = SyncGroup(group, member, instance, generation, (protocol[0], protocol[1]), shares)
         self._groups.sync(request, answer.resolve, self._now_ms())
@@ -68,7 +68,7 @@ class ClassicCoordinator:
     def heartbeat(self, group: str, member: str, instance: str | None, generation: int) -> int:
         return self._groups.heartbeat(group, member, instance, generation, self._now_ms())
 
-    def describe(self, group_id: str) -> list[Any]:
+    def describe(self, group_id: str) -> list[object]:
         """[state, protocol type, protocol, members], [] for a group that there is not in the classic protocol; members as
         [id, instance id, client id, client host, metadata, assignment]."""
         group = self._groups.get(group_id)

@@ -108,7 +108,7 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
         """A group as its row says, without members."""
 
     @abstractmethod
-    def _member(self, member_id: str, row: Sequence[Any]) -> Any:
+    def _member(self, member_id: str, row: Sequence[object]) -> object:
         """A member as its row says."""
 
     @abstractmethod

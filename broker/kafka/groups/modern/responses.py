@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     )
 
 AssignmentOf = Callable[[Iterable[TopicIdPartition]], Any]
-MadeMember = Callable[[Call[Any], Sequence[Any], AssignmentOf], Message]
+MadeMember = Callable[[Call[Any], Sequence[object], AssignmentOf], Message]
 """A Member of the response, of what the group's home says of it; the function makes the Assignment of some places."""
-MadeGroup = Callable[[Call[Any], str, Sequence[Any], int], Message]
+MadeGroup = Callable[[Call[Any], str, Sequence[object], int], Message]
 """A DescribedGroup of the response, of the group's id, what its home answers, and the operations that a client is told."""
 
 
@@ -66,7 +66,7 @@ class GroupDescriptions:
         self._describe = described
         self._undescribed = undescribed
 
-    def describe(self, request: DescribeModernRequest, call: Call[Any], *, is_on: bool) -> MaybeDeferred[Message]:
+    def describe(self, request: DescribeModernRequest, call: Call[object], *, is_on: bool) -> MaybeDeferred[Message]:
         """`is_on` False: all are UNSUPPORTED_VERSION."""
         wanted = [*dict.fromkeys(request.group_ids)]
         make: Callable[..., Message] = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
@@ -76,19 +76,19 @@ class GroupDescriptions:
             )
         operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNKNOWN
 
-        def response(answers: list[Sequence[Any] | None]) -> Message:
+        def response(answers: list[Sequence[object] | None]) -> Message:
             answered = zip(wanted, answers, strict=True)
             return make(groups=tuple(self._described(call, *each, operations) for each in answered))
 
         return then(ask_each(self._turns, wanted, self._ask), response)
 
-    def _ask(self, group: str) -> MaybeDeferred[Sequence[Any] | None]:
+    def _ask(self, group: str) -> MaybeDeferred[Sequence[object] | None]:
         """None: it can't be asked here."""
         if not group or not self._cluster.coordinates(group):
             return None
         return or_lost(self._groups.ask(self._question(group)), lambda: None)
 
-    def _described(self, call: Call[Any], group: str, answer: Sequence[Any] | None, operations: int) -> Message:
+    def _described(self, call: Call[object], group: str, answer: Sequence[object] | None, operations: int) -> Message:
         if not group:
             return self._undescribed(call.types, group, codes.INVALID_GROUP_ID)
         if answer is None:
@@ -105,7 +105,7 @@ def described_by(image: ClusterImage, member: MadeMember) -> MadeGroup:
     def described(call: Call[Any], group: str, answer: Sequence[Any], operations: int) -> Message:
         state, epoch, assignment_epoch, assignor, members = answer
 
-        def assignment(places: Iterable[TopicIdPartition]) -> Any:
+        def assignment(places: Iterable[TopicIdPartition]) -> object:
             return _assignment(image, call, places)
 
         made: Message = call.types.DescribedGroup(
@@ -124,7 +124,7 @@ def described_by(image: ClusterImage, member: MadeMember) -> MadeGroup:
     return described
 
 
-def _assignment(image: ClusterImage, call: Call[Any], places: Iterable[TopicIdPartition]) -> Any:
+def _assignment(image: ClusterImage, call: Call[Any], places: Iterable[TopicIdPartition]) -> object:
     """Of topics that there still are."""
     topics = []
     for topic_id, numbers in _by_topic(places):

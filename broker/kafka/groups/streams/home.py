@@ -38,7 +38,7 @@ class StreamsCoordinator(ModernCoordinator[StreamsGroups]):
             DescribeStreamsGroup: self.describe,
         }
 
-    def heartbeat(self, group: str, fields: Sequence[object]) -> list[Any]:
+    def heartbeat(self, group: str, fields: Sequence[object]) -> list[object]:
         """`fields` of a StreamsHeartbeat, `owned` as tasks.to_row packs them -> the fields of a StreamsResult, the same way."""
         return self._answer(group, heartbeat_of(fields)).fields()
 

@@ -48,7 +48,7 @@ class StreamsGroups(KeptGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, St
             fingerprint=fingerprint, validated=validated, standby_replicas=standby_replicas,
         )  # fmt: skip
 
-    def _member(self, member_id: str, row: Sequence[Any]) -> StreamsMember:
+    def _member(self, member_id: str, row: Sequence[object]) -> StreamsMember:
         return from_row(member_id, row)
 
     def _row(self, member: StreamsMember) -> Sequence[object]:
