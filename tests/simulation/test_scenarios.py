@@ -7,6 +7,7 @@ from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitte
 from simulation.crossing import (
     changed_as_the_home_dies,
     client_left,
+    cut_while_nobody_waits,
     deadline_passed,
     drain,
     forced_without_end,
@@ -515,6 +516,10 @@ def test_a_home_that_is_back_grants_nothing_before_all_have_told_what_they_use()
 @pytest.mark.parametrize("dead_before", [False, True])
 def test_what_a_dead_home_cannot_revoke_its_holder_gives_up(dead_before: bool, piece: int) -> None:
     changed_as_the_home_dies(dead_before=dead_before, piece=piece)
+
+
+def test_a_cap_that_is_cut_while_nobody_waits_is_not_exceeded_by_cached_tokens() -> None:
+    cut_while_nobody_waits()
 
 
 def test_what_was_taken_of_a_dead_home_before_the_sweep_is_given_up() -> None:

@@ -1,11 +1,13 @@
 """A change that visits more pools than one pass may: what holds before the last of them has its rule (changes.py)."""
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.ownership import home_of
+from shards.tokens.changes import Changes
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
 
 NAME = "kafka_connections_max_per_ip"
@@ -168,6 +170,46 @@ def test_versions_of_something_else_need_no_sweep_of_their_own() -> None:
         shard.tokens.apply(version, lambda: None, ())
         shard.end_pass()
     assert not shard.tokens.changing
+
+
+@pytest.mark.parametrize("caps", [(5, 7), (5, 2), (7, 3), (2, 5), (4, None), (None, 4), (3, 0)], ids=str)
+@pytest.mark.parametrize("seed", range(8))
+def test_most_pools_get_their_rule_as_refresh_gives_it(
+    caps: tuple[int | None, int | None], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random, before = Random(seed), caps[0]
+    use = [(random.choice([*HERE, *AWAY]), random.randrange(4)) for _ in range(60)]
+    tables = []
+    for is_plain in (True, False):
+        if not is_plain:
+            monkeypatch.setattr(Changes, "_more_than_terms", lambda self, piece: piece)
+        shard = Shard(before)
+        for pool, what in use:
+            if what == 0 and pool in HERE:
+                shard.hears(("borrow", pool, 1, 1, 1, 1, True))
+            elif pool in HERE or before is None:
+                shard.tokens.take((pool,), Waiter())
+            else:
+                shard.hears(("grant", pool, 1, what > 1, 0))
+        shard.end_pass()
+        shard.applies(1, caps[1])
+        said = [item for _ in range(20) for item in shard.end_pass()]
+        assert not shard.tokens.changing
+        pools = shard.tokens._table.pools.values()
+        tables.append((said, [(pool.key, pool.in_use, pool.limit, pool.rule, pool.mode) for pool in pools]))
+    assert tables[0] == tables[1]
+
+
+def test_nothing_is_granted_under_another_cap_either_before_older_peers_have_reported() -> None:
+    shard = Shard(5, is_met=False)
+    for pool in HERE[:8]:
+        waiter = Waiter()
+        assert shard.tokens.take((pool,), waiter) is None
+        shard.tokens.cancel(waiter)
+    shard.applies(1, 7)
+    while shard.tokens.changing:
+        shard.end_pass()
+    assert {each.limit for each in shard.tokens._table.pools.values()} == {0}
 
 
 def test_what_a_dead_holder_had_is_free_before_the_new_rule_is_enforced() -> None:

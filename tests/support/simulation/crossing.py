@@ -299,11 +299,27 @@ def changed_as_the_home_dies(*, dead_before: bool, piece: int = ALL) -> None:
     cluster.finish()
 
 
-def _know_more_pools(cluster: SimulatedCluster) -> None:
-    """A shard that is not the home has more pools than it visits in a few passes."""
+def _know_more_pools(cluster: SimulatedCluster, shard: int | None = None) -> None:
+    """A shard has more pools than it visits in a few passes: one that is not the home, unless told."""
     for number in range(8):
-        cluster.arrive(on=cluster.elsewhere, pools=(f"ip:10.0.1.{number}",))
+        cluster.arrive(on=cluster.elsewhere if shard is None else shard, pools=(f"ip:10.0.1.{number}",))
     cluster.run()
+
+
+def cut_while_nobody_waits() -> None:
+    """The home's sweep comes to a pool that nobody waits for and whose cap was cut to what connections elsewhere use. Raises
+    Violation if one more is let in there by a cached token."""
+    cluster = SimulatedCluster(3, piece=1)
+    world, home, away = cluster.world, cluster.home, cluster.elsewhere
+    cluster.set_cap(12)
+    cluster.close(cluster.open(4, on=away)[:2])
+    _know_more_pools(cluster, home)
+    world.push({**world.versions[-1], cluster.pool: CapRule(2, PER_IP)})
+    for shard in (away, home):
+        world.apply(shard, how="unknown")
+    cluster.run()
+    cluster.try_open(away)
+    cluster.finish()
 
 
 def taken_of_a_dead_home_before_the_sweep() -> None:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from simulation.crossing import (
     changed_as_the_home_dies,
+    cut_while_nobody_waits,
     late_report,
     left_at_home,
     left_before_its_grant_was_read,
@@ -268,6 +269,9 @@ MUTANTS = [
     ),
     with_line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
+    ),
+    with_line(Changes, "_more_than_terms", " and pool.in_use + pool.granted <= rule.cap", "", "1/5")._replace(
+        script=cut_while_nobody_waits
     ),
     with_line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
     with_line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
