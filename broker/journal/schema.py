@@ -99,6 +99,8 @@ REASONS: tuple[str, ...] = (
 )
 AFTER_LOGIN = ("user_cap", "user_rate")
 """The reasons of connections that were admitted, and then refused for their user: an `authenticated` event tells it."""
+GAVE_UP = "closed"
+"""The reason of an `authenticated` event of a client that left while its login was decided."""
 BEFORE_ARRIVAL = "proxy_header"
 """The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from broker.journal.schema import GAVE_UP
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
 from broker.metrics.source_counts import SourceCounts
@@ -133,7 +134,7 @@ class Outcomes:
     def login_given_up(self, number: int, ip: str, port: int, user: str, version: int, waited_ms: float) -> None:
         """It closed before the home of its user's pool had answered."""
         self._journal.add(
-            "authenticated", conn=number, ip=ip, port=port, listener=self.listener, reason="closed", user=user,
+            "authenticated", conn=number, ip=ip, port=port, listener=self.listener, reason=GAVE_UP, user=user,
             version=version, held_ms=waited_ms,
         )  # fmt: skip
 

@@ -91,7 +91,9 @@ def report(
     if as_json:
         click.echo(json.dumps({"html": html, "out": out, **built.summary}))
     else:
-        click.echo(f"{html}: {built.summary['events']:,} events, {built.summary['refused']:,} refused")
+        refused_logins = built.summary["refused_logins"]
+        logins = f", {refused_logins:,} logins refused" if refused_logins else ""
+        click.echo(f"{html}: {built.summary['events']:,} events, {built.summary['refused']:,} refused{logins}")
 
 
 def _follow(journal: str, out: str, checkpoint: str | None, once: bool, on: SparkOptions) -> None:

@@ -12,7 +12,7 @@ from storms import COORDINATOR, write
 
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.audit_result import Check
-from turnstile.pipeline.events.journal import here
+from turnstile.pipeline.events.journal import Journal, here
 
 LATER_NS = 10_000_000_000
 
@@ -66,6 +66,10 @@ class OneShard:
 
     def judged(self, folder: Path) -> dict[str, Check]:
         """The journal's checks by name."""
+        return {check.name: check for check in audit(self.written(folder)).checks}
+
+    def written(self, folder: Path) -> Journal:
+        """The whole journal, in `folder`."""
         self.pause()
         self.add("ended")
         self.add("ended", shard=COORDINATOR)
@@ -75,4 +79,4 @@ class OneShard:
         write(folder, self.events, parts=2)
         journal = here([folder])
         assert journal is not None
-        return {check.name: check for check in audit(journal).checks}
+        return journal

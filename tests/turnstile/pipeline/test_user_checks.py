@@ -1,4 +1,5 @@
-"""The audit of limits of users' connections: honest journals hold, and a login beyond one, or refused without cause, is found."""
+"""The audit, and the report, of limits of users' connections: honest journals hold, and a login beyond one, or refused without
+cause, is found."""
 
 from __future__ import annotations
 
@@ -7,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from one_shard import OneShard
+
+from turnstile.pipeline.report.report import build
+from turnstile.pipeline.report.report_page import page
 
 RATE = "turnstile.max.connection.creation.rate.per.user"
 CAP = "turnstile.max.connections.per.user"
@@ -145,3 +149,27 @@ def test_a_login_refused_by_a_rate_that_its_home_did_not_find_violated_is_found(
 
 def test_a_journal_without_logins_has_no_check_of_users(tmp_path: Path) -> None:
     assert not {"user_cap", "user_refused_with_cause"} & Logins().judged(tmp_path).keys()
+
+
+def test_the_report_counts_refused_logins_apart_from_refused_connections(tmp_path: Path) -> None:
+    logins = Logins()
+    opened = [logins.login(conn, "alice") for conn in (1, 2)]
+    for conn in (3, 4):
+        logins.refused(conn, "alice")
+    logins.login(5, "bob", reason="closed")
+    logins.login(6, "bob", reason="user_rate", limit=RATE, limit_value=1.0)
+    for each in opened:
+        logins.close(each)
+    built = build(logins.written(tmp_path))
+    assert (built.summary["admitted"], built.summary["refused"], built.summary["refused_logins"]) == (6, 0, 3)
+    users = [tuple(row.values()) for row in built.rows["refused_users"]]
+    assert users == [("alice", "user_cap 2", 2, 2, 0.5), ("bob", "user_rate 1", 1, 0, 1.0)]
+    assert built.rows["refused_ips"] == []
+    shown = page(built, name="a")
+    assert "3 of 5 logins were refused for their user" in shown and "Users refused most" in shown
+
+
+def test_a_report_without_refused_logins_has_no_section_of_them(tmp_path: Path) -> None:
+    logins = Logins()
+    logins.close(logins.login(1, "alice"))
+    assert "Refused logins" not in page(build(logins.written(tmp_path)), name="a")

@@ -12,7 +12,7 @@ from functools import partial
 import numpy
 import pyarrow
 
-from broker.journal.schema import AFTER_LOGIN
+from broker.journal.schema import AFTER_LOGIN, GAVE_UP
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, INCARNATION, READ, Ends, pair
 from turnstile.pipeline.audit.refusal_checks import (
@@ -32,8 +32,6 @@ from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline
 
 CAP, CAUSED = "user_cap", "user_refused_with_cause"
-GAVE_UP = "closed"
-"""The reason of a client that left while its login was decided: it may have held a token for a moment."""
 
 
 def logged_in(events: Rows, ends: Ends) -> Rows:
@@ -86,7 +84,8 @@ def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _as_of_addresses(table: pyarrow.Table) -> pyarrow.Table:
-    """Refusals by caps as those by an address's cap; clients that gave up as those by another cap, which may have held a token."""
+    """Refusals by caps as those by an address's cap; clients that gave up, which may have held a token for a moment, as those by
+    another cap."""
     mine = _refused((CAP, GAVE_UP), table)
     is_refusal = arrays.is_one_of(mine, "reason", (CAP,))
     reasons = pyarrow.array(numpy.where(is_refusal, "ip_cap", "broker_cap"), pyarrow.string())

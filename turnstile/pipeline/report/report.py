@@ -17,7 +17,7 @@ from turnstile.pipeline.events.set_clock import clock_set_s
 from turnstile.pipeline.events.survey import Survey, survey
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import UNLIMITED
-from turnstile.pipeline.report.report_tables import TABLES, Source
+from turnstile.pipeline.report.report_tables import LOGGED_IN, TABLES, Source
 from turnstile.pipeline.report.time_steps import TimeSteps
 
 MARKS = 200
@@ -27,14 +27,15 @@ _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_u
 
 
 class Summary(TypedDict):
-    """A summary of the journal's events. `first` and `last`: epoch seconds, None without events. `clock_set_s`: by how much the
-    wall clock was set meanwhile, in seconds."""
+    """A summary of the journal's events. `refused_logins`: of connections that were admitted, and refused for their user. `first`
+    and `last`: epoch seconds, None without events. `clock_set_s`: by how much the wall clock was set meanwhile, in seconds."""
 
     events: int
     first: float | None
     last: float | None
     admitted: int
     refused: int
+    refused_logins: int
     throttled: int
     clock_set_s: float
 
@@ -74,6 +75,7 @@ def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> B
         "last": facts.last_s,
         "admitted": seen.kinds["admitted"],
         "refused": seen.kinds["refused"],
+        "refused_logins": 0,
         "throttled": seen.kinds["throttled"],
         "clock_set_s": clock_set_s(seen.set_ns),
     }
@@ -85,6 +87,7 @@ def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> B
         tables[name] = make(source)
     events.forget()
     rows = {name: table.to_pylist() for name, table in tables.items()}
+    summary["refused_logins"] = sum(row["count"] for row in rows["logins"] if row["outcome"] != LOGGED_IN)
     shown = list(dict.fromkeys(row["ip"] for row in rows["open_per_ip"]))
     timeline = seen.timeline()
     caps = _caps(timeline, shown, offset_ns, first_s=first_s, last_s=last_s)

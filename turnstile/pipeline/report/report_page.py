@@ -9,6 +9,7 @@ from turnstile.pipeline.events.set_clock import clock_was_set
 from turnstile.pipeline.html_page import NOTHING, bullets, contents, document, section, table
 from turnstile.pipeline.pictures import bars, histogram, lines
 from turnstile.pipeline.report.report import Built
+from turnstile.pipeline.report.report_tables import LOGGED_IN
 from turnstile.quantities import duration
 
 TableRows = Sequence[TableRow]
@@ -39,6 +40,7 @@ def page(built: Built, *, name: str) -> str:
     found = {
         "Admitted and refused": _decided(built, step),
         "Refused clients": _refused(rows, built.summary["refused"]),
+        **({"Refused logins": _refused_logins(built, step)} if built.summary["refused_logins"] else {}),
         "What refused clients do next": _reconnects(rows["reconnects"]),
         "Open connections against the cap": _open(built),
         **({"Observed limits": _observed(rows["observed"], rows["observed_ips"])} if rows["observed"] else {}),
@@ -78,21 +80,21 @@ def _conclusions(built: Built) -> list[str]:
     decided = summary["admitted"] + summary["refused"]
     told = [f"{decided:,} connections were decided, and none was refused."]
     if summary["refused"]:
-        by: Counter[str] = Counter()
-        for row in rows["decisions"]:
-            by[row["outcome"]] += row["count"]
-        reasons = ", ".join(
-            f"{count:,} by {REASONS.get(reason, reason)} ({reason})"
-            for reason, count in by.most_common()
-            if reason != "admitted"
-        )
         told = [
-            f"{summary['refused']:,} of {decided:,} connections were refused ({summary['refused'] / decided:.1%}): {reasons}."
+            f"{summary['refused']:,} of {decided:,} connections were refused ({summary['refused'] / decided:.1%}): "
+            f"{_reasons(rows['decisions'], 'admitted')}."
         ]
         most = [
             f"{row['ip']} ({row['refused']:,}, {row['refused_share']:.0%} of its own)" for row in rows["refused_ips"]
         ]
         told.append(f"Refused most: {', '.join(most[:MOST_NAMED])}.")
+    if summary["refused_logins"]:
+        tried = sum(row["count"] for row in rows["logins"])
+        users = [f"{row['user']} ({row['refused']:,})" for row in rows["refused_users"]]
+        told.append(
+            f"{summary['refused_logins']:,} of {tried:,} logins were refused for their user, on connections that had been "
+            f"admitted: {_reasons(rows['logins'], LOGGED_IN)}. Refused most: {', '.join(users[:MOST_NAMED])}."
+        )
     for row in rows["throttled"][:MOST_NAMED]:
         client = f"{row['user']} {row['client_id']}".strip()
         told.append(
@@ -104,6 +106,18 @@ def _conclusions(built: Built) -> list[str]:
     if built.unreadable:
         told.append(f"Parts of the journal that can't be read, and are missing here: {len(built.unreadable):,}.")
     return told
+
+
+def _reasons(rows: TableRows, not_refused: str) -> str:
+    """How many were refused by what, of rows of outcomes."""
+    by: Counter[str] = Counter()
+    for row in rows:
+        by[row["outcome"]] += row["count"]
+    return ", ".join(
+        f"{count:,} by {REASONS.get(reason, reason)} ({reason})"
+        for reason, count in by.most_common()
+        if reason != not_refused
+    )
 
 
 def _decided(built: Built, step: str) -> str:
@@ -123,24 +137,10 @@ def _refused(rows: dict[str, list[TableRow]], refused: int) -> str:
     ips, networks = rows["refused_ips"], rows["refused_networks"]
     if not ips:
         return section("Refused clients", "Addresses and networks.", NOTHING)
-    heading = ["address", "reasons", "refused", "admitted", "refused share"]
-    cells = [
-        [row["ip"], row["reasons"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
-        for row in ips
-    ]
-    others = refused - sum(row["refused"] for row in ips)
-    if others:
-        cells.append(["all others", "", f"{others:,}", "", ""])
     return section(
         "Refused clients",
         "The addresses refused most, and their networks.",
-        bars(
-            [(row["ip"], _by_reason(row["reasons"])) for row in ips[:12]],
-            label="address",
-            value="refused",
-            caption="Refused, by reason",
-        ),
-        table([heading, *cells], caption="Addresses refused most", text=["reasons"]),
+        *_refused_most(ips, refused, name="ip", label="address", admitted="admitted", caption="Addresses refused most"),
         table(
             [
                 ["network", "addresses", "refused"],
@@ -149,6 +149,39 @@ def _refused(rows: dict[str, list[TableRow]], refused: int) -> str:
             caption="Their networks",
         ),
     )
+
+
+def _refused_logins(built: Built, step: str) -> str:
+    rows, refused = built.rows, built.summary["refused_logins"]
+    series = _series(rows["logins"], "outcome", "count", fill=built.bucket_s)
+    of_users = {"name": "user", "label": "user", "admitted": "logged in", "caption": "Users refused most"}
+    return section(
+        "Refused logins",
+        "Connections that were admitted, and refused for their user once they had proven whose they are.",
+        lines({name: series[name] for name in sorted(series)}, y=f"logins {step}", marks=built.marks),
+        *_refused_most(rows["refused_users"], refused, **of_users),
+    )
+
+
+def _refused_most(
+    rows: TableRows, refused: int, *, name: str, label: str, admitted: str, caption: str
+) -> tuple[str, str]:
+    """The picture and the table of those that were refused most. `refused`: how often all were."""
+    heading = [label, "reasons", "refused", admitted, "refused share"]
+    cells = [
+        [row[name], row["reasons"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
+        for row in rows
+    ]
+    others = refused - sum(row["refused"] for row in rows)
+    if others:
+        cells.append(["all others", "", f"{others:,}", "", ""])
+    picture = bars(
+        [(row[name], _by_reason(row["reasons"])) for row in rows[:12]],
+        label=label,
+        value="refused",
+        caption="Refused, by reason",
+    )
+    return picture, table([heading, *cells], caption=caption, text=["reasons"])
 
 
 def _by_reason(reasons: str) -> dict[str, float]:

@@ -13,6 +13,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from broker.journal.schema import GAVE_UP
 from turnstile.pipeline.audit.moves import GRANT, LOST, RETURN, moves
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.rows import Rows
@@ -24,6 +25,7 @@ from turnstile.pipeline.report.time_steps import TimeSteps
 
 TOP = 20
 DECIDED = ("admitted", "refused")
+LOGGED_IN = "logged in"
 
 _STRING, _LONG, _DOUBLE = pyarrow.string(), pyarrow.int64(), pyarrow.float64()
 _OUTCOMES = pyarrow.schema([("at", _DOUBLE), ("outcome", _STRING), ("count", _LONG)])
@@ -75,7 +77,43 @@ def refused_ips(source: Source) -> pyarrow.Table:
     """The TOP addresses refused most: ip, reasons (each with how often, the most frequent first), refused, admitted,
     refused_share."""
     decided = source.events.of_kinds(DECIDED, ("ip", "kind", "reason"))
-    parts = decided.each(_by_reason, _BY_REASON).by(("ip",), _most_refused, _BY_REASON)
+    return _refused_most(decided.each(_by_reason, _BY_REASON))
+
+
+def logins(source: Source) -> pyarrow.Table:
+    """One row per (at, outcome): logged in, or why a client that had proven who it is was refused, and how many."""
+    steps = source.steps
+
+    def outcomes(table: pyarrow.Table) -> pyarrow.Table:
+        decided = table.filter(_is_decided(table))
+        outcome = pyarrow.compute.fill_null(decided["reason"], LOGGED_IN)
+        return count(("at", "outcome"), pyarrow.table({"at": steps.of_wall(decided), "outcome": outcome}))
+
+    rows = source.events.of_kinds(("authenticated",), ("ts_us", "reason"))
+    return summed(rows, ("at", "outcome"), outcomes, _OUTCOMES)
+
+
+def refused_users(source: Source) -> pyarrow.Table:
+    """The TOP users whose logins were refused most, with the columns of `refused_ips`; `admitted`: logins."""
+    rows = source.events.of_kinds(("authenticated",), ("user", "reason"))
+    found = _refused_most(rows.each(_logins_by_reason, _BY_REASON))
+    return found.rename_columns(["user" if name == "ip" else name for name in found.column_names])
+
+
+def _is_decided(table: pyarrow.Table) -> pyarrow.Array:
+    """Of `authenticated` events, all but those of clients that left before their login was decided."""
+    return pyarrow.compute.fill_null(pyarrow.compute.not_equal(table["reason"], GAVE_UP), True)
+
+
+def _logins_by_reason(table: pyarrow.Table) -> pyarrow.Table:
+    decided = table.filter(_is_decided(table))
+    is_refusal = pyarrow.compute.is_valid(decided["reason"]).cast(_LONG)
+    return _ones(decided["user"], decided["reason"], is_refusal)
+
+
+def _refused_most(parts: Rows) -> pyarrow.Table:
+    """Of rows of _BY_REASON the TOP whose `ip` is refused most, a row each."""
+    parts = parts.by(("ip",), _most_refused, _BY_REASON)
     found: dict[str, list[dict[str, int]]] = {}
     for row in in_order(_most_refused(parts.table()), "ip", "-refused", "reason").to_pylist():
         found.setdefault(row["ip"], []).append(row)
@@ -100,10 +138,12 @@ def refused_ips(source: Source) -> pyarrow.Table:
 
 
 def _by_reason(table: pyarrow.Table) -> pyarrow.Table:
-    is_refusal = pyarrow.compute.equal(table["kind"], "refused").cast(_LONG)
-    columns = {"ip": table["ip"], "reason": table["reason"], "refused": is_refusal}
-    ones = pyarrow.table({**columns, "admitted": pyarrow.compute.subtract(1, is_refusal)})
-    return _added_by_reason(plain(ones))
+    return _ones(table["ip"], table["reason"], pyarrow.compute.equal(table["kind"], "refused").cast(_LONG))
+
+
+def _ones(names: pyarrow.Array, reasons: pyarrow.Array, is_refusal: pyarrow.Array) -> pyarrow.Table:
+    columns = {"ip": names, "reason": reasons, "refused": is_refusal}
+    return _added_by_reason(plain(pyarrow.table({**columns, "admitted": pyarrow.compute.subtract(1, is_refusal)})))
 
 
 def _added_by_reason(table: pyarrow.Table) -> pyarrow.Table:
@@ -273,6 +313,8 @@ TABLES: dict[str, Callable[[Source], pyarrow.Table]] = {
     "decisions": decisions,
     "refused_ips": refused_ips,
     "refused_networks": refused_networks,
+    "logins": logins,
+    "refused_users": refused_users,
     "open_per_ip": lambda source: open_per_ip(source.events, source.seen, source.steps),
     "latency": latency,
     "hold_times": hold_times,
