@@ -3,6 +3,7 @@ answered as MSK answers. And the cap of all connections over TLS."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -243,6 +244,15 @@ def test_a_killed_shard_frees_the_tokens_of_its_connections_and_no_others(cluste
     until(lambda: open_here(cluster) == 6 - victim["connections"], what="the shard gone with its connections")
     assert sum(is_served(each) for each in logins.open) == 6 - victim["connections"]
     assert logins.more(9) == victim["connections"]
+
+
+def test_a_load_that_logs_in_agrees_with_the_cluster_of_what_was_refused(cluster: Cluster):
+    set_caps(cluster, 2)
+    host, port = cluster.listeners["SASL"][0]
+    words = ["--bootstrap", f"{host}:{port}", "--sources", ANY_IP[0], "--connections", "6", "--hold", "end"]
+    seen = json.loads(cluster.turnstile("load", *words, "--user", "bob=bob-secret", "--json"))
+    assert (seen["admitted"], seen["refused"], seen["refused_as"]) == (2, 4, {"sasl-error": 4})
+    assert seen["cluster"] == {"admitted": 2, "refused": {"user_cap": 4}} and seen["reconciled"] is True
 
 
 def set_rates(cluster: Cluster, rate: int, **own: int) -> None:

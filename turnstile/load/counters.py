@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from turnstile.admin_client import AdminClient, AdminError, AdminRefused, AdminUnreachable
@@ -14,6 +14,8 @@ BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count_total"
 """As the parser spells it: it gives every counter a `_total`."""
 ADMITTED_OUTCOME = "admitted"
 """Of GET /v1/sources; the others are reasons of refusals."""
+AFTER_LOGIN = ("user_cap", "user_rate")
+"""Reasons of connections that a cluster counts as admitted, and again when it refuses them for the user that logged in."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class BySource:
 
 @dataclass(frozen=True)
 class Counters:
-    """Connections the cluster has admitted and refused since it started, and the incarnation of every shard."""
+    """Connections the cluster has admitted and refused since it started, and the incarnation of every shard. One that it admitted,
+    and then refused for its user, is refused here alone, as its client sees it."""
 
     admitted: int = 0
     refused: dict[str, int] = field(default_factory=dict)
@@ -64,12 +67,12 @@ class Counters:
         for ip, outcomes in self.by_source.counts.items():
             if ip in own:
                 total.update(outcomes)
-        return Counters(total.pop(ADMITTED_OUTCOME, 0), dict(total), self.epochs)
+        return Counters(_let_in(total.pop(ADMITTED_OUTCOME, 0), total), dict(total), self.epochs)
 
     def of_others(self, own: Container[str]) -> dict[str, int]:
         """How many connections each other address had, the most first."""
         counts = self.by_source.counts if self.by_source is not None else {}
-        found = {ip: sum(outcomes.values()) for ip, outcomes in counts.items() if ip not in own}
+        found = {ip: _let_in(sum(outcomes.values()), outcomes) for ip, outcomes in counts.items() if ip not in own}
         return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
     @property
@@ -124,4 +127,9 @@ def parse(exposition: str) -> Counters | None:
             elif sample.name == BLOCKED:
                 blocked = blocked or sample.value > 0
             found = found or sample.name in (ADMITTED, REFUSED)
-    return Counters(admitted, refused, was_blocked=blocked) if found else None
+    return Counters(_let_in(admitted, refused), refused, was_blocked=blocked) if found else None
+
+
+def _let_in(admitted: int, refused: Mapping[str, int]) -> int:
+    """Without those that were refused later."""
+    return admitted - sum(refused.get(reason, 0) for reason in AFTER_LOGIN)

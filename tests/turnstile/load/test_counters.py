@@ -16,6 +16,18 @@ def test_counters_are_summed_over_shards_and_listeners():
     assert parse(PAGE) == Counters(12, {"ip_cap": 3, "ip_rate": 0})
 
 
+def test_connections_that_were_refused_for_their_user_are_refused_alone():
+    refused = "".join(
+        f'turnstile_connections_refused_total{{reason="{reason}",listener="A"}} 2\n'
+        for reason in ("user_cap", "user_rate")
+    )
+    assert parse(PAGE + refused).admitted == 12 - 4
+    by_source = BySource(0, {"10.0.0.1": {"admitted": 6, "user_cap": 2}, "10.0.0.2": {"admitted": 3, "user_rate": 3}})
+    counted = Counters(9, {"user_cap": 2, "user_rate": 3}, {}, by_source)
+    assert counted.of({"10.0.0.1"}) == Counters(4, {"user_cap": 2}, {})
+    assert counted.of_others({"10.0.0.1"}) == {"10.0.0.2": 3}
+
+
 def test_another_brokers_metrics_have_none():
     assert parse("kafka_server_requests_total 5\n") is None
 
