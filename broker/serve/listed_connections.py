@@ -116,7 +116,7 @@ class ListedConnections:
 
     async def select(
         self, conditions: Sequence[Sequence[Any]], keys: Sequence[Sequence[Any]], most: int
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """`conditions` and `keys`: the fields of Condition and SortKey, as they came. {"total": how many match, "connections": the
         first `most` of them by the keys, each {field: value}}; without keys, in the order in which they were opened."""
         at, order = self._moment(), [SortKey(*each) for each in keys]

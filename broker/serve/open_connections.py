@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import trio
 
@@ -56,7 +55,7 @@ class OpenConnections(dict[int, Connection]):
         for connection in list(self.values()):
             connection.close(why)
 
-    def describe_proxies(self) -> list[list[Any]]:
+    def describe_proxies(self) -> list[list[object]]:
         """[[proxy, endpoint or None, connections open]] of those that proxies announced, the most first."""
         ways = Counter(
             (each.via.proxy, each.via.endpoint) for each in self.values() if isinstance(each, ProxiedConnection)

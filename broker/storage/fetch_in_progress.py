@@ -52,7 +52,7 @@ class FetchInProgress:
         self._size_bytes = 0
         self._failed = False
 
-    def asked(self, index: int) -> tuple[Any, ...]:
+    def asked(self, index: int) -> tuple[object, ...]:
         """The question to Partitions.read about this partition, after those in front of it."""
         topic, partition, epoch, offset, max_bytes, committed = self.wanted[index]
         return topic, partition, epoch, offset, min(max_bytes, self._left_bytes), committed, not self._size_bytes, True

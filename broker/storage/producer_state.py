@@ -205,7 +205,7 @@ class ProducerStateManager:
 
     # Snapshots
 
-    def dump(self) -> list[Any]:
+    def dump(self) -> list[object]:
         """The state as plain lists, for a snapshot."""
         return [
             [producer_id, epoch, list(map(list, kept)), *self._dump_transaction(producer_id)]

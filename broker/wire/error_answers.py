@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from broker.wire import wire
 from broker.wire.codec import Message
@@ -53,7 +53,7 @@ def _made(types: wire.Types, form: _Form, name: str, source: object, error: _Err
     fields = form.classes[name]
     is_top = name == types.top.__name__
     has_own = any(_is_error(field) for field in fields)
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for field in fields:
         if _is_error(field):
             values[field.name] = error.code

@@ -146,7 +146,7 @@ class Coordinator:
 
     async def ask_all(self, method: str, *args: object, timeout_s: float = 2.0) -> dict[BrokerShard, Any]:
         """The answers of all connected shards; one that doesn't answer, or doesn't serve this, is left out."""
-        answers: dict[BrokerShard, Any] = {}
+        answers: dict[BrokerShard, object] = {}
 
         async def ask(member: BrokerShard) -> None:
             try:

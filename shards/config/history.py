@@ -14,7 +14,7 @@ class Changed(NamedTuple):
 
     kind: str
     key: str
-    old: Any
+    old: object
     new: Any
 
 

@@ -10,7 +10,7 @@ disconnected_shards_are_waited_for  A shard that is not connected is waited for 
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import trio
 
@@ -30,7 +30,7 @@ _FOR_EVER_S = 1e9  # `push` ends a shard that gets nowhere, and with it the call
 class Shards(Protocol):
     """How the coordinator reaches its shards."""
 
-    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = ...) -> Any:
+    async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = ...) -> object:
         """Raises PeerLost, DeadlineExceeded or RemoteError."""
 
     def kill(self, member: BrokerShard) -> None:
@@ -167,7 +167,7 @@ class Publisher:
 
 def _parts(delta: list[Change]) -> Iterator[list[list[object]]]:
     """The delta in pieces of about PART_BYTES, at least one."""
-    part: list[list[Any]] = []
+    part: list[list[object]] = []
     size = 0
     for change in delta:
         size += len(json.dumps(change))

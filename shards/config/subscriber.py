@@ -8,7 +8,7 @@ each_version_reported_with_its_delta  Each enforced version is reported with its
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import trio
 
@@ -19,7 +19,7 @@ class AppliedVersion(NamedTuple):
     """A version that the image has become. `delta` made it, and was all there is if it was `whole`."""
 
     version: int
-    delta: list[list[Any]]
+    delta: list[list[object]]
     whole: bool
     changed: ImageChange
 

@@ -65,7 +65,7 @@ class TokenBucket:
             and now_ms - self._now_ms >= window_ms
         )
 
-    def state(self) -> dict[str, Any] | None:
+    def state(self) -> dict[str, object] | None:
         """All that later answers depend on, as plain data; None for a bucket that was never used, and so is full."""
         return None if math.isinf(self._tokens) else {"tokens": self._tokens, "refilled_ms": self._now_ms}
 

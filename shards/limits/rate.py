@@ -168,7 +168,7 @@ class Rate:
     def forgive(self, quota_per_s: float | None, *, now_ms: int) -> None:
         """Nothing: what was recorded is forgotten after a window, however much it is."""
 
-    def state(self) -> dict[str, Any] | None:
+    def state(self) -> dict[str, object] | None:
         """All that later answers depend on, as plain data; None before anything is recorded."""
         if not self._values:
             return None

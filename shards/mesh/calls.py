@@ -16,7 +16,6 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 import trio
 
@@ -54,13 +53,13 @@ class Calls:
 
     # Calls made here
 
-    def call(self, key: PeerKey, method: str, args: tuple[object, ...], timeout_s: float) -> Deferred[Any]:
+    def call(self, key: PeerKey, method: str, args: tuple[object, ...], timeout_s: float) -> Deferred[object]:
         """Calls `method` at a peer: its value, later.
 
         Or an error: PeerLost when the peer is or goes down, DeadlineExceeded some time after `timeout_s`, RemoteError(code,
         sentence) when the other side raised.
         """
-        answer: Deferred[Any] = Deferred()
+        answer: Deferred[object] = Deferred()
         peer = self._peers.get(key)
         if peer is None or not peer.announced:
             answer.fail(PeerLost(f"{key} is down"))

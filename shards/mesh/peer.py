@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from shards.loop.deferred import Deferred
 from shards.mesh.link import Arrived, Link
@@ -37,7 +37,7 @@ CallMessage: TypeAlias = tuple[int, int, str, tuple[object, ...]]
 class PendingCall(NamedTuple):
     """A call that waits for its answer, and until when (trio's clock)."""
 
-    answer: Deferred[Any]
+    answer: Deferred[object]
     until_s: float
 
 

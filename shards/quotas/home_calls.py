@@ -25,7 +25,7 @@ class HomeCalls(Generic[T]):
     """`read` makes an answer of what arrives. `probe`: arguments that charge nothing. What `ask` answers is not to be cancelled."""
 
     def __init__(
-        self, method: str, *, call: Call, timers: Timers, read: Callable[[Any], T], probe: tuple[Any, ...]
+        self, method: str, *, call: Call, timers: Timers, read: Callable[[Any], T], probe: tuple[object, ...]
     ) -> None:
         self._method = method
         self._call = call

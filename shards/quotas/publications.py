@@ -10,14 +10,14 @@ import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.loop.deferred import Deferred
 from shards.quotas.attendance import Attendance, Tell
 from shards.quotas.history import CurvePart, History, MeterKey, Recorded
 
-Call = Callable[..., Deferred[Any]]
+Call = Callable[..., Deferred[object]]
 """mesh.call: (peer, method, *args) -> value."""
 TELL: Final = "tell_quotas"
 MOST_AT_ONCE: Final = 500

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from shards.config.image import ClusterImage
 from shards.limits.quota_entities import Entity
@@ -20,6 +19,6 @@ class RehearsedQuotas:
         """By entity and key."""
         return self._image.rehearsed_quotas
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         """As of ClusterImage."""
         return self._image.get(name)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import groupby, islice
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
@@ -72,7 +72,7 @@ class ObservedRates:
         listeners: tuple[str, ...],
         image: ClusterImage,
         *,
-        call: Callable[..., Deferred[Any]],
+        call: Callable[..., Deferred[object]],
         now_ms: Callable[[], int],
         touch: Callable[[], None],
         notes: RateNotes,
@@ -92,7 +92,7 @@ class ObservedRates:
         self._to_ask: dict[int, dict[Ask, list[Deferred[RateAnswer]]]] = {}  # by home
         self._listeners_home = home_of("rate:broker", shards)
 
-    def serve_on(self, serve: Callable[[str, Callable[..., Any]], None]) -> None:
+    def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
         """Offers the windows at home here to the other shards."""
         serve(METHOD, self._serve)
 

@@ -72,7 +72,7 @@ class Rates:
         listeners: tuple[str, ...],
         image: ClusterImage,
         *,
-        send: Callable[[int, tuple[Any, ...]], None],
+        send: Callable[[int, tuple[object, ...]], None],
         blocked: Callable[[str, int], None] = lambda listener, until_ms: None,
         journal: RecordEvent = lambda kind, detail, version: None,
     ) -> None:
@@ -85,9 +85,9 @@ class Rates:
         self._image = image
         self._send = send
         self._blocked = blocked
-        self._outbox: dict[int, list[tuple[Any, ...]]] = {}
+        self._outbox: dict[int, list[tuple[object, ...]]] = {}
         self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
-        self._local: list[tuple[Any, ...]] = []  # items of this shard for itself
+        self._local: list[tuple[object, ...]] = []  # items of this shard for itself
         self._allowances = Allowances(self._post)
         self._here = RateHome(me, shards, listeners, image, post=self._post, block=self._block_all, journal=journal)
         self._memory = RateMemory(me, shards, self.home, self._post, self._resume)
@@ -312,7 +312,7 @@ class Rates:
         self._delayed.add(listener)
         self._blocked(listener, until_ms)
 
-    def _post(self, peer: int, item: tuple[Any, ...]) -> None:
+    def _post(self, peer: int, item: tuple[object, ...]) -> None:
         """Queues an item for the end of the pass; dropped when the peer is down."""
         if peer == self.me:
             self._local.append(item)

@@ -90,7 +90,7 @@ def check_client_metrics(name: str, configs: Mapping[str, str]) -> None:
     patterns_of(values.get("match", ()))
 
 
-def check_group(name: str, configs: Mapping[str, str], broker: Callable[[str], Any]) -> None:
+def check_group(name: str, configs: Mapping[str, str], broker: Callable[[str], object]) -> None:
     """Raises ConfigInvalid when a group of this name can't have these configs. `broker(setting)`: its value in force."""
     if not name:
         raise ConfigInvalid.saying("Default group resources are not allowed.", error="INVALID_REQUEST")
@@ -108,7 +108,7 @@ def check_group(name: str, configs: Mapping[str, str], broker: Callable[[str], A
             raise ConfigInvalid.saying(f"{session} must be greater than {heartbeat}")
 
 
-def _check_between(key: str, value: Any, bound: str, broker: Callable[[str], Any]) -> None:
+def _check_between(key: str, value: object, bound: str, broker: Callable[[str], Any]) -> None:
     for end, word in (("min", "greater"), ("max", "less")):
         setting = bound.format(end)
         if setting not in BROKER:
@@ -118,6 +118,6 @@ def _check_between(key: str, value: Any, bound: str, broker: Callable[[str], Any
             raise ConfigInvalid.saying(f"{key} must be {word} than or equal to {setting}")
 
 
-def _number(value: Any) -> int:
+def _number(value: object) -> int:
     assert isinstance(value, int)
     return value

@@ -281,12 +281,12 @@ def described(kind: str, key: str) -> str:
     return name + (f" (broker {broker})" if broker else "") + _SETTINGS[kind]
 
 
-def spelled(value: Any) -> str:
+def spelled(value: object) -> str:
     """A value as `config set` takes it; "" for none."""
     return "" if value is None else as_text(value)
 
 
-def readable(value: Any) -> str:
+def readable(value: object) -> str:
     """A value for people."""
     return "unlimited" if value == UNLIMITED else spelled(value) or "-"
 
@@ -326,14 +326,14 @@ def _is_limit(name: str) -> bool:
     return name.startswith(("kafka_connection", "max.connection")) or name.startswith("listener.name.")
 
 
-def _moved(kind: str, before: Any, after: Any) -> str:
+def _moved(kind: str, before: object, after: object) -> str:
     """From which value to which; of a topic, whose description is what the cluster keeps of it, only that it changed."""
     if kind == "topic":
         return "created" if before is None else "deleted" if after is None else "changed"
     return f"{_old(before)} -> {_old(after)}"
 
 
-def _old(value: Any) -> str:
+def _old(value: object) -> str:
     if value is None:
         return "(unset)"
     text = " ".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else spelled(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,7 +71,9 @@ def fault() -> None:
 @click.option("--probability", type=click.FloatRange(0, 1), metavar="P", help="For this part of the calls.")
 @click.option("--seed", type=click.IntRange(0), help="Which calls these are.  [default: 0]")
 @partial(with_cluster, spellings=("--cluster",))  # --name is the fault's
-def add(cluster: AdminClient, kind: str, as_json: bool, no_mute: bool, reset: bool, once: bool, **given: Any) -> None:
+def add(
+    cluster: AdminClient, kind: str, as_json: bool, no_mute: bool, reset: bool, once: bool, **given: object
+) -> None:
     """Add a fault; with the name of one that is set, in its place."""
     switches = {"once": once, "reset": reset}
     wanted = {"kind": kind, **given, **{name: True for name, value in switches.items() if value}}

@@ -133,7 +133,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 @spark_options
 @json_option
 def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
-         processes: int | None, expected: tuple[str, ...], apply: bool, on: OnSpark | None, **options: Any) -> None:  # fmt: skip
+         processes: int | None, expected: tuple[str, ...], apply: bool, on: OnSpark | None, **options: object) -> None:  # fmt: skip
     """Drive connections and traffic, and reconcile what was seen with what was counted.
 
     Exit code 0: done. 1: it could not be done, or the cluster counted something else than was seen. 130: it was

@@ -126,7 +126,7 @@ class ReplayScenario:
         gate = self._gate or self._start()
         name = event.get("id")
         listener: Any = event.get("listener")
-        text: Any = event.get("ip")
+        text: object = event.get("ip")
         try:
             acceptor = gate.acceptors[listener]
         except (KeyError, TypeError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from turnstile.verdict.timeline import Record
 
@@ -19,7 +18,7 @@ def read_records(bootstrap: str) -> list[Record] | None:
     """Every record of every topic that is no internal one; None when there are more than MOST, or they can't be read."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "bootstrap.servers": bootstrap,
         "group.id": CLIENT_ID,
         "client.id": CLIENT_ID,
