@@ -62,7 +62,7 @@ class _Kept(NamedTuple):
     since_s: float
 
     def is_usable(self) -> bool:
-        """Whether the other side has neither ended it nor said anything since the last answer."""
+        """True if the other side has neither ended it nor said anything since the last answer."""
         if self.connection.sock is None or time.monotonic() - self.since_s > _KEPT_S:
             return False
         heard = select.poll()

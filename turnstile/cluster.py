@@ -171,7 +171,7 @@ class Cluster(ClusterChanges):
 
     @property
     def is_running(self) -> bool:
-        """Whether the cluster was started and has not ended."""
+        """True if the cluster was started and has not ended."""
         return self._process is not None and self._process.ended() is None
 
     def _running(self) -> None:
@@ -253,7 +253,7 @@ class Cluster(ClusterChanges):
         return sum(pool["in_use"] for pool in pools if pool["pool"].startswith("ip:"))
 
     def explain(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None) -> Explanation:
-        """Which limits hold for an address or a client, where each comes from, and how much of it is used now."""
+        """The limits that hold for an address or a client, where each comes from, and how much of it is used now."""
         found: Explanation = self.admin.get("/v1/explain", **{"ip": ip, "user": user, "client-id": client_id})
         return found
 

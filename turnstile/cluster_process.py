@@ -57,7 +57,7 @@ class ClusterProcess:
             raise
 
     def _first_word(self) -> dict[str, object]:
-        """What was started. Raises ClusterError where nothing was."""
+        """The report of what was started. Raises ClusterError where nothing was."""
         assert self._popen.stdout is not None
         line = self._popen.stdout.readline()
         started = _json(line)
@@ -68,7 +68,7 @@ class ClusterProcess:
         return started
 
     def ended(self) -> str | None:
-        """Why the cluster has ended; None while it runs. A fork of the program cannot know, and gets None."""
+        """The reason why the cluster has ended; None while it runs. A fork of the program cannot know, and gets None."""
         if os.getpid() != self._owner or self._popen.poll() is None:
             return None
         return self._said() or f"exit code {self._popen.returncode}"
@@ -95,7 +95,7 @@ class ClusterProcess:
         self._popen.stdin.close()
 
     def _said(self) -> str:
-        """What the cluster wrote to its standard error, without the name of the command."""
+        """The lines that the cluster wrote to its standard error, without the name of the command."""
         self._errors.seek(0)
         return self._errors.read().strip().removeprefix("turnstile: ")
 

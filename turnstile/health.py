@@ -55,7 +55,7 @@ def _noted() -> tuple[str, str] | None:
 
 
 def unhealthy(host: str, port: int, within_s: float = WITHIN_S) -> str | None:
-    """Why the cluster is not healthy, in one sentence; None: it is."""
+    """The reason why the cluster is not healthy, in one sentence; None: it is healthy."""
     where = f"{f'[{host}]' if ':' in host else host}:{port}"
     request = f"GET /healthz HTTP/1.1\r\nhost: {where}\r\nconnection: close\r\n\r\n"
     received = b""

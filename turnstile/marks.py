@@ -16,7 +16,7 @@ from turnstile.settings import SHORT, as_entity, as_setting, as_text
 
 
 def wrong(mark: pytest.Mark) -> str | None:
-    """Why no cluster can take this mark; None: some can."""
+    """The reason why no cluster can take this mark; None: some can."""
     try:
         (_check_limits if mark.name == "limits" else _check_quota)(*mark.args, **mark.kwargs)
     except (ConfigInvalid, ValueError) as fault:

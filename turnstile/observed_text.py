@@ -33,7 +33,7 @@ def observed_line(observed: ObservedAnswer) -> str:
 
 
 def limits_connections(observed: ObservedAnswer) -> bool:
-    """Whether a cap, or a creation rate, is observed."""
+    """True if a cap, or a creation rate, is observed."""
     return bool(observed["set"] or observed["brokers"] or quotas_of(observed, ip=True))
 
 

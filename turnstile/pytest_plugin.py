@@ -110,7 +110,7 @@ def pytest_runtest_makereport(
 
 
 def _account(cluster: Cluster) -> str:
-    """What the cluster refused and throttled since the test began, each beside its limit, a line each."""
+    """The refusals and throttles of the cluster since the test began, each beside its limit, a line each."""
     from turnstile.admin_client import AdminError
     from turnstile.cluster import ClusterError
     from turnstile.journal_text import journal_lines

@@ -29,7 +29,7 @@ Version: TypeAlias = Annotated[int, "The version of the configuration that is in
 
 
 class Problem(TypedDict):
-    """Why a request was refused, or can't be answered now."""
+    """The reason why a request was refused, or can't be answered now."""
 
     message: Annotated[str, "One sentence."]
     code: Annotated[int, "HTTP's status."]
@@ -94,7 +94,7 @@ class BrokerConfigStatus(TypedDict):
 
 
 class BrokerOverrides(TypedDict):
-    """What single brokers have of their own."""
+    """The settings that single brokers have of their own."""
 
     overrides: Annotated[dict[str, Settings], "By broker id."]
 
@@ -264,7 +264,7 @@ class MetricPoint(TypedDict):
 
 
 class TelemetryPush(TypedDict):
-    """What a client instance pushed last."""
+    """The last push of a client instance."""
 
     client_instance_id: str
     pushed_at_ms: Annotated[int, "Unix milliseconds."]

@@ -118,7 +118,7 @@ async def put_subscription(admin: Admin, body: SubscriptionBody, who: Who) -> Ch
 
 @routes.get("/v1/telemetry/{client_instance_id}")
 async def get_last_push(admin: Admin, client_instance_id: ClientInstanceId) -> TelemetryPush:
-    """What a client instance pushed last."""
+    """The last push of a client instance."""
     found = await last_push(admin.coordinator, client_instance_id)
     if found is None:
         raise HTTPException(404, "no push of such a client instance is kept.")

@@ -262,7 +262,7 @@ class VolumeAnswer(TypedDict):
 
 
 class JournalAnswer(TypedDict):
-    """What the journal lacks."""
+    """The events that the journal lacks."""
 
     events_dropped: Annotated[int, "Since the start."]
     is_losing: Annotated[bool, "More are lost now."]

@@ -72,7 +72,7 @@ async def get_proxies(admin: Admin) -> ProxiesAnswer:
 
 @routes.get("/v1/utilisation")
 async def get_utilisation(admin: Admin, limit: MostLimits) -> UtilisationAnswer:
-    """How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first."""
+    """The use of each limit: caps, creation rates and client quotas, the closest to being reached first."""
     return await admin.utilisation.answer(limit)
 
 

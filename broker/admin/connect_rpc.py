@@ -30,7 +30,7 @@ STATUS: Final[Mapping[str, int]] = {INVALID_ARGUMENT: 400, NOT_FOUND: 404, UNIMP
 
 
 class ConnectError(TypedDict):
-    """Why a call of the Connect protocol failed."""
+    """The failure of a call of the Connect protocol."""
 
     code: Annotated[str, "invalid_argument, not_found, unimplemented or unavailable."]
     message: Annotated[str, "One sentence."]

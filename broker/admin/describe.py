@@ -274,7 +274,7 @@ class Admin:
         return [cast(FaultRow, {"name": name, **record, "fired": fired[name]}) for name, record in faults.items()]
 
     async def rate_uses(self) -> list[Use]:
-        """How much of each creation rate is used, on each broker."""
+        """The use of each creation rate on each broker."""
         return await self._live.rate_uses()
 
     async def live(self, since: float) -> LiveAnswer:

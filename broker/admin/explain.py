@@ -63,7 +63,7 @@ def checked_address(text: str) -> str:
 
 
 def is_observed(image: ClusterImage, pool: str) -> bool:
-    """Whether a cap of the pool is observed that is not the one in force; of a listener one of its own."""
+    """True if a cap of the pool is observed that is not the one in force; of a listener one of its own."""
     rule = image.rule_of(OBSERVED + pool)
     return rule.cap is not None and is_own(pool, rule.name)
 

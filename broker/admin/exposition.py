@@ -215,7 +215,7 @@ def _add_shard(page: Page, sampler: Sampler, now: Sample, member: BrokerShard) -
 
 
 def _add_borrow_times(page: Page, sampler: Sampler, now: Sample) -> None:
-    """How long borrows took, summed over shards."""
+    """Durations of borrows, summed over shards."""
     first = sampler.layout.at["rpc"]
     slots = [sum(each[first + n] for each in now.slots.values()) for n in range(BUCKETS + 1)]
     buckets: list[tuple[str, float]] = []

@@ -68,7 +68,7 @@ class Guard:
 
 
 def _is_local(host: str) -> bool:
-    """Whether this Host (name or address, perhaps with a port) can't be another site's name."""
+    """True if this Host (name or address, perhaps with a port) can't be another site's name."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:

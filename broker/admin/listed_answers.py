@@ -7,7 +7,7 @@ from typing import Annotated, NotRequired, TypedDict
 
 
 class ListConnectionsBody(TypedDict):
-    """Which connections are asked for, and in which order."""
+    """The connections that are asked for, and their order."""
 
     pageSize: NotRequired[Annotated[int, "How many, at most; 0, or more than 1000: 1000."]]
     filter: NotRequired[

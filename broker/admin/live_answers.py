@@ -59,7 +59,7 @@ class SeriesPoint(TypedDict):
 
 
 class SeriesAnswer(TypedDict):
-    """What happened, over time."""
+    """The counts over time."""
 
     step_s: Annotated[float, "Seconds from one point to the next; each is an average over the time since the last."]
     series: list[SeriesPoint]
@@ -77,7 +77,7 @@ class LiveShard(ShardRow):
 
 
 class LimitUse(TypedDict):
-    """How much of a limit is used on one broker."""
+    """The use of a limit on one broker."""
 
     broker: int
     what: LimitedUse
@@ -99,7 +99,7 @@ class RefusedAddress(TypedDict):
 
 
 class RefusedAddresses(TypedDict):
-    """How many addresses were refused."""
+    """The number of addresses that were refused."""
 
     known: Annotated[int, "Addresses that are counted apart."]
     others_refused: Annotated[int, "Refusals of those that `top_refused` does not show."]

@@ -63,7 +63,7 @@ class LiveView:
         self._started_s = time.monotonic()
 
     async def rate_uses(self) -> list[Use]:
-        """How much of each creation rate is used, averaged over the quota window."""
+        """The use of each creation rate, averaged over the quota window."""
         gauges = await self._coordinator.ask_all("describe_gauges")
         return self._utilisation.rate_uses(connection_rates(gauges))
 

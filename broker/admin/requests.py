@@ -151,7 +151,7 @@ def subscription_change(body: object) -> SubscriptionChange:
 
 
 def is_number(text: str) -> bool:
-    """Whether it is digits alone, and not so many that Python refuses to read them."""
+    """True if it is digits alone, and not so many that Python refuses to read them."""
     return text.isascii() and text.isdigit() and len(text) < 20
 
 

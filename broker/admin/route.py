@@ -91,7 +91,7 @@ class AdminRoute:
 
     @property
     def is_strict(self) -> bool:
-        """Whether it refuses a parameter of the query that it does not take."""
+        """True if it refuses a parameter of the query that it does not take."""
         return self.path.startswith(_STRICT)
 
     def endpoint(self, admin: Admin) -> Callable[[Request], Awaitable[Response]]:

@@ -1,4 +1,4 @@
-"""How much of each limit on connections is used, one row for each limit on each broker. Pure.
+"""The use of each limit on connections, one row for each limit on each broker. Pure.
 
 A cap or a rate holds on each broker by itself: no use here is a sum over brokers.
 """
@@ -67,7 +67,7 @@ def connection_uses(
 
 
 def is_own(pool: str, setting: str) -> bool:
-    """Whether a limit is worth a row: a listener without a limit of its own has its broker's
+    """True if a limit is worth a row: a listener without a limit of its own has its broker's
     (connection_limits.listeners_inherit_from_broker), which the broker reaches first; connections over TLS have a row where they
     have a cap."""
     if pool == "ssl":
@@ -76,7 +76,7 @@ def is_own(pool: str, setting: str) -> bool:
 
 
 def is_of_many(of: str) -> bool:
-    """Whether a limit is one of an address or a user, of which there may be very many."""
+    """True if a limit is one of an address or a user, of which there may be very many."""
     return of.startswith(("ip:", "user:"))
 
 

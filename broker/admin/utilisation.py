@@ -1,4 +1,4 @@
-"""How much of each limit is used, the closest to being reached first: of brokers, listeners, addresses, users and clients.
+"""The use of each limit, the closest to being reached first: of brokers, listeners, addresses, users and clients.
 
 A limit holds on each broker by itself, so no use here is a sum over brokers. Shards name the addresses and clients that are
 closest (broker/process/fullest.py, bounded), and are then asked how many connections these have: that is a sum over shards,
@@ -35,7 +35,7 @@ CLIENTS = "client"
 
 
 class ClientUse(NamedTuple):
-    """How much a client uses of its quota on one broker."""
+    """A client's use of its quota on one broker."""
 
     broker: int
     quota: QuotaUse
@@ -210,7 +210,7 @@ class UtilisationView:
         return {"at": time.time(), "limits": limits, "close": known.close}
 
     def rate_uses(self, of_many: Iterable[ConnectionRate]) -> list[Use]:
-        """How much of each creation rate is used, averaged over the quota window: of brokers, listeners, and these addresses and
+        """The use of each creation rate, averaged over the quota window: of brokers, listeners, and these addresses and
         users."""
         samples, size_ms = self._images.of(0).limits.window
         window = self._sampler.window(samples * size_ms / 1000)

@@ -12,7 +12,7 @@ LimitOf: TypeAlias = Literal["broker", "ip", "user", "client"]
 
 
 class Utilisation(TypedDict):
-    """How much of a limit is used on one broker."""
+    """The use of a limit on one broker."""
 
     broker: int
     what: Annotated[
@@ -31,7 +31,7 @@ class Utilisation(TypedDict):
 
 
 class CloseRow(TypedDict):
-    """How many limits of a kind are close to being reached on one broker. One that is full is near and high, too."""
+    """The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too."""
 
     broker: int
     what: Annotated[str, "connections, new_connections, or a client quota's key."]

@@ -1,4 +1,4 @@
-"""How much of each limit is used, on `/metrics`.
+"""The use of each limit, on `/metrics`.
 
 bounded_labels  No label has an address or a client: brokers and listeners are told each, of addresses and clients the fullest of
     each kind and how many are close.

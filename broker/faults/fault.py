@@ -55,14 +55,14 @@ class Fault:
         return self.kind == "disconnect" and not self.apis
 
     def matches_connection(self, ip: str, port: int) -> bool:
-        """Whether it is for this client's address and port."""
+        """True if it is for this client's address and port."""
         return self.ip in (None, ip) and (self.connection is None or self.connection == spelled(ip, port))
 
     def matches_client(self, client_id: str | None) -> bool:
         return self.client_id is None or fnmatchcase(client_id or "", self.client_id)
 
     def matches(self, api_key: int | None, client_id: str | None, ip: str, port: int) -> bool:
-        """Whether it is for such a request; `api_key` None: a SASL token without a Kafka header."""
+        """True if it is for such a request; `api_key` None: a SASL token without a Kafka header."""
         wanted = not self.apis or api_key in self.apis
         return wanted and self.matches_client(client_id) and self.matches_connection(ip, port)
 

@@ -84,7 +84,7 @@ class Faults:
             self._decide_about(connection, matching)
 
     def describe(self) -> dict[str, int]:
-        """How often each fault fired here."""
+        """The number of times each fault fired here."""
         return {fault.name: self._fired[fault.name] for fault in self._faults}
 
     def _put_in_place(self) -> None:

@@ -25,7 +25,7 @@ def with_error(call: Call, encoded: bytes, code: int) -> bytes | None:
 
 
 def _put_error(message: Message, code: int) -> int:
-    """How many error codes the message had."""
+    """The number of error codes that the message had."""
     found = 0
     for name in message.field_names:
         value = getattr(message, name)

@@ -22,7 +22,7 @@ class Trigger:
         self._random = Random(record.get("seed", 0))
 
     def fires(self, now_ms: float) -> bool:
-        """Whether the fault is for this call."""
+        """True if the fault is for this call."""
         self._calls += 1
         record = self._record
         if "once" in record:
@@ -46,7 +46,7 @@ class Triggers:
         self._triggers: dict[str, Trigger] = {}
 
     def fires(self, name: str, record: FaultRecord | None, now_ms: float) -> bool:
-        """Whether the fault `name` is for this call; `record` None: there is no such fault any more."""
+        """True if the fault `name` is for this call; `record` None: there is no such fault any more."""
         if record is None:
             return False
         if name not in self._triggers:

@@ -84,7 +84,7 @@ class JournalBuffer:
 
     @property
     def fault(self) -> str:
-        """Why events were dropped the last time; "" if none ever was."""
+        """The reason why events were dropped the last time; "" if none ever was."""
         return self._segment.fault
 
     def _learn(self, *strings: str | None) -> None:

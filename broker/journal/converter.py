@@ -75,7 +75,7 @@ def run(
 
 
 def can_convert() -> bool:
-    """Whether the libraries that parts are made with are installed."""
+    """True if the libraries that parts are made with are installed."""
     return all(find_spec(name) is not None for name in ("numpy", "pyarrow"))
 
 

@@ -80,7 +80,7 @@ class LiveSegment:
         return False
 
     def is_due(self, now_ns: int) -> bool:
-        """Whether the segment is long or old enough to become a part."""
+        """True if the segment is long or old enough to become a part."""
         return self.events >= ROLL_EVENTS or now_ns - self._opened_ns >= ROLL_NS
 
     def finish(self) -> int:

@@ -135,13 +135,13 @@ def finish_abandoned(journal: Path) -> int:
 
 
 def has_writer(journal: Path) -> bool:
-    """Whether some process is writing to this journal, or belongs to the cluster that does: it holds the data directory."""
+    """True if some process is writing to this journal, or belongs to the cluster that does: it holds the data directory."""
     held = (journal.parent / "lock", *spool_folder(journal).glob(f"*{LIVE}"))
     return any(path.exists() and _is_held(path) for path in held)
 
 
 def _is_held(path: Path) -> bool:
-    """Whether a live segment's writer is alive. A segment that is gone by now was finished by its writer."""
+    """True if a live segment's writer is alive. A segment that is gone by now was finished by its writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

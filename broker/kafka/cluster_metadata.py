@@ -41,5 +41,5 @@ class ClusterMetadata:
         return leader_of(partition_of(key), self.brokers)
 
     def coordinates(self, key: str) -> bool:
-        """Whether that is this broker."""
+        """True if that is this broker."""
         return self.coordinator(key) == self.me

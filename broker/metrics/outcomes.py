@@ -24,7 +24,7 @@ from shards.tokens.tokens import Refused
 
 
 class Refusal(NamedTuple):
-    """Why a connection was refused: `reason` is one of the journal's REASONS, `limit` the name of the setting or quota that
+    """The refusal of a connection: `reason` is one of the journal's REASONS, `limit` the name of the setting or quota that
     decided, `value` its value under configuration version `version` (0: no version, as it is not a setting)."""
 
     reason: str

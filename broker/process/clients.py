@@ -132,7 +132,7 @@ class Clients:
             self._faults.image_changed(kinds)
 
     def room(self, most_bytes: int) -> int:
-        """How many bytes an answer may have now, of `most_bytes`; asked for once listeners are open."""
+        """The bytes that an answer may have now, of `most_bytes`; asked for once listeners are open."""
         return self._answers.most_bytes(most_bytes)
 
     def tick(self) -> None:
@@ -141,7 +141,7 @@ class Clients:
             self._requests.tick()
 
     def describe_faults(self) -> dict[str, int]:
-        """How often each fault fired here."""
+        """The number of times each fault fired here."""
         return {} if self._faults is None else self._faults.describe()
 
     def _find_user(self, name: str) -> UserRecord | None:

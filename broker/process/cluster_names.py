@@ -35,7 +35,7 @@ class NamedCluster(NamedTuple):
 
 
 def is_name(text: str) -> bool:
-    """Whether a cluster can be called so."""
+    """True if a cluster can be called so."""
     return re.fullmatch(NAME, text) is not None
 
 

@@ -148,7 +148,7 @@ class CoordinatorProcess:
         self._end(member, "shard did not acknowledge in time; ending it")
 
     def is_busy(self, member: BrokerShard) -> bool:
-        """Whether a shard that has not acknowledged a version has used CPU time since this was asked before."""
+        """True if a shard that has not acknowledged a version has used CPU time since this was asked before."""
         pid = self._pid(member)
         return pid is not None and self._applying[member].is_made([pid], now_s=trio.current_time())
 
@@ -298,7 +298,7 @@ class CoordinatorProcess:
         self.journal.flush()
 
     def _fault_fires(self, name: str) -> bool:
-        """Whether a fault with a trigger is for the call that a shard asks about."""
+        """True if a fault with a trigger is for the call that a shard asks about."""
         return self._triggers.fires(name, self.coordinator.state.faults.get(name), time.monotonic() * 1000)
 
     def _acknowledged(self, version: int, delta: list[Change]) -> None:

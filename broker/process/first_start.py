@@ -99,7 +99,7 @@ class FirstStart:
         return [each for each in missed if self._partitions(each) != each.asked]
 
     def _partitions(self, topic: MissedTopic) -> int:
-        """How many it has; 0: there is no such topic."""
+        """The number of its partitions; 0: there is no such topic."""
         found = self._coordinator.state.topics.get(topic.name)
         return len(found["leaders"]) if found else 0
 

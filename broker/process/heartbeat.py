@@ -40,7 +40,7 @@ class Heartbeat:
         self._looked_s = now_s
 
     def to_ask(self, member: BrokerShard, *, now_s: float) -> bool:
-        """Whether to ask the shard now: no earlier question is open. It counts as asked."""
+        """True if to ask the shard now: no earlier question is open. It counts as asked."""
         watch = self._watches[member]
         if watch.asked_s is not None:
             return False

@@ -158,7 +158,7 @@ class Kafka:
         return SharePartitionManager(store, sessions, partitions, self._image, self._turns.spawn, self.access)
 
     def _serve(self, homes: ClusterHomes, partitions: Partitions, share_homes: ShareHomes) -> None:
-        """What other shards may call."""
+        """The methods that other shards may call."""
         self._groups.serve_on(self._mesh)
         telemetry.serve_on(self._mesh.serve, self.telemetry)
         share_homes.serve(self.shares)

@@ -98,7 +98,7 @@ def _launch_detached(asked: LaunchOptions) -> int:
 
 
 def _first_words(read_end: int) -> str:
-    """What a detached cluster says once it answers. Raises CannotStart with what it says otherwise."""
+    """The report of a detached cluster once it answers. Raises CannotStart with what it says otherwise."""
     lines: list[str] = []
     with os.fdopen(read_end) as told:
         # Not until the end of the stream: the cluster's processes have inherited its other end.

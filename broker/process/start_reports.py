@@ -21,7 +21,7 @@ from shards.supervisor.signals import wait_for
 from shards.supervisor.supervisor import ENDING
 
 _STUCK_S = 20.0
-"""How long no process may make progress."""
+"""The seconds for which no process may make progress."""
 SAID_S = 2.0
 _LOOK_S = 0.25
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
@@ -53,7 +53,7 @@ def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable
 
 
 def is_starting(report_to: int) -> bool:
-    """Whether reports are still read: until all processes are up, when `end_reports` closes the other end."""
+    """True if reports are still read: until all processes are up, when `end_reports` closes the other end."""
     if not stat.S_ISFIFO(os.fstat(report_to).st_mode):
         return False
     ended = select.poll()

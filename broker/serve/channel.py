@@ -29,7 +29,7 @@ class Channel(Protocol):
     opened_ns: int
     bytes_moved: int
     received: bytearray | None
-    """What was read of requests whose turn has not come."""
+    """The bytes read of requests whose turn has not come."""
     client_id: str | None
     software: tuple[str, str] | None
     """The client's name and version, if it has told them (KIP-511)."""

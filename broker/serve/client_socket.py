@@ -99,7 +99,7 @@ class ClientSocket:
         return _READING if self.serving.tls is None else _WRITING
 
     def receive(self) -> int:
-        """How many bytes stand in `scratch` now; 0 at the end of the stream, NOTHING if there are none yet."""
+        """The number of bytes in `scratch` now; 0 at the end of the stream, NOTHING if there are none yet."""
         try:
             size = self.sock.recv_into(scratch, 0, MSG_DONTWAIT)
         except BlockingIOError:
@@ -166,7 +166,7 @@ class ClientSocket:
         return not parts
 
     def _sent_part(self, part: FileSlice | Rest, flags: int) -> bool:
-        """Whether that was all of it. Raises OSError."""
+        """True if that was all of it. Raises OSError."""
         if self.serving.tls is not None:
             self.sock.send(b"", flags)  # what TLS has made before goes out first, or raises BlockingIOError
         while part:
@@ -177,7 +177,7 @@ class ClientSocket:
         return not part
 
     def _send_piece(self, part: FileSlice | Rest, size: int, flags: int) -> int:
-        """How many of the next `size` bytes of a part the socket took. Raises OSError."""
+        """Of the next `size` bytes of a part, the number that the socket took. Raises OSError."""
         if isinstance(part, FileSlice) and self.serving.tls is None:
             return part.send_to(self.fd, size)
         sent = self.sock.send(part.left[:size] if isinstance(part, Rest) else part.chunk(size), flags)

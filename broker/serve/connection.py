@@ -188,11 +188,11 @@ class Connection(FramedSocket):
                 return
 
     def _is_held_by_quota(self) -> bool:
-        """Whether a quota keeps what has arrived from being served (closing_keeps_throttles)."""
+        """True if a quota keeps what has arrived from being served (closing_keeps_throttles)."""
         return self.received is not None and (self.muted or self.charging)
 
     def _read_to_the_end(self) -> bool:
-        """Whether the end was reached in this time slice; what stood before it, a socket's buffer at most, waits in `received`."""
+        """True if the end was reached in this time slice; what stood before it, a socket's buffer at most, waits in `received`."""
         while True:
             size = self.receive()
             if size <= 0:

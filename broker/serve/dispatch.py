@@ -176,7 +176,7 @@ def _encode(call: Call, response: Message | None) -> Encoded | None:
 
 
 def _is_large(response: Message, depth: int = 2) -> bool:
-    """Whether one of its arrays is long, or one in an item of them, down to `depth`."""
+    """True if one of its arrays is long, or one in an item of them, down to `depth`."""
     for name in response.field_names:
         items = getattr(response, name)
         if type(items) not in (tuple, list):

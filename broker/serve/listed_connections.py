@@ -55,7 +55,7 @@ _Getter: TypeAlias = Callable[[Connection, Moment], Value]
 
 
 def _is_proven(connection: Connection) -> bool:
-    """Whether the client has proven who it is; also while it does so again (KIP-368)."""
+    """True if the client has proven who it is; also while it does so again (KIP-368)."""
     return connection.serving.logged_in_by is not None and (
         connection.authentication is None or connection.user != "ANONYMOUS"
     )

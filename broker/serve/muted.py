@@ -29,7 +29,7 @@ class Muted:
         self._timers = timers
         self._muted: dict[Mutable, tuple[str, Timer]] = {}
         self.sizes: Counter[str] = Counter()
-        """How many are muted, by the quota that asked for it."""
+        """The number of muted channels, by the quota that asked for it."""
 
     def __len__(self) -> int:
         return len(self._muted)

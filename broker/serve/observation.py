@@ -131,5 +131,5 @@ class Observation:
 
 
 def waiting_bytes(fd: int) -> int:
-    """How many bytes the kernel holds of what a client has sent and the broker has not read."""
+    """The bytes that a client has sent, the kernel holds and the broker has not read."""
     return int(_int.unpack(fcntl.ioctl(fd, termios.FIONREAD, bytes(_int.size)))[0])

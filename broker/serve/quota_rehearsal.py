@@ -70,7 +70,7 @@ class QuotaRehearsal:
             self._observed.reset()
 
     def in_use(self, kind: str) -> bool:
-        """Whether a quota of this kind is observed."""
+        """True if a quota of this kind is observed."""
         return self.is_on and any(kind in values for values in self._quotas.values())
 
     # Requests
@@ -136,7 +136,7 @@ class QuotaRehearsal:
     # Parts
 
     def _is_another(self, kind: str, user: str, client_id: str) -> bool:
-        """Whether the observed quota of a client is another one than that in force (other_quotas_only)."""
+        """True if the observed quota of a client is another one than that in force (other_quotas_only)."""
         return self._observed.in_use(kind) and not self._observed.is_metered_as(self._meters, kind, user, client_id)
 
     def _count(self, user: str, client_id: str, would: Sequence[WouldThrottle]) -> None:

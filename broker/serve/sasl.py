@@ -69,7 +69,7 @@ class Credential(NamedTuple):
         )
 
     def is_of(self, mechanism: str, password: str) -> bool:
-        """Whether it was made of this password."""
+        """True if it was made of this password."""
         salted = hashlib.pbkdf2_hmac(SCRAM[mechanism], password.encode(), self.salt, self.iterations)
         return self == Credential.of_salted(mechanism, salted, self.salt, self.iterations)
 
@@ -278,7 +278,7 @@ class Scram:
 
 
 def _is_of_token(bare: str) -> bool:
-    """Whether the client's first message has the extension by which it says that its name is a token's."""
+    """True if the client's first message has the extension by which it says that its name is a token's."""
     values = [value for name, _, value in (part.partition("=") for part in bare.split(",")) if name == "tokenauth"]
     return bool(values) and values[-1].lower() == "true"
 

@@ -199,6 +199,6 @@ def _nothing(call: Call[Any]) -> Message:
 
 
 def _is_exempt(call: Call) -> bool:
-    """Whether Kafka answers this request without a throttle, as one of another broker (sendResponseExemptThrottle)."""
+    """True if Kafka answers this request without a throttle, as one of another broker (sendResponseExemptThrottle)."""
     batched = call.api_key == _ADD_PARTITIONS_TO_TXN and call.api_version >= _BETWEEN_BROKERS_SINCE
     return batched or call.api_key == _WRITE_TXN_MARKERS

@@ -129,7 +129,7 @@ class TlsSocket:
         self._raw.close()
 
     def _fill(self) -> int:
-        """How many bytes came. Raises OSError."""
+        """The number of bytes that came. Raises OSError."""
         data = self._raw.recv(_FILL, MSG_DONTWAIT)
         if data:
             self._incoming.write(data)

@@ -23,7 +23,7 @@ class CleanedTransactions:
         self._committed: set[int] = set()
 
     def on_batch(self, batch: Batch) -> bool:
-        """Whether a batch of records belongs to an aborted transaction."""
+        """True if a batch of records belongs to an aborted transaction."""
         self._begin_up_to(batch.last_offset)
         if not batch.attributes & TRANSACTIONAL:
             return False
@@ -34,7 +34,7 @@ class CleanedTransactions:
         return False
 
     def on_marker(self, batch: Batch) -> bool:
-        """Whether no batch of the transaction is left that a marker ends."""
+        """True if no batch of the transaction is left that a marker ends."""
         self._begin_up_to(batch.last_offset)
         seen = self._aborted.pop(batch.producer_id, False) or batch.producer_id in self._committed
         self._committed.discard(batch.producer_id)

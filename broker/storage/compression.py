@@ -21,7 +21,7 @@ _BLOCK = 32 << 10  # of snappy-java
 _SNAPPY_JAVA_HEADER = 16  # its name, a version and a compatible version, four bytes each
 
 _room = bytearray()
-"""What is unpacked last; used again by the next batch."""
+"""The room for what is unpacked; used again by each batch."""
 
 
 class NotUnpacked(ValueError):

@@ -45,12 +45,12 @@ def volume_of(directory: str) -> Volume:
 
 
 def least_free_bytes(setting: int | None, volume: Volume) -> int:
-    """How many bytes of a volume are left free: as many as are set, else 1 GiB, or a twentieth of a small volume."""
+    """The bytes of a volume that are left free: as many as are set, else 1 GiB, or a twentieth of a small volume."""
     return min(_LEAST_FREE_BYTES, volume.total_bytes // _LEAST_SHARE) if setting is None else setting
 
 
 def is_full(setting: int | None, volume: Volume) -> bool:
-    """Whether nothing more is appended. Of a volume that the system says nothing of, writing tells."""
+    """True if nothing more is appended. Of a volume that the system says nothing of, writing tells."""
     return 0 <= volume.free_bytes < least_free_bytes(setting, volume)
 
 

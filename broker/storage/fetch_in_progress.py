@@ -66,7 +66,7 @@ class FetchInProgress:
 
     @property
     def enough(self) -> bool:
-        """Whether to answer now: an error is told at once, as Kafka does."""
+        """True if to answer now: an error is told at once, as Kafka does."""
         least_bytes = min(self._min_bytes, self._room_bytes)
         return not self.answers or self._failed or self._size_bytes >= least_bytes
 

@@ -18,12 +18,12 @@ _CHECKSUM = struct.Struct(">I")
 
 
 def max_open() -> int:
-    """How many files of logs a process keeps open: few if it may have few descriptors."""
+    """The number of files of logs that a process keeps open: few if it may have few descriptors."""
     return max(min(MAX_OPEN, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8), 1)
 
 
 def is_short_of_resources(fault: OSError) -> bool:
-    """Whether a file could not be opened or read for want of descriptors or memory, which says nothing of the file."""
+    """True if a file could not be opened or read for want of descriptors or memory, which says nothing of the file."""
     return fault.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 

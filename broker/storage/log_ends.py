@@ -161,7 +161,7 @@ class LogEnd:
 
     @property
     def lost(self) -> bool:
-        """Whether another log has the place, or none."""
+        """True if another log has the place, or none."""
         return self.words[KEY] != self._key
 
     @property

@@ -50,7 +50,7 @@ def log_to_clean(log: PartitionLog, checkpoint: int, now_ms: int) -> LogToClean 
 
 
 def has_dirty_segments(directory: str, topic_id: UUID) -> bool:
-    """Whether closed segments are not clean, by the names of the files alone: the log need not be opened. Raises OSError."""
+    """True if closed segments are not clean, by the names of the files alone: the log need not be opened. Raises OSError."""
     try:
         names, _ = in_force(os.listdir(directory))
     except FileNotFoundError:

@@ -241,7 +241,7 @@ def _next_sound(data: bytes, at: int) -> int:
 
 
 def _is_torn(data: bytes, at: int) -> bool:
-    """Whether what lies at the end is the beginning of a frame."""
+    """True if what lies at the end is the beginning of a frame."""
     left = len(data) - at
     if left < _HEADER.size:
         return MAGIC.startswith(data[at : at + 4])

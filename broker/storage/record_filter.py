@@ -37,7 +37,7 @@ from broker.storage.records import (
 )
 
 Aside = Callable[[], None]
-"""What takes long, and may be done in a thread."""
+"""A step that takes long, and may be done in a thread."""
 Steps = Iterator[Aside | None]
 """Work in small steps: after each it can be left alone for a while."""
 RECORDS_A_STEP = 200
@@ -111,7 +111,7 @@ class RecordFilter:
             self.left = data
 
     def _is_last(self, batch: Batch) -> bool:
-        """Whether the batch is the last of its producer (last_batch_of_a_producer_stays)."""
+        """True if the batch is the last of its producer (last_batch_of_a_producer_stays)."""
         epoch, base_offset = self._last_batches.get(batch.producer_id, (_NONE, _NONE))
         if batch.attributes & CONTROL:
             return base_offset == _NONE and epoch == batch.producer_epoch

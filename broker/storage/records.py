@@ -51,7 +51,7 @@ class Batch(NamedTuple):
 
 
 class Rejected(Exception):
-    """Why a partition doesn't take a batch: a code of broker.wire.codes, a sentence, the records it is about."""
+    """The refusal of a batch by a partition: a code of broker.wire.codes, a sentence, the records it is about."""
 
     def __init__(self, code: int, message: str, records: tuple[int, ...] = ()) -> None:
         super().__init__(message)

@@ -108,12 +108,12 @@ def _with_its_length(mapped: mmap, position: int, end: int) -> Batch | None:
 
 
 def _is_sound(mapped: mmap, batch: Batch, position: int) -> bool:
-    """Whether the bytes of a batch are what they were; a cleaned one may have fewer records than offsets."""
+    """True if the bytes of a batch are what they were; a cleaned one may have fewer records than offsets."""
     return 0 <= batch.record_count <= batch.last_offset_delta + 1 and checksum_holds(mapped, batch, position)
 
 
 def _is_torn(mapped: mmap, position: int, length: int, expected: int) -> bool:
-    """Whether what lies at the end is the beginning of a batch, as a process leaves it that is killed while it writes."""
+    """True if what lies at the end is the beginning of a batch, as a process leaves it that is killed while it writes."""
     left = length - position
     if left < HEADER.size:
         return mapped[position : position + 8] == _OFFSET.pack(expected)[:left]

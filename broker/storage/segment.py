@@ -128,7 +128,7 @@ class LogSegment:
         replace_checked(self.sidecar, [*numbers, *columns])
 
     def load_sidecar(self) -> bool:
-        """Whether there was one that matches the file."""
+        """True if there was one that matches the file."""
         try:
             body = read_checked(self.sidecar)
             if body is None or os.stat(self.path).st_size != body[0]:

@@ -78,7 +78,7 @@ class SharedLog(PartitionLog):
 
     @property
     def lost(self) -> bool:
-        """Whether its files were deleted: if there is such a topic now, its log is another one."""
+        """True if its files were deleted: if there is such a topic now, its log is another one."""
         return self._end.lost
 
     # Taking turns
@@ -117,7 +117,7 @@ class SharedLog(PartitionLog):
         return self._segments[-1].base_offset if self._segments else -1
 
     def _is_harmless(self, fault: BaseException) -> bool:
-        """Whether what was refused has left nothing in the files."""
+        """True if what was refused has left nothing in the files."""
         if not isinstance(fault, Rejected):
             return isinstance(fault, OutOfRange)
         if fault.code != codes.KAFKA_STORAGE_ERROR:

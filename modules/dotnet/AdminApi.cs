@@ -136,7 +136,7 @@ public sealed class AdminApi : IDisposable
     public Task<ChangedConfig> PutSubscriptionAsync(SubscriptionConfigs body) =>
         JsonAsync<ChangedConfig>("PUT", "/v1/telemetry", body);
 
-    /// <summary>What a client instance pushed last.</summary>
+    /// <summary>The last push of a client instance.</summary>
     public Task<TelemetryPush> GetLastPushAsync(string clientInstanceId) =>
         JsonAsync<TelemetryPush>("GET", $"/v1/telemetry/{Encoded(clientInstanceId)}");
 
@@ -152,7 +152,7 @@ public sealed class AdminApi : IDisposable
     public Task<ProxiesAnswer> GetProxiesAsync() =>
         JsonAsync<ProxiesAnswer>("GET", "/v1/proxies");
 
-    /// <summary>How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first.</summary>
+    /// <summary>The use of each limit: caps, creation rates and client quotas, the closest to being reached first.</summary>
     public Task<UtilisationAnswer> GetUtilisationAsync(long? limit = null) =>
         JsonAsync<UtilisationAnswer>("GET", "/v1/utilisation", null, ("limit", limit));
 
@@ -273,7 +273,7 @@ public sealed record BrokerConfigStatus(long NodeId, bool Restart, long ConfigVe
 /// <summary>Whether a broker refuses Produce because the volume is full.</summary>
 public sealed record BrokerDisk(long Broker, long LeastFreeBytes, bool Full);
 
-/// <summary>What single brokers have of their own.</summary>
+/// <summary>The settings that single brokers have of their own.</summary>
 /// <param name="Overrides">By broker id.</param>
 public sealed record BrokerOverrides(Dictionary<string, Dictionary<string, object?>> Overrides);
 
@@ -312,7 +312,7 @@ public sealed record ClientInstance(string ClientInstanceId, bool Connected, Lis
 /// <param name="Levels">The level that each quota comes from, by the quota's key.</param>
 public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionary<string, double> Quotas, Dictionary<string, double> Rates, List<BrokerQuotaRates> Brokers, Dictionary<string, Dictionary<string, string?>> Levels);
 
-/// <summary>How many limits of a kind are close to being reached on one broker. One that is full is near and high, too.</summary>
+/// <summary>The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too.</summary>
 /// <param name="What">connections, new_connections, or a client quota's key.</param>
 /// <param name="Of">broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.</param>
 /// <param name="High">From 80 % on.</param>
@@ -328,7 +328,7 @@ public sealed record CloseRow(long Broker, string What, string Of, long High, lo
 /// <param name="Shards">Of each broker.</param>
 public sealed record ClusterAnswer(long Pid, long CoordinatorPid, List<string> Lost, Dictionary<string, long> Topics, VolumeAnswer? Disk, JournalAnswer Journal, string? ClusterId = null, string? DataDir = null, long? Brokers = null, long? Shards = null, List<ListenerRow>? Listeners = null);
 
-/// <summary>Why a call of the Connect protocol failed.</summary>
+/// <summary>The failure of a call of the Connect protocol.</summary>
 /// <param name="Code">invalid_argument, not_found, unimplemented or unavailable.</param>
 /// <param name="Message">One sentence.</param>
 public sealed record ConnectError(string Code, string Message);
@@ -392,7 +392,7 @@ public sealed record HeldTokens(long Shard, long InUse, long Cached);
 /// <param name="HasMoreRequests">One is under way.</param>
 public sealed record InFlightRequests(List<string> SampledInFlightRequests, bool HasMoreRequests);
 
-/// <summary>What the journal lacks.</summary>
+/// <summary>The events that the journal lacks.</summary>
 /// <param name="EventsDropped">Since the start.</param>
 /// <param name="IsLosing">More are lost now.</param>
 public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
@@ -403,7 +403,7 @@ public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
 /// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
 public sealed record LimitRow(string Name, long? Broker, object? Value, string Text, bool Set, string Vocabulary, string Doc);
 
-/// <summary>How much of a limit is used on one broker.</summary>
+/// <summary>The use of a limit on one broker.</summary>
 /// <param name="What">Open ones, or new ones a second over the quota window.</param>
 /// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
 /// <param name="By">The setting or quota that gives the limit.</param>
@@ -412,7 +412,7 @@ public sealed record LimitUse(long Broker, string What, string Of, double Used, 
 /// <summary>Nothing is asked.</summary>
 public sealed record ListBrokersBody();
 
-/// <summary>Which connections are asked for, and in which order.</summary>
+/// <summary>The connections that are asked for, and their order.</summary>
 /// <param name="PageSize">How many, at most; 0, or more than 1000: 1000.</param>
 /// <param name="Filter">Conditions joined by AND, such as `client_id = "app" AND idle_duration &gt; 30s`.</param>
 /// <param name="OrderBy">Fields, each with asc or desc, such as `idle_duration desc, source.port`.</param>
@@ -521,7 +521,7 @@ public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InU
 /// <summary>A broker.</summary>
 public sealed record OneBroker(RedpandaBroker Broker);
 
-/// <summary>Why a request was refused, or can't be answered now.</summary>
+/// <summary>The reason why a request was refused, or can't be answered now.</summary>
 /// <param name="Message">One sentence.</param>
 /// <param name="Code">HTTP's status.</param>
 public sealed record Problem(string Message, long Code);
@@ -574,7 +574,7 @@ public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<R
 /// <param name="Open">Its open connections.</param>
 public sealed record RefusedAddress(string Ip, long Count, long Error, Dictionary<string, long> Reasons, long Open, List<LimitUse> Uses);
 
-/// <summary>How many addresses were refused.</summary>
+/// <summary>The number of addresses that were refused.</summary>
 /// <param name="Known">Addresses that are counted apart.</param>
 /// <param name="OthersRefused">Refusals of those that `top_refused` does not show.</param>
 /// <param name="More">A shard has more of them than it counts apart.</param>
@@ -591,7 +591,7 @@ public sealed record RefusedRow(long Count, string? Ip = null, long? Error = nul
 /// <param name="RequestCount">A whole number.</param>
 public sealed record RequestStatistics(string RequestCount);
 
-/// <summary>What happened, over time.</summary>
+/// <summary>The counts over time.</summary>
 /// <param name="StepS">Seconds from one point to the next; each is an average over the time since the last.</param>
 public sealed record SeriesAnswer(double StepS, List<SeriesPoint> Series);
 
@@ -642,7 +642,7 @@ public sealed record SubscriptionConfigs(string Name, Dictionary<string, string?
 /// <summary>The client instances heard of last; one that is connected to several shards is told of by each.</summary>
 public sealed record TelemetryAnswer(List<ClientInstance> ClientInstances);
 
-/// <summary>What a client instance pushed last.</summary>
+/// <summary>The last push of a client instance.</summary>
 /// <param name="PushedAtMs">Unix milliseconds.</param>
 /// <param name="Error">Why it can't be read.</param>
 public sealed record TelemetryPush(string ClientInstanceId, long PushedAtMs, List<MetricPoint> Metrics, string? Error);
@@ -689,7 +689,7 @@ public sealed record UserRow(string Name, List<string> Mechanisms);
 /// <summary>Every user.</summary>
 public sealed record UsersAnswer(List<UserRow> Users);
 
-/// <summary>How much of a limit is used on one broker.</summary>
+/// <summary>The use of a limit on one broker.</summary>
 /// <param name="What">connections: open ones; new_connections: a second, over the quota window; or a client quota's key.</param>
 /// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.</param>
 /// <param name="User">Of a client; empty: its quota does not tell users apart. null: it is no client's.</param>

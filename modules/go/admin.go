@@ -320,7 +320,7 @@ func (a *AdminAPI) PutSubscription(ctx context.Context, body SubscriptionConfigs
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/telemetry", nil, body)
 }
 
-// GetLastPush: What a client instance pushed last.
+// GetLastPush: The last push of a client instance.
 func (a *AdminAPI) GetLastPush(ctx context.Context, clientInstanceId string) (TelemetryPush, error) {
 	return ask[TelemetryPush](ctx, a, "GET", "/v1/telemetry/"+url.PathEscape(clientInstanceId), nil, nil)
 }
@@ -367,8 +367,7 @@ func (q GetUtilisationQuery) values() url.Values {
 	return query
 }
 
-// GetUtilisation: How much of each limit is used: caps, creation rates and client quotas, the closest to being
-// reached first.
+// GetUtilisation: The use of each limit: caps, creation rates and client quotas, the closest to being reached first.
 func (a *AdminAPI) GetUtilisation(ctx context.Context, query GetUtilisationQuery) (UtilisationAnswer, error) {
 	return ask[UtilisationAnswer](ctx, a, "GET", "/v1/utilisation", query.values(), nil)
 }
@@ -611,7 +610,7 @@ type BrokerDisk struct {
 	Full           bool  `json:"full"`
 }
 
-// BrokerOverrides: What single brokers have of their own.
+// BrokerOverrides: The settings that single brokers have of their own.
 type BrokerOverrides struct {
 	// By broker id.
 	Overrides map[string]map[string]any `json:"overrides"`
@@ -691,8 +690,8 @@ type ClientQuotas struct {
 	Levels map[string]map[string]*string `json:"levels"`
 }
 
-// CloseRow: How many limits of a kind are close to being reached on one broker. One that is full is near and high,
-// too.
+// CloseRow: The number of limits of a kind that are close to being reached on one broker. One that is full is near
+// and high, too.
 type CloseRow struct {
 	Broker int64 `json:"broker"`
 	// connections, new_connections, or a client quota's key.
@@ -728,7 +727,7 @@ type ClusterAnswer struct {
 	Journal JournalAnswer    `json:"journal"`
 }
 
-// ConnectError: Why a call of the Connect protocol failed.
+// ConnectError: The failure of a call of the Connect protocol.
 type ConnectError struct {
 	// invalid_argument, not_found, unimplemented or unavailable.
 	Code string `json:"code"`
@@ -850,7 +849,7 @@ type InFlightRequests struct {
 	HasMoreRequests bool `json:"hasMoreRequests"`
 }
 
-// JournalAnswer: What the journal lacks.
+// JournalAnswer: The events that the journal lacks.
 type JournalAnswer struct {
 	// Since the start.
 	EventsDropped int64 `json:"events_dropped"`
@@ -872,7 +871,7 @@ type LimitRow struct {
 	Doc        string `json:"doc"`
 }
 
-// LimitUse: How much of a limit is used on one broker.
+// LimitUse: The use of a limit on one broker.
 type LimitUse struct {
 	Broker int64 `json:"broker"`
 	// Open ones, or new ones a second over the quota window.
@@ -889,7 +888,7 @@ type LimitUse struct {
 type ListBrokersBody struct {
 }
 
-// ListConnectionsBody: Which connections are asked for, and in which order.
+// ListConnectionsBody: The connections that are asked for, and their order.
 type ListConnectionsBody struct {
 	// How many, at most; 0, or more than 1000: 1000.
 	PageSize *int64 `json:"pageSize,omitempty"`
@@ -1161,7 +1160,7 @@ type OneBroker struct {
 	Broker RedpandaBroker `json:"broker"`
 }
 
-// Problem: Why a request was refused, or can't be answered now.
+// Problem: The reason why a request was refused, or can't be answered now.
 type Problem struct {
 	// One sentence.
 	Message string `json:"message"`
@@ -1261,7 +1260,7 @@ type RefusedAddress struct {
 	Uses []LimitUse `json:"uses"`
 }
 
-// RefusedAddresses: How many addresses were refused.
+// RefusedAddresses: The number of addresses that were refused.
 type RefusedAddresses struct {
 	// Addresses that are counted apart.
 	Known int64 `json:"known"`
@@ -1297,7 +1296,7 @@ type RequestStatistics struct {
 	RequestCount string `json:"requestCount"`
 }
 
-// SeriesAnswer: What happened, over time.
+// SeriesAnswer: The counts over time.
 type SeriesAnswer struct {
 	// Seconds from one point to the next; each is an average over the time since the last.
 	StepS  float64       `json:"step_s"`
@@ -1410,7 +1409,7 @@ type TelemetryAnswer struct {
 	ClientInstances []ClientInstance `json:"client_instances"`
 }
 
-// TelemetryPush: What a client instance pushed last.
+// TelemetryPush: The last push of a client instance.
 type TelemetryPush struct {
 	ClientInstanceID string `json:"client_instance_id"`
 	// Unix milliseconds.
@@ -1507,7 +1506,7 @@ type UsersAnswer struct {
 	Users []UserRow `json:"users"`
 }
 
-// Utilisation: How much of a limit is used on one broker.
+// Utilisation: The use of a limit on one broker.
 type Utilisation struct {
 	Broker int64 `json:"broker"`
 	// connections: open ones; new_connections: a second, over the quota window; or a client quota's key.

@@ -72,7 +72,7 @@ export class AdminApi {
   /** Changes a client metrics resource: which metrics clients push, and how often. */
   putSubscription (body: SubscriptionConfigs): Promise<ChangedConfig>
 
-  /** What a client instance pushed last. */
+  /** The last push of a client instance. */
   getLastPush (clientInstanceId: string): Promise<TelemetryPush>
 
   /** The connections that were refused, counted by what they have in common. */
@@ -84,7 +84,7 @@ export class AdminApi {
   /** By which proxies, and which private endpoints of a cloud, the open connections came. */
   getProxies (): Promise<ProxiesAnswer>
 
-  /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
+  /** The use of each limit: caps, creation rates and client quotas, the closest to being reached first. */
   getUtilisation (query?: { limit?: number }): Promise<UtilisationAnswer>
 
   /** One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for. */
@@ -233,7 +233,7 @@ export interface BrokerDisk {
   full: boolean
 }
 
-/** What single brokers have of their own. */
+/** The settings that single brokers have of their own. */
 export interface BrokerOverrides {
   /** By broker id. */
   overrides: Record<string, Record<string, string[] | boolean | number | string | null>>
@@ -312,7 +312,10 @@ export interface ClientQuotas {
   levels: Record<string, Record<string, string | null>>
 }
 
-/** How many limits of a kind are close to being reached on one broker. One that is full is near and high, too. */
+/**
+ * The number of limits of a kind that are close to being reached on one broker. One that is full is near and high,
+ * too.
+ */
 export interface CloseRow {
   broker: number
   /** connections, new_connections, or a client quota's key. */
@@ -348,7 +351,7 @@ export interface ClusterAnswer {
   journal: JournalAnswer
 }
 
-/** Why a call of the Connect protocol failed. */
+/** The failure of a call of the Connect protocol. */
 export interface ConnectError {
   /** invalid_argument, not_found, unimplemented or unavailable. */
   code: string
@@ -472,7 +475,7 @@ export interface InFlightRequests {
   hasMoreRequests: boolean
 }
 
-/** What the journal lacks. */
+/** The events that the journal lacks. */
 export interface JournalAnswer {
   /** Since the start. */
   events_dropped: number
@@ -494,7 +497,7 @@ export interface LimitRow {
   doc: string
 }
 
-/** How much of a limit is used on one broker. */
+/** The use of a limit on one broker. */
 export interface LimitUse {
   broker: number
   /** Open ones, or new ones a second over the quota window. */
@@ -511,7 +514,7 @@ export interface LimitUse {
 export interface ListBrokersBody {
 }
 
-/** Which connections are asked for, and in which order. */
+/** The connections that are asked for, and their order. */
 export interface ListConnectionsBody {
   /** How many, at most; 0, or more than 1000: 1000. */
   pageSize?: number
@@ -787,7 +790,7 @@ export interface OneBroker {
   broker: RedpandaBroker
 }
 
-/** Why a request was refused, or can't be answered now. */
+/** The reason why a request was refused, or can't be answered now. */
 export interface Problem {
   /** One sentence. */
   message: string
@@ -887,7 +890,7 @@ export interface RefusedAddress {
   uses: LimitUse[]
 }
 
-/** How many addresses were refused. */
+/** The number of addresses that were refused. */
 export interface RefusedAddresses {
   /** Addresses that are counted apart. */
   known: number
@@ -925,7 +928,7 @@ export interface RequestStatistics {
   requestCount: string
 }
 
-/** What happened, over time. */
+/** The counts over time. */
 export interface SeriesAnswer {
   /** Seconds from one point to the next; each is an average over the time since the last. */
   step_s: number
@@ -1040,7 +1043,7 @@ export interface TelemetryAnswer {
   client_instances: ClientInstance[]
 }
 
-/** What a client instance pushed last. */
+/** The last push of a client instance. */
 export interface TelemetryPush {
   client_instance_id: string
   /** Unix milliseconds. */
@@ -1137,7 +1140,7 @@ export interface UsersAnswer {
   users: UserRow[]
 }
 
-/** How much of a limit is used on one broker. */
+/** The use of a limit on one broker. */
 export interface Utilisation {
   broker: number
   /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */

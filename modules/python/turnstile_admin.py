@@ -147,7 +147,7 @@ class AdminApi:
         return self._json("PUT", "/v1/telemetry", {}, body)
 
     def get_last_push(self, client_instance_id: str) -> TelemetryPush:
-        """What a client instance pushed last."""
+        """The last push of a client instance."""
         return self._json("GET", f'/v1/telemetry/{urllib.parse.quote(client_instance_id, safe="")}', {})
 
     def get_refusals(self, *, by: Literal["ip", "listener", "reason", "shard", "limit"] | None = None, observed: bool | None = None) -> RefusalsAnswer:
@@ -163,7 +163,7 @@ class AdminApi:
         return self._json("GET", "/v1/proxies", {})
 
     def get_utilisation(self, *, limit: int | None = None) -> UtilisationAnswer:
-        """How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first."""
+        """The use of each limit: caps, creation rates and client quotas, the closest to being reached first."""
         return self._json("GET", "/v1/utilisation", {"limit": limit})
 
     def get_watch(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None, broker: int | None = None, minutes: int | None = None, since: float | None = None) -> WatchAnswer:
@@ -343,7 +343,7 @@ class BrokerDisk(TypedDict):
 
 
 class BrokerOverrides(TypedDict):
-    """What single brokers have of their own."""
+    """The settings that single brokers have of their own."""
 
     # By broker id.
     overrides: dict[str, dict[str, list[str] | bool | float | str | None]]
@@ -431,7 +431,7 @@ class ClientQuotas(TypedDict):
 
 
 class CloseRow(TypedDict):
-    """How many limits of a kind are close to being reached on one broker. One that is full is near and high, too."""
+    """The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too."""
 
     broker: int
     # connections, new_connections, or a client quota's key.
@@ -469,7 +469,7 @@ class ClusterAnswer(TypedDict):
 
 
 class ConnectError(TypedDict):
-    """Why a call of the Connect protocol failed."""
+    """The failure of a call of the Connect protocol."""
 
     # invalid_argument, not_found, unimplemented or unavailable.
     code: str
@@ -604,7 +604,7 @@ class InFlightRequests(TypedDict):
 
 
 class JournalAnswer(TypedDict):
-    """What the journal lacks."""
+    """The events that the journal lacks."""
 
     # Since the start.
     events_dropped: int
@@ -628,7 +628,7 @@ class LimitRow(TypedDict):
 
 
 class LimitUse(TypedDict):
-    """How much of a limit is used on one broker."""
+    """The use of a limit on one broker."""
 
     broker: int
     # Open ones, or new ones a second over the quota window.
@@ -647,7 +647,7 @@ class ListBrokersBody(TypedDict):
 
 
 class ListConnectionsBody(TypedDict):
-    """Which connections are asked for, and in which order."""
+    """The connections that are asked for, and their order."""
 
     # How many, at most; 0, or more than 1000: 1000.
     pageSize: NotRequired[int]
@@ -935,7 +935,7 @@ class OneBroker(TypedDict):
 
 
 class Problem(TypedDict):
-    """Why a request was refused, or can't be answered now."""
+    """The reason why a request was refused, or can't be answered now."""
 
     # One sentence.
     message: str
@@ -1046,7 +1046,7 @@ class RefusedAddress(TypedDict):
 
 
 class RefusedAddresses(TypedDict):
-    """How many addresses were refused."""
+    """The number of addresses that were refused."""
 
     # Addresses that are counted apart.
     known: int
@@ -1084,7 +1084,7 @@ class RequestStatistics(TypedDict):
 
 
 class SeriesAnswer(TypedDict):
-    """What happened, over time."""
+    """The counts over time."""
 
     # Seconds from one point to the next; each is an average over the time since the last.
     step_s: float
@@ -1208,7 +1208,7 @@ class TelemetryAnswer(TypedDict):
 
 
 class TelemetryPush(TypedDict):
-    """What a client instance pushed last."""
+    """The last push of a client instance."""
 
     client_instance_id: str
     # Unix milliseconds.
@@ -1315,7 +1315,7 @@ class UsersAnswer(TypedDict):
 
 
 class Utilisation(TypedDict):
-    """How much of a limit is used on one broker."""
+    """The use of a limit on one broker."""
 
     broker: int
     # connections: open ones; new_connections: a second, over the quota window; or a client quota's key.

@@ -258,7 +258,7 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
 
 
 def _advertise(endpoint: ListenerEndpoint) -> str | None:
-    """What a listener's option `advertise=...` says; None: it has none."""
+    """The value of a listener's option `advertise=...`; None: it has none."""
     given = (option.partition("=") for option in endpoint.options)
     return next((text for name, _, text in given if name == "advertise"), None)
 

@@ -47,7 +47,7 @@ class ListenerRow(TypedDict):
 
 
 class ClusterAbout(TypedDict):
-    """What the admin API tells of the cluster as a whole."""
+    """The facts that the admin API tells of the cluster as a whole."""
 
     cluster_id: NotRequired[str]
     data_dir: NotRequired[str]
@@ -107,7 +107,7 @@ class ClusterPlan:
         return "" if self.admin == DEFAULT_ADMIN else f" --admin {self.admin_url}"
 
     def about(self) -> ClusterAbout:
-        """What the admin API tells of the cluster as a whole."""
+        """The facts that the admin API tells of the cluster as a whole."""
         return {
             "cluster_id": self.cluster_id,
             "data_dir": str(self.data_dir),

@@ -103,5 +103,5 @@ class ControllerRates:
 
 
 def _operations(group: str, delta: Sequence[Change]) -> int:
-    """How many operations a change is that is made as a whole (an_operation_each)."""
+    """The number of operations that a change counts as if it is made as a whole (an_operation_each)."""
     return len(delta) if group == TOPICS or delta[0][0] == "user" else 1

@@ -70,7 +70,7 @@ class Token(NamedTuple):
         return who == self.owner or who in self.renewers
 
     def is_known_to(self, who: Iterable[Principal]) -> bool:
-        """Whether one of these owns it, requested it or may renew it."""
+        """True if one of these owns it, requested it or may renew it."""
         return not {self.owner, self.requester, *self.renewers}.isdisjoint(who)
 
     def has_expired(self, now_ms: int) -> bool:
@@ -78,7 +78,7 @@ class Token(NamedTuple):
 
 
 def fits(principals: Iterable[Sequence[str]]) -> bool:
-    """Whether a token may have all these names (delegation_tokens_are_bounded)."""
+    """True if a token may have all these names (delegation_tokens_are_bounded)."""
     return sum(len(kind) + 1 + len(name) for kind, name in principals) <= MOST_CHARACTERS
 
 

@@ -266,20 +266,20 @@ class ClusterImage:
 
     @property
     def observes_rates(self) -> bool:
-        """Whether the rate of a broker, a listener, an address or a core is observed that would be another one."""
+        """True if the rate of a broker, a listener, an address or a core is observed that would be another one."""
         return self.observes_ip_rates or (self.observed_limits is not None and self.observed_limits.has_other_rates)
 
     @property
     def observes_ip_rates(self) -> bool:
-        """Whether the rate of an address is observed that would be another one."""
+        """True if the rate of an address is observed that would be another one."""
         return self._rehearsed_ip_quotas.by_ip != self._ip_quotas.by_ip
 
     @property
     def observes_core_rates(self) -> bool:
-        """Whether a rate of a core is observed that would be another one."""
+        """True if a rate of a core is observed that would be another one."""
         return self.observed_limits is not None and self.observed_limits.has_other_core_rates
 
     @property
     def limits_ip_rates(self) -> bool:
-        """Whether any address may have a `connection_creation_rate`."""
+        """True if any address may have a `connection_creation_rate`."""
         return bool(self._ip_quotas)

@@ -23,4 +23,4 @@ CONFIGS = {
         "unclean.leader.election.enable": "false",
     },
 }
-"""What each is created with."""
+"""The configs that each is created with."""

@@ -35,7 +35,7 @@ class ProxyOption:
 
     @property
     def trusts_everybody(self) -> bool:
-        """Whether some family has no address that is not trusted."""
+        """True if some family has no address that is not trusted."""
         return any(network.prefixlen == 0 for network in self.networks)
 
 

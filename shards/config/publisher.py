@@ -37,7 +37,7 @@ class Shards(Protocol):
         """Have the process ended at once, if it is there; its supervisor starts another."""
 
     def is_busy(self, member: BrokerShard) -> bool:
-        """Whether the process has worked since this was asked before: it starts, or applies a version."""
+        """True if the process has worked since this was asked before: it starts, or applies a version."""
 
 
 class _Link:

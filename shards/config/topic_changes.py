@@ -156,7 +156,7 @@ def _check_lags(configs: dict[str, str]) -> None:
 
 
 def illegal_name(name: str) -> str:
-    """Why this is no name for a topic, "" when it is one. Source: org.apache.kafka.common.internals.Topic."""
+    """The fault of a name that is none for a topic; "" when it is one. Source: org.apache.kafka.common.internals.Topic."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

@@ -56,7 +56,7 @@ class TokenBucket:
         return self._now_ms
 
     def is_spent(self, quota_per_s: float | None, *, now_ms: int) -> bool:
-        """Whether it is full again under its quota (None: it has none), and would be under any higher one."""
+        """True if it is full again under its quota (None: it has none), and would be under any higher one."""
         window_ms = self.window.samples * self.window.size_ms
         if quota_per_s is None:
             return now_ms - self._now_ms >= window_ms
@@ -94,7 +94,7 @@ class ConnectionBucket:
     """
 
     BURST_S = 1.0
-    """How many seconds' worth of tokens a full bucket has."""
+    """The seconds' worth of tokens that a full bucket has."""
 
     __slots__ = ("_milli", "_now_ms", "per_s")
 
@@ -126,7 +126,7 @@ class ConnectionBucket:
         self._milli = min(self._milli, per_s * 1000)
 
     def full(self, *, now_ms: int) -> bool:
-        """Whether forgetting this bucket and making a new one would make no difference."""
+        """True if forgetting this bucket and making a new one would make no difference."""
         self._refill(now_ms)
         return self._milli == self.per_s * 1000
 

@@ -132,18 +132,18 @@ class ConnectionLimits:
 
     @property
     def limits_users(self) -> bool:
-        """Whether any user's connections have a cap."""
+        """True if any user's connections have a cap."""
         return self.user_default.cap is not None or any(pool.startswith("user:") for pool in self.exact)
 
     @property
     def admits_a_user(self) -> bool:
-        """Whether some user may have a connection."""
+        """True if some user may have a connection."""
         own = (rule for pool, rule in self.exact.items() if pool.startswith("user:"))
         return any(rule.cap != 0 for rule in (self.user_default, *own))
 
     @property
     def same_for_all_ips(self) -> bool:
-        """Whether no override is set, so that `ip_default` rules every address."""
+        """True if no override is set, so that `ip_default` rules every address."""
         return not (self._redpanda[1] or self._kafka[1])
 
     def listed(self) -> list[str]:
@@ -182,7 +182,7 @@ class ConnectionLimits:
         return {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
 
     def _by_network(self) -> list[object]:
-        """What rules addresses that no override names."""
+        """The rule of addresses that no override names."""
         each = (self._redpanda, self._kafka)
         return [(rule, {key: n for key, n in own.entries.items() if "/" in key}) for rule, own in each]
 
@@ -215,7 +215,7 @@ class ConnectionLimits:
 
     @property
     def limits_core_rate(self) -> bool:
-        """Whether any of Redpanda's rates is set."""
+        """True if any of Redpanda's rates is set."""
         return self.core_rate.rate is not None or bool(self._core_overrides)
 
     # ---- how rates are measured

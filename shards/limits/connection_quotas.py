@@ -316,7 +316,7 @@ class ConnectionQuotas:
         connection.acceptor.count -= 1
 
     def _full(self, acceptor: Acceptor) -> str | None:
-        """Which cap leaves this listener no slot; the broker's where both do, as its own may only be inherited."""
+        """The cap that leaves this listener no slot; the broker's where both do, as its own may only be inherited."""
         if self._cap is not None and self.count >= self._cap and not acceptor.exempt:
             return "broker_cap"
         if acceptor.cap is not None and acceptor.count >= acceptor.cap:

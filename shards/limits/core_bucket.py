@@ -53,7 +53,7 @@ class WholeMsBucket:
         self._token_ms = token_ms(per_s)
 
     def full(self, *, now_ms: int) -> bool:
-        """Whether forgetting this bucket and making a new one would make no difference."""
+        """True if forgetting this bucket and making a new one would make no difference."""
         self._refill(now_ms)
         return self._tokens == self.per_s
 

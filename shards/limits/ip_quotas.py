@@ -43,5 +43,5 @@ class IpQuotaTable:
         return [value for value in self.by_ip.values() if value < INT_MAX]
 
     def __bool__(self) -> bool:
-        """Whether any address may have a quota."""
+        """True if any address may have a quota."""
         return bool(self.by_ip)

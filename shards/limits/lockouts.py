@@ -43,7 +43,7 @@ def lockouts(limits: ConnectionLimits, listeners: Iterable[str] = (), *, at: str
 
 
 def _admits(limits: ConnectionLimits, family: str, unlisted: str) -> bool:
-    """Whether some address of the family may have a connection: one that no override names, or one that an override does."""
+    """True if some address of the family may have a connection: one that no override names, or one that an override does."""
     named = (entry.partition("/")[0] for entry in limits.listed() if (":" in entry) == (family == "IPv6"))
     return any(limits.rule_of(f"ip:{address}").cap != 0 for address in (unlisted, *named))
 

@@ -70,19 +70,19 @@ class ObservedLimits:
 
     @property
     def has_other_caps(self) -> bool:
-        """Whether the cap of any pool would be another one."""
+        """True if the cap of any pool would be another one."""
         return bool(self.rehearsed.changed_pools(self.enforced))
 
     @property
     def has_other_core_rates(self) -> bool:
-        """Whether Redpanda's rate of a core, or of an address there, would be another one."""
+        """True if Redpanda's rate of a core, or of an address there, would be another one."""
         return any(
             self.enforced.given.get(name) != self.rehearsed.given.get(name) for name in (CORE_RATE, CORE_RATE_OVERRIDES)
         )
 
     @property
     def has_other_rates(self) -> bool:
-        """Whether a creation rate, of the broker, a listener or a core, would be another one."""
+        """True if a creation rate, of the broker, a listener or a core, would be another one."""
         names = {name for name in (*self.enforced.given, *self.rehearsed.given) if name.endswith(RATE)}
         return self.has_other_core_rates or any(
             self.enforced.given.get(name) != self.rehearsed.given.get(name) for name in names

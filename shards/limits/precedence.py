@@ -49,7 +49,7 @@ class Quota(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether the entity names all of its clients: such a quota has one key, that of a default one for each client."""
+        """True if the entity names all of its clients: such a quota has one key, that of a default one for each client."""
         shape, user, client_id = self.place
         return (shape == _CLIENT or user is not None) and (shape == _USER or client_id is not None)
 
@@ -87,7 +87,7 @@ class QuotaTable:
 
     @property
     def in_use(self) -> bool:
-        """Whether any quota is set: without one nothing is recorded."""
+        """True if any quota is set: without one nothing is recorded."""
         return self._shapes != 0
 
     def items(self) -> list[tuple[EntityNames, float]]:

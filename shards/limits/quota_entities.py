@@ -40,7 +40,7 @@ def types_of(semantics: str) -> tuple[str, ...]:
 
 
 def is_of_kafka(entity: Entity) -> bool:
-    """Whether the entity is of a client, and one of Kafka's."""
+    """True if the entity is of a client, and one of Kafka's."""
     return not any(kind in ("ip", PREFIX) for kind, _ in entity)
 
 

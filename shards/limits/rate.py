@@ -162,7 +162,7 @@ class Rate:
         return max(self._last, default=None)
 
     def is_spent(self, quota_per_s: float | None, *, now_ms: int) -> bool:
-        """Whether nothing of what was recorded counts any more: a new rate would answer the same."""
+        """True if nothing of what was recorded counts any more: a new rate would answer the same."""
         return now_ms - max(self._last, default=-_NEVER) >= self.window.samples * self.window.size_ms
 
     def forgive(self, quota_per_s: float | None, *, now_ms: int) -> None:

@@ -95,7 +95,7 @@ class SensorTable(Generic[Sensor]):
 
     @property
     def is_sharing(self) -> bool:
-        """Whether clients are metered together, or were within the last window."""
+        """True if clients are metered together, or were within the last window."""
         return bool(self._shared)
 
     def _has_room(self, quota: Quota | None, now_ms: int) -> bool:

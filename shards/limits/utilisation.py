@@ -14,7 +14,7 @@ FULL_FROM: Final = 1.0
 
 
 class Level(Enum):
-    """How close to its limit a use is; displays colour by it."""
+    """Levels of how close a use is to its limit; displays colour by it."""
 
     ROOMY = "roomy"
     HIGH = "high"

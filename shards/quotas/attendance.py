@@ -96,7 +96,7 @@ class Attendance(Generic[B]):
         return late
 
     def is_stale(self, asker: int, asked_ms: int, *, now_ms: int) -> bool:
-        """Whether another shard has given up a batch that it asked of this one, or soon will; with all that it asked till then."""
+        """True if another shard has given up a batch that it asked of this one, or soon will; with all that it asked till then."""
         if now_ms - asked_ms >= STALE_AFTER_MS:
             self._gave_up_ms[asker] = now_ms
         return asked_ms <= self._gave_up_ms.get(asker, -1)
@@ -129,7 +129,7 @@ class Attendance(Generic[B]):
             other.since.setdefault(place, number)
 
     def tells(self, shard: int) -> bool:
-        """Whether a shard is to be told something now; one that is away, to hear whether it answers."""
+        """True if a shard is to be told something now; one that is away, to hear whether it answers."""
         other = self._others[shard]
         return not other.is_told and (bool(other.since) or other.greets or shard in self.away)
 

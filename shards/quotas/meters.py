@@ -163,7 +163,7 @@ class Meters:
             self._known[kind] = now
 
     def in_use(self, kind: str) -> bool:
-        """Whether any client is metered for this kind."""
+        """True if any client is metered for this kind."""
         table: QuotaTable = self._managers[kind].table
         return table.in_use
 
@@ -172,7 +172,7 @@ class Meters:
         return self._metered(kind, user, client_id).limit
 
     def is_metered_as(self, other: Meters, kind: str, user: str, client_id: str) -> bool:
-        """Whether a client has the same quota by other meters, under the same key."""
+        """True if a client has the same quota by other meters, under the same key."""
         return self._metered(kind, user, client_id) == other._metered(kind, user, client_id)
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
@@ -241,7 +241,7 @@ class Meters:
             manager.places.drop_shared(now_ms=now_ms)
 
     def is_kept(self, place: MeterKey) -> bool:
-        """Whether a key has a sensor of its own."""
+        """True if a key has a sensor of its own."""
         return place[1:] in self._managers[place.kind].sensors
 
     def _dropped(self, kind: str, key: Key) -> None:
@@ -250,7 +250,7 @@ class Meters:
             self._mutation_rates.pop(key, None)
 
     def sensors(self) -> SensorCounts:
-        """How full the places for sensors are here."""
+        """The use of the places for sensors here."""
         places = [manager.places for manager in self._managers.values()]
         sharing = [kind for kind, manager in self._managers.items() if manager.places.is_sharing]
         return SensorCounts(sum(len(each.own) for each in places), sum(each.evicted for each in places), sharing)

@@ -128,7 +128,7 @@ class Rates:
             self._post(self.listeners_home, ("count", listener, units))
 
     def has_quota(self, key: str) -> bool:
-        """Whether connections of this address or user have to be recorded."""
+        """True if connections of this address or user have to be recorded."""
         quota = self._image.rate_of(key).rate
         return quota is not None and quota < INT_MAX
 
@@ -220,7 +220,7 @@ class Rates:
 
     @property
     def busy(self) -> bool:
-        """Whether `flush` has something to do."""
+        """True if `flush` has something to do."""
         return bool(self._local or self._allowances.asking or any(self._outbox.values()))
 
     def flush(self, *, now_ms: int) -> None:

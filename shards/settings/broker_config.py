@@ -61,7 +61,7 @@ def given(
 
 
 def is_readable(name: str, text: str) -> bool:
-    """Whether a setting's name is known here; a later release may have written others. Raises ConfigInvalid when it is, and
+    """True if a setting's name is known here; a later release may have written others. Raises ConfigInvalid when it is, and
     the text is no value of it."""
     try:
         setting = broker_setting(name)

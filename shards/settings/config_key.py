@@ -37,12 +37,12 @@ class ConfigKey:
 
     @property
     def is_password(self) -> bool:
-        """Whether its value is not to be shown."""
+        """True if its value is not to be shown."""
         return self.kind.kafka is ConfigType.PASSWORD
 
     @property
     def documentation(self) -> str:
-        """What it does, for people; says so where nothing obeys it."""
+        """The effect of the setting, for people; says so where nothing obeys it."""
         return self.doc if self.emulated else f"{self.doc} {NOT_EMULATED}".lstrip()
 
 

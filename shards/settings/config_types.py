@@ -119,7 +119,7 @@ def _refuse_secret(text: str) -> Value:
 SECRET = ValueType(ConfigType.PASSWORD, "string", _refuse_secret)
 
 HIDDEN = "[hidden]"
-"""What is shown of a password (Kafka: Password.HIDDEN)."""
+"""The text that is shown for a password (Kafka: Password.HIDDEN)."""
 PASSWORD = ValueType(ConfigType.PASSWORD, "string", lambda text: HIDDEN if text.strip() else "")
 """A password that is set with the cluster. Its value as a setting is only that there is one: what is stored, pushed,
 journaled and shown does not have it. Who needs it is handed it by the process that read the command line."""

@@ -22,7 +22,7 @@ MATCHED = (
     "client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address",
     "client_source_port",
 )  # fmt: skip
-"""What a client can be matched by."""
+"""The selectors that a client can be matched by."""
 
 CLIENT_METRICS: dict[str, ConfigKey] = {
     row.name: row

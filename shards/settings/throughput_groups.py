@@ -28,7 +28,7 @@ class ThroughputGroup(NamedTuple):
     client_id: str | None
 
     def has(self, client_id: str | None) -> bool:
-        """Whether a client of this id (None: it tells none) belongs to it."""
+        """True if a client of this id (None: it tells none) belongs to it."""
         if self.client_id is None:
             return True
         if self.client_id == EMPTY:
@@ -40,7 +40,7 @@ ThroughputGroups: TypeAlias = tuple[ThroughputGroup, ...]
 
 
 def is_exempt(groups: Iterable[ThroughputGroup], client_id: str | None) -> bool:
-    """Whether any group has the client."""
+    """True if any group has the client."""
     return any(group.has(client_id) for group in groups)
 
 

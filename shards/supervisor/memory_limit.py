@@ -25,7 +25,7 @@ class MemoryLimit:
         self._unclaimed = 0
 
     def claims(self) -> bool:
-        """Whether a process that SIGKILL has just ended was ended for want of memory; to be asked once for each."""
+        """True if a process that SIGKILL has just ended was ended for want of memory; to be asked once for each."""
         count = self._count()
         self._unclaimed += max(0, count - self._seen)
         self._seen = count

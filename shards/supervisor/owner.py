@@ -32,7 +32,7 @@ class Owner:
             self._told.register(_STDIN, select.POLLIN)
 
     def has_ended(self) -> bool:
-        """Whether the program has ended or has closed our standard input. Does not wait."""
+        """True if the program has ended or has closed our standard input. Does not wait."""
         for descriptor, _ in self._told.poll(0):
             self._has_ended |= descriptor == self._process or _is_at_its_end(descriptor)
         return self._has_ended

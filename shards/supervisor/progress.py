@@ -20,7 +20,7 @@ class Progress:
         self._seen: dict[int, tuple[float, float]] = {}
 
     def is_made(self, pids: Iterable[int], *, now_s: float) -> bool:
-        """Whether any of these processes has been busy since the look before. The first look at one counts as progress."""
+        """True if any of these processes has been busy since the look before. The first look at one counts as progress."""
         looked = {pid: (now_s, cpu_s(pid)) for pid in pids if pid}
         before, self._seen = self._seen, looked
         return any(
@@ -47,7 +47,7 @@ def cpu_s(pid: int) -> float:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process; one that has ended and was not waited for yet is none."""
+    """True if there is such a process; one that has ended and was not waited for yet is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -63,7 +63,7 @@ def _schedstat_s(pid: int, place: int) -> float:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process was stopped by a signal, as by SIGSTOP, and has not gone on."""
+    """True if a process was stopped by a signal, as by SIGSTOP, and has not gone on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")
     except OSError:

@@ -61,6 +61,6 @@ class RestartBoard:
         self._slots[place * _SLOTS + 2] = memory_kills
 
     def get(self, place: int) -> Restarts:
-        """What is on the board of the process at that place."""
+        """The row of the process at that place."""
         number, due_ms, memory_kills = self._slots[place * _SLOTS : (place + 1) * _SLOTS]
         return Restarts(number, memory_kills, max(0.0, due_ms / 1000 - time.monotonic()) if due_ms else None)

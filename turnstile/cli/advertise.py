@@ -72,7 +72,7 @@ def told_address(row: AdvertisedAddress) -> str:
 
 
 class _Words(NamedTuple):
-    """What the command line names: a listener, if any, and addresses."""
+    """The arguments: a listener, if any, and addresses."""
 
     listener: str | None
     addresses: list[str]

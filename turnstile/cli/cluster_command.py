@@ -90,7 +90,7 @@ def same_cluster(command: str) -> str:
 
 
 def is_chosen() -> bool:
-    """Whether the command was told which cluster is meant."""
+    """True if the command was told which cluster is meant."""
     context = click.get_current_context()
     return _NAME in context.meta or context.get_parameter_source("admin") is not click.core.ParameterSource.DEFAULT
 

@@ -34,7 +34,7 @@ _NONE_IS_OPEN = (
 
 
 def create_topics(cluster: AdminClient, topics: Mapping[str, int], configs: Mapping[str, str]) -> dict[str, str]:
-    """Why each topic that was refused was, by name. `topics`: partitions by name. Raises CommandFailed."""
+    """The reason for each topic that was refused, by name. `topics`: partitions by name. Raises CommandFailed."""
     about = cluster.get("/v1/cluster")
     tried = []
     for address in _addresses(about["listeners"], cluster.get("/v1/advertise")["advertised"]):

@@ -260,7 +260,7 @@ def _list(out: Console, *, as_json: bool) -> None:
 
 
 class _CheckedOptions(NamedTuple):
-    """What the options ask for, and what has to hold of it."""
+    """The scenario that the options ask for, and what has to hold of it."""
 
     scenario: LoadScenario
     expectations: list[Expectation]

@@ -102,7 +102,7 @@ def naming_closed_output() -> Iterator[None]:
 
 
 def is_of_output(fault: OSError) -> bool:
-    """Whether standard output can't be written: a fault of a file would name it."""
+    """True if standard output can't be written: a fault of a file would name it."""
     return fault.filename is None and fault.errno in _UNWRITTEN
 
 

@@ -40,12 +40,12 @@ class SparkOptions(NamedTuple):
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether Spark is wanted for a job that may do without."""
+        """True if Spark is wanted for a job that may do without."""
         return self.master is not None or bool(self.conf) or jvm.is_submitted()
 
     @property
     def is_local(self) -> bool:
-        """Whether it runs on this machine's cores, in a JVM of this process's own."""
+        """True if it runs on this machine's cores, in a JVM of this process's own."""
         return self.master is None or self.master.startswith("local")
 
 

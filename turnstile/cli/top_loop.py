@@ -60,7 +60,7 @@ def _draw(ask: Callable[[], LiveAnswer], interval_s: float, internals: bool) -> 
 
 
 def passes(fault: AdminError) -> bool:
-    """Whether a cluster that restarts may cause it, so that it is going to be over."""
+    """True if a cluster that restarts may cause it, so that it is going to be over."""
     return isinstance(fault, AdminUnreachable) or (isinstance(fault, AdminRefused) and fault.status >= 500)
 
 

@@ -35,7 +35,7 @@ def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[U
 
 
 def user_rows(brokers: Sequence[UserConnections], *, internals: bool) -> list[UseRow]:
-    """What limits the connections of a user; none where nothing does."""
+    """The rows of limits on the connections of a user; none where nothing limits them."""
     if all(pool["value"] is None and pool["rate"] is None for pool in brokers):
         return []
     rows: list[UseRow] = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]

@@ -12,7 +12,7 @@ _AGAIN_S = 0.02
 
 
 def until(condition: Callable[[], bool], *, within_s: float, what: str) -> bool:
-    """Whether the condition came true in time. `what` is said every two seconds, with the seconds that have passed."""
+    """True if the condition came true in time. `what` is said every two seconds, with the seconds that have passed."""
     began_s = time.monotonic()
     say_s = SAID_AFTER_S
     while not condition():

@@ -67,7 +67,7 @@ class Driver:
 
     @property
     def clock(self) -> Offset:
-        """How far its time of day is ahead of this machine's."""
+        """Seconds by which its time of day is ahead of this machine's."""
         return offset(self.wall)
 
     @property
@@ -77,7 +77,7 @@ class Driver:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing more to come."""
+        """True if there is nothing more to come."""
         return self.done is not None or self.lost_s is not None
 
     def tallies(self, groups: int) -> list[Tally]:

@@ -155,7 +155,7 @@ def _report(driver: Driver, groups: int, why: str | None) -> DriverReport:
 
 
 def _reason(job: Future[object]) -> str | None:
-    """Why Spark has given up the stage, if it says so soon."""
+    """The reason why Spark has given up the stage, if it says so soon."""
     try:
         fault = job.exception(REASON_WITHIN_S)
     except TimeoutError:
@@ -165,7 +165,7 @@ def _reason(job: Future[object]) -> str | None:
 
 
 def _slots(context: SparkContext, asked: int | None, step: Callable[[str], None]) -> int:
-    """How many drivers can run at a time. Raises PipelineError when there are fewer slots than are asked for, or none."""
+    """The number of drivers that can run at a time. Raises PipelineError when there are fewer slots than are asked for, or none."""
     java = context._jsc.sc()
     profile = java.resourceProfileManager().defaultResourceProfile()
     began_s = changed_s = time.monotonic()

@@ -102,7 +102,7 @@ class _Given:
         self.file = file
 
     def by_hand(self, *names: str) -> bool:
-        """Whether an option is on the command line, or has its variable."""
+        """True if an option is on the command line, or has its variable."""
         return any(given_value(self._environment, self._arguments, name) is not None for name in names)
 
     def at_all(self, *names: str) -> bool:

@@ -19,7 +19,7 @@ _BARE_PORT = re.compile(r"(?<!_SERVICE)_PORT$")
 
 
 def is_of_others(name: str, value: str) -> bool:
-    """Whether the variable says nothing to a broker, although it begins like one that does."""
+    """True if the variable says nothing to a broker, although it begins like one that does."""
     if _OF_THE_SCRIPTS.fullmatch(name):
         return True
     of = _URL if _BARE_PORT.search(name) else _ADDRESS

@@ -42,7 +42,7 @@ class Expectation:
     is_share: bool
 
     def judge(self, result: RunJson) -> str | None:
-        """Why the result (output.as_json) misses it; None when it doesn't."""
+        """The reason why the result (output.as_json) misses it; None when it doesn't."""
         numbers: TallyJson | None = result if self.group is None else result["groups"].get(self.group)
         if numbers is None:
             return f"{self.text}: there is no group {self.group!r}"

@@ -41,7 +41,7 @@ class Batches(NamedTuple):
         return f"batches={self.first}-{self.last}"
 
     def covers(self, other: Batches) -> bool:
-        """Whether all of the other's are among these."""
+        """True if all of the other's are among these."""
         return self.first <= other.first and other.last <= self.last
 
 

@@ -40,7 +40,7 @@ class HadoopFiles:
         self._at(place)
 
     def is_there(self, place: str) -> bool:
-        """Whether there is a file or a folder."""
+        """True if there is a file or a folder."""
         files, path = self._at(place)
         return bool(files.exists(path))
 

@@ -74,7 +74,7 @@ class Jvm(NamedTuple):
 
 
 def is_submitted() -> bool:
-    """Whether `spark-submit` started this process: then the JVM, and what it was told, are already there."""
+    """True if `spark-submit` started this process: then the JVM, and what it was told, are already there."""
     return PORT in os.environ
 
 

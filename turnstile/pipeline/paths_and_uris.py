@@ -11,7 +11,7 @@ _FILE = re.compile(r"file:(//)?(?=/)")
 
 
 def is_uri(place: str) -> bool:
-    """Whether only Spark can reach it."""
+    """True if only Spark can reach it."""
     return _SCHEME.match(place) is not None and _FILE.match(place) is None
 
 

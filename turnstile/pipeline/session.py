@@ -72,7 +72,7 @@ class Starting:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has started."""
+        """True if it has started."""
         return self._started.done() and self._started.exception() is None
 
     def spark(self) -> SparkSession:
@@ -205,7 +205,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def is_local(master: str | None) -> bool:
-    """Whether workers run on this machine, with its folders and interpreters (local[2], local-cluster[2,1,1024])."""
+    """True if workers run on this machine, with its folders and interpreters (local[2], local-cluster[2,1,1024])."""
     return master is not None and master.startswith("local")
 
 

@@ -33,7 +33,7 @@ class Machine:
         self.beats = list(beats)
 
     def stalled_ms(self, began_ns: float, ended_ns: float) -> float:
-        """How much of a time the machine stalled."""
+        """The part of a time for which the machine stalled."""
         spans = (
             (max(each.due_ns, began_ns), min(each.due_ns + each.late_ns, ended_ns))
             for each in self._stalls(began_ns, ended_ns)

@@ -63,7 +63,7 @@ class Program:
             os.killpg(self._popen.pid, signal.SIGTERM)
 
     def wait(self, within_s: float) -> bool:
-        """Whether it has ended by then."""
+        """True if it has ended by then."""
         deadline = time.monotonic() + within_s
         while self.exit_code() is None and time.monotonic() < deadline:
             time.sleep(_LOOK_S)

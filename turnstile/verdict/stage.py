@@ -78,7 +78,7 @@ class Stage:
             self.client.kill()
 
     def gone(self) -> str:
-        """Why there is nobody to judge any more; empty while there is."""
+        """The reason why there is no client to judge any more; empty while there is one."""
         if self.has_ended():
             return "the program had ended"
         return "the client had not come back" if self._is_lost and self.client is None else ""
@@ -92,7 +92,7 @@ class Stage:
         self.measure()
 
     def wait_for(self, wanted: Callable[[], bool], within_s: float) -> bool:
-        """Whether it came about before the program had ended. Time for which the machine stalled does not count."""
+        """True if it came about before the program had ended. Time for which the machine stalled does not count."""
         began_ns = now_ns = time.monotonic_ns()
         while not (found := wanted()) and not self.has_ended():
             if (now_ns - began_ns) / MS - self.machine.stalled_ms(began_ns, now_ns) >= 1000 * within_s:

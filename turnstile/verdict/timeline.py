@@ -140,7 +140,7 @@ class Timeline:
         return [event.at_ns for event in self.within(step, "admitted", "refused")]
 
     def is_the_end(self, at_ns: int) -> bool:
-        """Whether a client that others may have ended did nothing from an instant on but lose connections."""
+        """True if a client that others may have ended did nothing from an instant on but lose connections."""
         own = ("admitted", "refused", "request", "early")
         return self.is_attached and not any(
             e.kind in own for e in self.events[bisect_left(self._instants, at_ns + 1) :]
@@ -163,7 +163,7 @@ class Timeline:
 
     @cached_property
     def pipelines(self) -> bool:
-        """Whether the client sends a request before it has the answer to the one before."""
+        """True if the client sends a request before it has the answer to the one before."""
         return any(event.value > 0 for event in self.within(self.baseline, "request"))
 
     # Connections, and how busy it is
@@ -194,7 +194,7 @@ class Timeline:
 
     @cached_property
     def has_faltered(self) -> bool:
-        """Whether a shard was replaced that the course had not killed, as one is that gets no CPU for seconds."""
+        """True if a shard was replaced that the course had not killed, as one is that gets no CPU for seconds."""
         killed = {tuple(step.detail["place"]) for step in self.of_kind("kill")}
         places = {event.conn[:3] for event in self.events}
         newest: dict[tuple[int, int], int] = {}
@@ -227,5 +227,5 @@ class Timeline:
 
 
 def is_work(event: Event) -> bool:
-    """Whether a request is a part of what the client is there for."""
+    """True if a request is a part of what the client is there for."""
     return event.kind == "request" and event.api not in SETUP

@@ -1,4 +1,4 @@
-"""How long each step of the course takes."""
+"""The duration of each step of the course."""
 
 from __future__ import annotations
 

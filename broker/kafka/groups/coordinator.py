@@ -110,7 +110,7 @@ class GroupCoordinator(OffsetsHome):
             **self.share.operations,
             **streams.operations,
         }
-        """What other shards and handlers may ask for."""
+        """The messages that other shards and handlers may send."""
         self._open: Deferred[None] = Deferred()
         self._wake = trio.Event()
         self._asleep_until_ms: float = 0

@@ -69,18 +69,18 @@ class ShardGroups:
             self.offsets.forget(group_id)
 
     def _is_known(self, group_id: str) -> bool:
-        """Whether there is a group of any protocol by that id."""
+        """True if there is a group of any protocol by that id."""
         return self.groups.get(group_id) is not None or group_id in self.offsets
 
     def _has_members_kept(self, group_id: str) -> bool:
-        """Whether it is a group of another than the classic protocol."""
+        """True if it is a group of another than the classic protocol."""
         return any(each.get(group_id) is not None for each in self._kept_groups())
 
     def _kept_groups(self) -> Sequence[ConsumerGroups | ShareGroups | StreamsGroups]:
         return self.consumers, self.shares, self.streams
 
     def _make_way(self, group_id: str) -> bool:
-        """Whether no other group is in the way of a new one that is kept with its members (one_protocol_per_group); one of the
+        """True if no other group is in the way of a new one that is kept with its members (one_protocol_per_group); one of the
         classic protocol without members gives way."""
         group = self.groups.get(group_id)
         if (group is not None and group.members) or self._has_members_kept(group_id):

@@ -38,7 +38,7 @@ class Mutations:
 
     @property
     def in_use(self) -> bool:
-        """Whether any client has such a quota, or one is observed."""
+        """True if any client has such a quota, or one is observed."""
         each = self._meters, self._rehearsal, self._buckets
         return any(quotas.in_use(MUTATION) for quotas in each)
 

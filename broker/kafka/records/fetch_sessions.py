@@ -53,7 +53,7 @@ class CachedPartition:
         self.start_offset = _UNTOLD
 
     def tell(self, answer: PartitionAnswer) -> bool:
-        """Whether the client has to hear this (incremental_answers_hold_changes); it counts as told then."""
+        """True if the client has to hear this (incremental_answers_hold_changes); it counts as told then."""
         code, high_watermark, start_offset = answer[:3]
         changed = bool(code or answer[3] or high_watermark != self.high_watermark or start_offset != self.start_offset)
         self.high_watermark = _UNTOLD if code else high_watermark
@@ -241,7 +241,7 @@ class FetchSessionCache:
 
 
 def _is_evictable(session: FetchSession, by_privileged: bool) -> bool:
-    """Whether a new session may evict it, if it is worth more: one that lived for a while at its last use, or one of a
+    """True if a new session may evict it, if it is worth more: one that lived for a while at its last use, or one of a
     consumer by a follower's."""
     return session.used_ms - session.created_ms > EVICTION_MS or (by_privileged and not session.privileged)
 

@@ -35,7 +35,7 @@ class Access:
 
     @property
     def is_on(self) -> bool:
-        """Whether the cluster was started with an authorizer; it stays so."""
+        """True if the cluster was started with an authorizer; it stays so."""
         return bool(self.image.get(SETTING))
 
     def image_changed(self, kinds: Collection[str]) -> None:
@@ -51,7 +51,7 @@ class Access:
         return self._authorizer.allows(call.user, _host_of(call.ip), operation, resource, name)
 
     def member_may(self, member: Sequence[str], operation: Operation, topic: str) -> bool:
-        """Whether a member of a group, as (user, address), may do that with a topic; anything while there is no authorizer."""
+        """True if a member of a group, as (user, address), may do that with a topic; anything while there is no authorizer."""
         user, ip = member
         return not self.is_on or self._authorizer.allows(user, _host_of(ip), operation, ResourceType.TOPIC, topic)
 
@@ -65,7 +65,7 @@ class Access:
         return self.operations(call, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_any(self, call: Call, operation: Operation, resource: ResourceType) -> bool:
-        """Whether there is a resource of this type with which it may do that."""
+        """True if there is a resource of this type with which it may do that."""
         return self._authorizer.allows_any(call.user, _host_of(call.ip), operation, resource)
 
     def operations(self, call: Call, resource: ResourceType, name: str) -> int:

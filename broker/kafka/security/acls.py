@@ -145,7 +145,7 @@ def _known(wanted: AclFilter) -> AclFilter:
 
 
 def _is_of_filters(acl: Acl) -> bool:
-    """Whether it has an element that only filters may have, or none that is known."""
+    """True if it has an element that only filters may have, or none that is known."""
     return (
         acl.resource not in [*ResourceType]
         or acl.pattern not in (PatternType.LITERAL, PatternType.PREFIXED)
@@ -155,7 +155,7 @@ def _is_of_filters(acl: Acl) -> bool:
 
 
 def _fault(acl: Acl) -> str | None:
-    """Why there can't be such an ACL."""
+    """The fault of an ACL that can't be."""
     if acl.resource == ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
     if not acl.name:

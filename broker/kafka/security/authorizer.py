@@ -56,7 +56,7 @@ class Authorizer:
             self._lengths[resource] = tuple(sorted(prefixes))
 
     def allows(self, user: str, host: str, operation: int, resource: int, name: str) -> bool:
-        """Whether this user may do that from this address (deny_before_allow)."""
+        """True if this user may do that from this address (deny_before_allow)."""
         principal = f"User:{user}"
         if principal in self._super_users:
             return True
@@ -77,7 +77,7 @@ class Authorizer:
         return sum(1 << each for each in OPERATIONS[resource] if self.allows(user, host, each, resource, name))
 
     def allows_any(self, user: str, host: str, operation: int, resource: int) -> bool:
-        """Whether there is a resource of this type with which this user may do that."""
+        """True if there is a resource of this type with which this user may do that."""
         if self.allows(user, host, operation, resource, "hardcode"):
             return True
         principal = f"User:{user}"
@@ -111,7 +111,7 @@ def _concerns(acl: Acl, principal: str, host: str) -> bool:
 
 
 def _is_dominated(allowed: tuple[int, str], denied: set[tuple[int, str]]) -> bool:
-    """Whether a DENY covers all that an ALLOW allows."""
+    """True if a DENY covers all that an ALLOW allows."""
     pattern, name = allowed
     if pattern == PatternType.LITERAL and allowed in denied:
         return True

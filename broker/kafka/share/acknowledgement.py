@@ -40,7 +40,7 @@ class AcknowledgementBatch(NamedTuple):
 
 
 def are_valid(batches: Sequence[AcknowledgementBatch], *, renews: bool) -> bool:
-    """Whether the batches of one partition make sense. `renews`: the request says that it may have RENEW."""
+    """True if the batches of one partition make sense. `renews`: the request says that it may have RENEW."""
     most = AcknowledgeType.RENEW if renews else AcknowledgeType.REJECT
     behind = -1
     for batch in batches:

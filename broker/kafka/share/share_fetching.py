@@ -86,7 +86,7 @@ class ShareFetching:
         self._waits: dict[tuple[str, str], _Wait] = {}
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of fetches that wait."""
         return len(self._waits)
 
     def fetch(
@@ -119,7 +119,7 @@ class ShareFetching:
     # Acquiring
 
     def _acquire(self, fetch: _Fetch, *, last: bool) -> bool:
-        """Whether there is something to answer. `last`: also less than the bytes that were asked for."""
+        """True if there is something to answer. `last`: also less than the bytes that were asked for."""
         fetch.passed_over = False
         open_partitions = {place: each for place in fetch.places if (each := self._open(fetch, place)) is not None}
         reads = self._read(fetch, open_partitions)
@@ -186,7 +186,7 @@ class ShareFetching:
     def _acquire_one(
         self, fetch: _Fetch, place: TopicIdPartition, partition: SharePartition, found: ShareRead, max_records: int
     ) -> int:
-        """How many records were acquired."""
+        """The number of records that were acquired."""
         session, limits = fetch.session, fetch.limits
         key = ShareKey(session.group, place)
         most = self._store.most_locks(session.group)

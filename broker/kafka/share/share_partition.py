@@ -95,7 +95,7 @@ class SharePartition:
         return next((run.first for run in self.runs if run.state is RecordState.AVAILABLE), self.end_offset)
 
     def can_acquire(self, most_in_flight: int) -> bool:
-        """Whether there is one to acquire, if the log has it."""
+        """True if there is one to acquire, if the log has it."""
         return self.next_fetch_offset() != self.end_offset or self.in_flight < most_in_flight
 
     def acquire(
@@ -165,7 +165,7 @@ class SharePartition:
 
     @property
     def completed(self) -> int:
-        """How many of those in flight will not be delivered again."""
+        """The number of records in flight that will not be delivered again."""
         return sum(run.size for run in self.runs if run.state in TERMINAL)
 
     # What becomes of them

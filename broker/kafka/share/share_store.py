@@ -79,7 +79,7 @@ class ShareStore:
         return int(self._image.group_get(group, "share.record.lock.duration.ms"))
 
     def delivery_count_limit(self, group: str) -> int:
-        """How often a record may be delivered to `group`."""
+        """The number of times a record may be delivered to `group`."""
         return int(self._image.group_get(group, "share.delivery.count.limit"))
 
     def most_locks(self, group: str) -> int:
@@ -181,7 +181,7 @@ class ShareStore:
         self.deadlines.round(now_ms, partial(self._expire, now_ms))
 
     def _expire(self, now_ms: int, key: ShareKey) -> int:
-        """How many records were looked at."""
+        """The number of records that were looked at."""
         partition = self.kept.get(key)
         if partition is None:
             return 0

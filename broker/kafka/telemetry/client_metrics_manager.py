@@ -77,7 +77,7 @@ class Instance:
         self.expires_ms = 0
 
     def may_get(self, now_ms: int) -> bool:
-        """Whether its interval is over (pushes_keep_their_interval)."""
+        """True if its interval is over (pushes_keep_their_interval)."""
         if now_ms - max(self.got_ms, self.pushed_ms) >= self.asked.push_interval_ms:
             self.got_ms = now_ms
         elif self.error not in _TO_ASK_AGAIN:
@@ -86,7 +86,7 @@ class Instance:
         return True
 
     def may_push(self, now_ms: int) -> bool:
-        """Whether its interval is over (pushes_keep_their_interval)."""
+        """True if its interval is over (pushes_keep_their_interval)."""
         if self.got_ms <= self.pushed_ms and now_ms - self.pushed_ms < self.asked.push_interval_ms:
             return False
         self.pushed_ms = now_ms
@@ -103,7 +103,7 @@ class Pushed:
         self.compression = self.at_ms = self.pushes = 0
         self.metrics = b""
         self.errors: dict[int, int] = {}
-        """How often a push was refused, by error code."""
+        """The number of pushes that were refused, by error code."""
 
 
 class Subscriptions(NamedTuple):
@@ -199,7 +199,7 @@ class ClientMetricsManager:
         return instance
 
     def count(self, *, now_ms: int) -> int:
-        """How many instances there are; forgets those that are gone (instances_end_with_connections)."""
+        """The number of instances; forgets those that are gone (instances_end_with_connections)."""
         for instance_id in [each.id for each in self._instances.values() if _is_gone(each, now_ms)]:
             del self._instances[instance_id]
         return len(self._instances)
@@ -254,7 +254,7 @@ class ClientMetricsManager:
 
 
 def _is_gone(instance: Instance, now_ms: int) -> bool:
-    """Whether its connection is closed, or it was silent for too long (instances_end_with_connections)."""
+    """True if its connection is closed, or it was silent for too long (instances_end_with_connections)."""
     return instance.connection.closed or now_ms > instance.expires_ms
 
 

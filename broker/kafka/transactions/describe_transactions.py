@@ -53,7 +53,7 @@ class _Describing:
         wanted = [*dict.fromkeys(request.transactional_ids)]
 
         def ask(transactional_id: str) -> MaybeDeferred[object]:
-            """What TransactionCoordinator.describe gives, None while its home is away; a code."""
+            """As TransactionCoordinator.describe gives it; None while its home is away; a code."""
             code = refusal(self._homes, transactional_id)
             return code or ask_coordinator(self._homes, DescribeTransaction(transactional_id))
 

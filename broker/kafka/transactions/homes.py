@@ -65,7 +65,7 @@ class ClusterHomes:
         return Shard(self._coordinator(transactional_id), home_of_key(transactional_id, self.brokers, self.shards))
 
     def coordinates(self, key: str) -> bool:
-        """Whether this broker is the coordinator of a group or a transactional id."""
+        """True if this broker is the coordinator of a group or a transactional id."""
         return self._coordinator(key) == self.me.broker
 
     def of_partition(self, topic: str, partition: int) -> Shard | None:

@@ -229,7 +229,7 @@ class TransactionCoordinator:
                 self._terminated.discard(oldest.transactional_id)
 
     def _forget(self, known: TransactionMetadata) -> bool:
-        """Whether it could be written."""
+        """True if it could be written."""
         try:
             self._log.forget(known.transactional_id)
         except OSError as fault:

@@ -158,7 +158,7 @@ def init_producer_id(
 
 
 def _may_expect(known: TransactionMetadata, producer_id: int, epoch: int) -> bool:
-    """Whether a producer with that id is the last one, perhaps without having heard of its new id."""
+    """True if a producer with that id is the last one, perhaps without having heard of its new id."""
     used_up = producer_id == known.previous_producer_id and epoch >= EPOCH_LIMIT - 1
     return producer_id == known.producer_id or used_up
 
@@ -296,5 +296,5 @@ def timed_out(known: TransactionMetadata, now_ms: int) -> bool:
 
 
 def expired(known: TransactionMetadata, expiration_ms: int, now_ms: int) -> bool:
-    """Whether its id is to be forgotten (transactional.id.expiration.ms)."""
+    """True if its id is to be forgotten (transactional.id.expiration.ms)."""
     return known.state in IDLE and known.update_ms + expiration_ms <= now_ms

@@ -167,7 +167,7 @@ def _at(admission: arrays.Array, place: int) -> int:
 
 
 def _is_settled(timeline: Timeline, of: Mapping[str, Any], version: int, at_ns: int, tokens: int) -> bool:
-    """Whether no report of what is in use can be on its way: a cap in each version since the last that all had."""
+    """True if no report of what is in use can be on its way: a cap in each version since the last that all had."""
     if tokens < 0:
         return True
     kind, _, key = of["pool"].partition(":")

@@ -137,7 +137,7 @@ class _Known(NamedTuple):
         return cls(up, seen.lost, starts, seen.ended, {place for place, _ in seen.serving}, newest, live)
 
     def may_have_no_end(self, process: Process) -> bool:
-        """Whether one that neither ended nor was lost may be running, or was killed together with its coordinator."""
+        """True if one that neither ended nor was lost may be running, or was killed together with its coordinator."""
         coordinator = self.newest.get((COORDINATOR, COORDINATOR), 0)
         if process.broker == COORDINATOR:
             return self.live or process.epoch < coordinator
@@ -177,7 +177,7 @@ def _shards_without_events(seen: Survey) -> list[Fault]:
 
 
 def _wrong_with(process: Process, known: _Known) -> Iterable[str]:
-    """What does not fit of one process."""
+    """The faults of one process."""
     place = process[:3]
     if place[0] >= 0:
         first = known.starts.get(place)

@@ -206,7 +206,7 @@ class _Part:
             self._found.looked_at(CARRIED_ON, "lacking", row["broker"], used < least - untold)
 
     def _was_unlimited(self, row: TableRow) -> bool:
-        """Whether a version since the last note gave the meter no quota: its bucket may have been filled without limit."""
+        """True if a version since the last note gave the meter no quota: its bucket may have been filled without limit."""
         key = row["meter_user"], row["meter_client"]
         versions = range(self._version, row["version"] + 1)
         tables = (self._known.tables.table(each, row["quota"]) for each in versions)

@@ -40,7 +40,7 @@ class Recorded(NamedTuple):
         return float(self.sums[end - 1] - before) if end > first else 0.0
 
     def is_of(self, quota: float | None) -> bool:
-        """Whether all was charged under that quota."""
+        """True if all was charged under that quota."""
         return bool((self.limits == quota).all())
 
     def by_others(self, place: Incarnation, since_ms: int, until_ms: int) -> RecordedByOthers:

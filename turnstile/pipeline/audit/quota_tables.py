@@ -26,20 +26,20 @@ class QuotaTables:
 
     @property
     def was_reset(self) -> bool:
-        """Whether any process began its meters anew."""
+        """True if any process began its meters anew."""
         return bool(self._resets)
 
     @property
     def any(self) -> bool:
-        """Whether any version sets a quota of users or client ids."""
+        """True if any version sets a quota of users or client ids."""
         return any(any(kinds.values()) for kinds in self._quotas.values() if kinds)
 
     def is_known(self, version: int) -> bool:
-        """Whether what a version sets is known."""
+        """True if what a version sets is known."""
         return self._quotas.get(version) is not None
 
     def era(self, place: Incarnation, seq: int) -> int:
-        """How many resets of its meters a process had noted before one of its numbers."""
+        """The number of resets of its meters that a process had noted before one of its numbers."""
         return bisect_right(self._resets.get(place, ()), seq)
 
     def table(self, version: int, kind: str) -> QuotaTable | None:
@@ -50,7 +50,7 @@ class QuotaTables:
         return self._tables[key]
 
     def always_limits(self, version: int, kind: str, key: tuple[str, str]) -> bool:
-        """Whether every version up to this one, from the first with a quota of that kind, gave the key one: else what it used
+        """True if every version up to this one, from the first with a quota of that kind, gave the key one: else what it used
         before need not be in the journal."""
         for each in self._quotas:
             table = self.table(each, kind) if each <= version else None
@@ -64,7 +64,7 @@ class QuotaTables:
         return home_of("\0".join((kind, *key)), shards) if shards else None
 
     def shards(self, place: Incarnation) -> int:
-        """How many shards its broker has while this process runs; 0 where that is not told."""
+        """The number of shards of its broker while this process runs; 0 where that is not told."""
         return self._shards.get(place, 0)
 
     def window(self, place: Incarnation, version: int, *, mutations: bool) -> Window:

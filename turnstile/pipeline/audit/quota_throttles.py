@@ -172,7 +172,7 @@ class _Client:
         self._add(EXCEEDED, why, row)
 
     def _may_be_untold(self, row: TableRow, asker: int, closes: Sequence[int]) -> bool:
-        """Whether its client, connection, shard or quota may have gone before it was told (decided_throttle_is_told)."""
+        """True if its client, connection, shard or quota may have gone before it was told (decided_throttle_is_told)."""
         at_ns = row["mono_ns"]
         lives = self._context.lives.get((row["broker"], asker), ())
         last_ns = max((last_ns for first_ns, last_ns in lives if first_ns <= at_ns + MS), default=0)
@@ -199,7 +199,7 @@ def _key(row: TableRow, asker: int) -> tuple[Any, ...]:
 
 
 def _covers(charge: TableRow, told: TableRow) -> bool:
-    """Whether what an answer told of mutations is what was left of that charge's throttle (told_throttle_was_decided)."""
+    """True if what an answer told of mutations is what was left of that charge's throttle (told_throttle_was_decided)."""
     if charge["limit"] != MUTATION or told["throttle_ms"] > charge["throttle_ms"]:
         return False
     passed_ns = (charge["throttle_ms"] - told["throttle_ms"]) * MS

@@ -89,7 +89,7 @@ class Unseen(NamedTuple):
     end_ns: int
 
     def contains(self, broker: int, at_ns: int) -> bool:
-        """Whether a refusal at that instant can't be judged."""
+        """True if a refusal at that instant can't be judged."""
         if at_ns > self.end_ns:
             return True
         return any(low <= at_ns <= high for low, high in self.spans.get(broker, ()))
@@ -262,7 +262,7 @@ def _not_full(timeline: Timeline, unseen: Unseen, acceptors: int, counted: PoolC
 
 
 def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
-    """How many connections of a listener on a shard may hold a token of the broker's pool and wait for the listener's."""
+    """The number of connections of a listener on a shard may hold a token of the broker's pool and wait for the listener's."""
     limits = timeline.limits(version or 0, broker).limits
     if all(rule.cap is None for rule in (limits.waiting, *limits.listeners.values())):
         return 0

@@ -132,5 +132,5 @@ def late_refusing(limits: VersionLimits, reason: str, listener: str | None) -> L
 
 
 def _rechecked(timeline: Timeline, version: int, broker: int) -> bool:
-    """Whether a connection that was held may have been checked again, under this version or an earlier one."""
+    """True if a connection that was held may have been checked again, under this version or an earlier one."""
     return any(timeline.limits(each, broker).limits.recheck for each in timeline.versions if each <= version)

@@ -31,12 +31,12 @@ class ConfigEvent(NamedTuple):
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether it says that every shard has acknowledged the version."""
+        """True if it says that every shard has acknowledged the version."""
         return bool(json.loads(self.detail).get("acknowledged"))
 
     @property
     def is_full(self) -> bool:
-        """Whether it says everything, not only what changed."""
+        """True if it says everything, not only what changed."""
         return bool(json.loads(self.detail).get("full"))
 
 
@@ -86,7 +86,7 @@ def brokers_with_settings(states: Mapping[int, State]) -> set[int]:
 
 
 def is_limit(kind: str, key: str) -> bool:
-    """Whether a record is a limit of connections, of all brokers, of one, or of a listener (`listener.name.x.max.connections`)."""
+    """True if a record is a limit of connections, of all brokers, of one, or of a listener (`listener.name.x.max.connections`)."""
     if kind in (QUOTA, OBSERVED_QUOTA):
         return entity_of_key(key)[0][0] == "ip"
     name = key.partition("/")[2]

@@ -29,7 +29,7 @@ EVENTS = pyarrow.schema(
         *((each.name, _TYPES[each.type]) for each in COLUMNS if each.name not in _NOT_READ),
     ]
 )
-"""What checks read of an event. `ts_us`: `ts` in epoch microseconds."""
+"""The columns that checks read of an event. `ts_us`: `ts` in epoch microseconds."""
 _KIND_OF = {name: EVENTS.field(name).type for name in OF_QUOTAS}
 _DICTIONARY = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
 IN_FILES = {"ts_us": "ts"}

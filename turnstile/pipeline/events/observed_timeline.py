@@ -56,7 +56,7 @@ class ObservedTimeline(Timeline):
 
     @property
     def observes(self) -> bool:
-        """Whether any version observes a cap, or a rate by a setting."""
+        """True if any version observes a cap, or a rate by a setting."""
         return any(self._is_observing(version, broker) for version in self.versions for broker in self.brokers)
 
     @property
@@ -84,7 +84,7 @@ class ObservedTimeline(Timeline):
         return self._quotas_of(version, (QUOTA, OBSERVED_QUOTA)) if observed and any(observed.values()) else observed
 
     def _has_other_caps(self, version: int, broker: int) -> bool:
-        """Whether there are observed pools, as broker/accept/rehearsal.py has it."""
+        """True if there are observed pools, as broker/accept/rehearsal.py has it."""
         limits = self.limits(version, broker)
         return isinstance(limits, ObservedVersionLimits) and limits.observed.has_other_caps
 

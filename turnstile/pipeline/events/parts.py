@@ -103,7 +103,7 @@ def _spans(groups: Iterable[pyarrow.parquet.RowGroupMetaData]) -> Iterator[Span]
 
 
 def _fault(end: Footer | None) -> str:
-    """What is wrong with a part; nothing when it is whole."""
+    """The faults of a part; none when it is whole."""
     if end is None:
         return "is not a whole Parquet file"
     missing = [column.name for column in COLUMNS if column.name not in end.columns]

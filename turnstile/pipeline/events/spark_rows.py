@@ -38,7 +38,7 @@ class Slices(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.bounds) + 1
 
     def of(self, table: pyarrow.Table) -> arrays.Array:

@@ -95,7 +95,7 @@ class Survey(NamedTuple):
 
     @property
     def events(self) -> int:
-        """How many there are."""
+        """The number of events."""
         return sum(each.events for each in self.processes)
 
     @property

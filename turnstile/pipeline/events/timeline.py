@@ -152,7 +152,7 @@ class Timeline:
 
     @property
     def limits_slots(self) -> bool:
-        """Whether any version has a max.connections, of a broker or of a listener."""
+        """True if any version has a max.connections, of a broker or of a listener."""
         each = [self.limits(version, broker).limits for version in self.versions for broker in self.brokers]
         return any(rule.cap is not None for limits in each for rule in (limits.waiting, *limits.listeners.values()))
 
@@ -177,11 +177,11 @@ class Timeline:
         return max(self.limits(version, broker).rate(kind, key) for version in versions)
 
     def periods_within(self, start_ns: int, end_ns: int) -> int:
-        """How often the versions in force may have changed from start to end."""
+        """The number of times the versions in force may have changed from start to end."""
         return self.period(end_ns) - self.period(start_ns) if self.periods else 0
 
     def any_limit(self, kind: str, measure: str = "cap") -> bool:
-        """Whether any version limits pools of this kind, on any broker."""
+        """True if any version limits pools of this kind, on any broker."""
         each = [self.limits(version, broker) for version in self.versions for broker in self.brokers]
         if measure == "rate":
             return any(limits.rates(kind) for limits in each)
@@ -194,7 +194,7 @@ class Timeline:
 
     @property
     def has_redpandas_quotas(self) -> bool:
-        """Whether any version sets a quota of a client by Redpanda's semantics."""
+        """True if any version sets a quota of a client by Redpanda's semantics."""
         return any(
             state.get(_SEMANTICS) == REDPANDAS
             and any(kind == QUOTA and entity_of_key(key)[0][0] != "ip" for kind, key in state)

@@ -117,7 +117,7 @@ def later(start_us: Column, lasted_us: Column) -> Column:
 
 
 def _all(text: Column, pattern: str) -> bool:
-    """Whether each that is there is of that form."""
+    """True if each that is there is of that form."""
     return pyarrow.compute.all(pyarrow.compute.match_substring_regex(text, pattern)).as_py() is not False
 
 

@@ -36,12 +36,12 @@ class Candidate(NamedTuple):
 
     @property
     def is_per_ip(self) -> bool:
-        """Whether every address can be replayed on its own."""
+        """True if every address can be replayed on its own."""
         return self.broker_cap is None and self.broker_rate is None
 
     @property
     def is_broker_cap_alone(self) -> bool:
-        """Whether only the broker's cap is set: then one replay answers for all such caps."""
+        """True if only the broker's cap is set: then one replay answers for all such caps."""
         return self.limits.keys() == {CORE_CAP}
 
     def connection_limits(self) -> ConnectionLimits:

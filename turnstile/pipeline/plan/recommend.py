@@ -64,7 +64,7 @@ class LogLevels(NamedTuple):
         return self._replace(levels=rest, of_address=of_address)
 
     def refused(self, cap: int, overrides: Mapping[str, int]) -> int:
-        """How many connections a cap refuses beside overrides, each of an address in `of_address`."""
+        """The number of connections that a cap refuses beside overrides, each of an address in `of_address`."""
         spared = sum(
             _above(self.of_address[ip], cap) - _above(self.of_address[ip], most) for ip, most in overrides.items()
         )
@@ -93,7 +93,7 @@ def recommend(log: LogLevels, *, at_most: float) -> Recommendations:
 
 
 def _worth(caps: Sequence[int]) -> int:
-    """How many overrides are worth it (overrides_are_worth_it). `caps`: the smallest cap with each number of them."""
+    """The number of overrides that are worth it (overrides_are_worth_it). `caps`: the smallest cap with each number of them."""
     best = 0
     for count, cap in enumerate(caps):
         if 2 * cap <= caps[0] and 10 * cap <= 9 * caps[best]:
@@ -108,7 +108,7 @@ def _with(count: int, caps: Sequence[int], refused: "_Refused", total: int) -> R
 
 
 class _Above:
-    """How many connections of a histogram are above a cap."""
+    """The number of connections of a histogram above a cap."""
 
     def __init__(self, levels: Histogram) -> None:
         self.levels = sorted(level for level, count in levels.items() if count)

@@ -41,7 +41,7 @@ class Slots(NamedTuple):
 
     @property
     def every(self) -> int:
-        """How many there are."""
+        """The number of pieces."""
         return self.by_address + self.whole
 
 

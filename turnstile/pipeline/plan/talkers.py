@@ -101,7 +101,7 @@ def _kind(address: Greedy, usual: Usual) -> str:
 
 
 def _evidence(address: Greedy, usual: Usual) -> list[str]:
-    """What the signs are judged by, whatever they come to."""
+    """The figures that the signs are judged by, whatever they come to."""
     times = count(address.connections / usual.connections) if usual.connections else "0"
     told = [f"{count(address.connections)} connections, {times} times the mean address's"]
     if address.never:

@@ -1,4 +1,4 @@
-"""How large a quota each client would have needed: the rates that Kafka's window had after each charge, and what follows.
+"""The quota that each client would have needed: the rates that Kafka's window had after each charge, and what follows.
 
 A byte rate, or request time, throttles a charge when the window's rate with it is above the quota. As long as nothing is
 throttled that rate does not depend on the quota, so one pass tells what every quota would have left alone:
@@ -104,7 +104,7 @@ def _least(uses: Sequence[Use], window: Window) -> int:
 
 
 def _passes(uses: Sequence[Use], quota: float, window: Window) -> bool:
-    """Whether no charge of one meter is throttled: a strict one when its bucket is below zero before, others when it is after."""
+    """True if no charge of one meter is throttled: a strict one when its bucket is below zero before, others when it is after."""
     bucket = TokenBucket(window)
     for use in uses:
         if use.strict and bucket.tokens(quota, now_ms=use.at_ms) < 0:

@@ -1,4 +1,4 @@
-"""How many connections the busiest addresses had open over time, beside their caps."""
+"""The open connections of the busiest addresses over time, beside their caps."""
 
 from functools import partial
 
@@ -40,7 +40,7 @@ def open_per_ip(events: Rows, seen: Survey, steps: TimeSteps) -> pyarrow.Table:
 
 
 def _open_ns(last_ns: int, connections: pyarrow.Table) -> pyarrow.Table:
-    """How long each address was open, of connections that were admitted."""
+    """The time for which each address was open, of connections that were admitted."""
     is_admitted = pyarrow.array(arrays.present(connections, "admitted_ns"))
     mine = connections.filter(is_admitted)
     end_ns = pyarrow.compute.fill_null(mine["end_ns"], last_ns)

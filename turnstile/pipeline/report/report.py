@@ -22,7 +22,7 @@ from turnstile.pipeline.report.time_steps import TimeSteps
 
 MARKS = 200
 REPORTED = EVENTS
-"""What a report reads of an event."""
+"""The columns that a report reads of an event."""
 _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_us", "last_us", "offset_ns")])
 
 

@@ -75,7 +75,7 @@ def _facts(built: Built) -> str:
 
 
 def _conclusions(built: Built) -> list[str]:
-    """What came of it, a sentence each."""
+    """The results, a sentence each."""
     summary, rows = built.summary, built.rows
     decided = summary["admitted"] + summary["refused"]
     told = [f"{decided:,} connections were decided, and none was refused."]

@@ -80,7 +80,7 @@ def _overlap(timeline: Timeline, step: Step) -> _Pair | None:
 
 
 def _was_followed(timeline: Timeline, told: Event) -> bool:
-    """Whether the next request was there when the long throttle time was told: it was not sent in spite of that."""
+    """True if the next request was there when the long throttle time was told: it was not sent in spite of that."""
     row = _Requests(timeline, told).answered(told)
     return row is not None and row.value > 0
 

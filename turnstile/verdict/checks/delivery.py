@@ -47,7 +47,7 @@ def _doubled(records: Sequence[Record]) -> int:
 
 
 def _before_copies(timeline: Timeline) -> list[Record]:
-    """What the client itself produced: copies of it number their records alike."""
+    """The records that the client itself produced: copies of it number their records alike."""
     began_ns = min((step.began_ns for step in timeline.of_kind("herd")), default=None)
     if began_ns is None:
         return list(timeline.records or ())

@@ -108,7 +108,7 @@ def _excess(attempts: list[int]) -> float:
 
 
 def _pairs(attempts: list[int], at_ns: int, nearest_ns: int, furthest_ns: int) -> int:
-    """How many attempts are so far from an instant, before or after it."""
+    """The number of attempts that are so far from an instant, before or after it."""
 
     def within(lag_ns: int) -> int:
         return bisect_right(attempts, at_ns + lag_ns) - bisect_left(attempts, at_ns - lag_ns)

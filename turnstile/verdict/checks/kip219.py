@@ -145,7 +145,7 @@ def _mutes(timeline: Timeline) -> list[_Mute]:
 
 
 def _had_no_cpu(timeline: Timeline, mute: _Mute) -> bool:
-    """Whether the machine stalled for most of a throttle time: a client that would have sent something could not."""
+    """True if the machine stalled for most of a throttle time: a client that would have sent something could not."""
     told_ns = mute.told.at_ns + int(mute.told.took_ms * MS)
     return 2 * timeline.machine.stalled_ms(told_ns, told_ns + mute.told.throttle_ms * MS) > mute.told.throttle_ms
 

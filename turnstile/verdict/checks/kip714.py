@@ -70,13 +70,13 @@ def _in_time(timeline: Timeline, steps: Iterable[Step]) -> int:
 
 
 def _was_stamped(stamped: list[Event], event: Event) -> bool:
-    """Whether the course had it answered that way."""
+    """True if the course had it answered that way."""
     until_ns = event.at_ns + (event.took_ms + _MARGIN_MS) * MS
     return any(each.conn == event.conn and event.at_ns <= each.at_ns <= until_ns for each in stamped)
 
 
 def _was_stalled(timeline: Timeline, seen: list[Event], steps: list[Step], event: Event) -> bool:
-    """Whether one came too early by no more than the machine had stalled right before the one before it, which so came late."""
+    """True if one came too early by no more than the machine had stalled right before the one before it, which so came late."""
     before = next((each for each in reversed(seen) if each.conn == event.conn and each.at_ns < event.at_ns), None)
     if before is None:
         return False

@@ -43,7 +43,7 @@ def _await_all_of_it(stage: Stage, began_ns: int) -> None:
 
 
 def is_all(events: list[Event], before_ns: int) -> bool:
-    """Whether the last new connection, and the first request of each API, came before an instant. A member of a group has
+    """True if the last new connection, and the first request of each API, came before an instant. A member of a group has
     not begun before it fetches."""
     first: dict[str, int] = {}
     for event in events:

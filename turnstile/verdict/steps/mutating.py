@@ -30,7 +30,7 @@ def mutating(stage: Stage) -> None:
 
 
 def _is_over(stage: Stage, began_ns: int) -> bool:
-    """Whether a mutation was over the quota, and its throttle time is over."""
+    """True if a mutation was over the quota, and its throttle time is over."""
     told = [
         event for event in stage.requests_since(began_ns) if event.api in MUTATIONS and event.throttle_ms >= LEAST_MS
     ]

@@ -31,7 +31,7 @@ class JoinRequest(NamedTuple):
 
     @property
     def asks_for_id(self) -> bool:
-        """Whether it is answered with an id alone."""
+        """True if it is answered with an id alone."""
         return self.id_required and not self.member_id and self.instance_id is None
 
 

@@ -65,7 +65,7 @@ class Membership:
         return codes.NONE if member_id in self.members else codes.UNKNOWN_MEMBER_ID
 
     def supports_any(self, protocols: Collection[str]) -> bool:
-        """Whether all members support one of them."""
+        """True if all members support one of them."""
         return not common_protocols(self.members.values()).isdisjoint(protocols)
 
     def choose_protocol(self) -> str:

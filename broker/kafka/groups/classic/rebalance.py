@@ -71,7 +71,7 @@ class Rebalance:
 
     @property
     def unused(self) -> bool:
-        """Whether it has no generation, no member and no handed-out member id: it need not be kept."""
+        """True if it has no generation, no member and no handed-out member id: it need not be kept."""
         return not self.members and not self.pending and self.state is GroupState.EMPTY and not self.generation
 
     def check(self) -> None:

@@ -51,7 +51,7 @@ class ConsumerTopics:
         return None if topic is None else (topic.id.hex, len(topic.leaders))
 
     def fault(self, regex: str) -> str | None:
-        """Why it is no expression; None: it is one."""
+        """The error of the expression; None: it has none."""
         compiled = self._compile(regex)
         return str(compiled) if isinstance(compiled, BadPattern) else None
 

@@ -41,10 +41,10 @@ class Topics(GroupTopics, Protocol):
     """The topics of the cluster with those that regular expressions match."""
 
     def fault(self, regex: str) -> str | None:
-        """Why it is no regular expression; None where it is one."""
+        """The error of the regular expression; None: it has none."""
 
     def knows(self, regex: str) -> bool:
-        """Whether `matching` has an answer for it yet."""
+        """True if `matching` has an answer for it yet."""
 
     def matching(self, regex: str, reader: tuple[str, str]) -> Collection[str]:
         """The names that an expression matches and that the client may see."""

@@ -92,7 +92,7 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether it says all of the member, as after an error."""
+        """True if it says all of the member, as after an error."""
         subscribes = self.names is not None or self.regex is not None
         return self.epoch == 0 or (self.rebalance_ms != -1 and subscribes and self.owned is not None)
 

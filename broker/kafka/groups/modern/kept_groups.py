@@ -113,7 +113,7 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
 
     @abstractmethod
     def _row(self, member: Any) -> Sequence[object]:
-        """What is kept of a member."""
+        """The row that is kept of a member."""
 
     def load(self) -> None:
         """All that was kept; called once the configuration is known."""

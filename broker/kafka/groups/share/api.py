@@ -45,7 +45,7 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage, t
 
 
 def is_on(image: ClusterImage) -> bool:
-    """Whether there are share groups."""
+    """True if there are share groups."""
     return image.feature_level(SHARE_VERSION) > 0
 
 

@@ -104,7 +104,7 @@ class ShareGroup(ModernGroup[ShareMember]):
     # --- what a request costs ----------------------------------------------------------------------------------------
 
     def is_costly(self, request: ShareHeartbeat, topics: GroupTopics) -> bool:
-        """Whether the request may make the targets of all members anew, and members and partitions are many."""
+        """True if the request may make the targets of all members anew, and members and partitions are many."""
         member = self.members.get(request.member_id)
         same = member is not None and request.names in (None, member.names) and not self._may_update_target(topics)
         return not same and len(self.members) + sum(map(len, self.initialized.values())) > COSTLY
@@ -139,7 +139,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         return asked
 
     def _may_update_target(self, topics: GroupTopics) -> bool:
-        """Whether targets may have to be made anew though no member asks for something else."""
+        """True if targets may have to be made anew though no member asks for something else."""
         return self._pending or topics.version != self._topics_version or self.epoch != self.assignment_epoch
 
     def _assign(self, asked: dict[str, tuple[str, int]]) -> None:
@@ -159,7 +159,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         return {name: topic for name, topic in found if topic is not None}
 
     def _is_unassigned(self, asked: dict[str, tuple[str, int]]) -> bool:
-        """Whether what is assigned of a topic is not what is initialized of it."""
+        """True if what is assigned of a topic is not what is initialized of it."""
         assigned: dict[str, set[int]] = {}
         for member in self.members.values():
             for topic_id, number in member.target:

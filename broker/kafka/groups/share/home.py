@@ -202,7 +202,7 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
     # --- small parts ---------------------------------------------------------------------------------------------------
 
     def _is_taken(self, group_id: str) -> bool:
-        """Whether that id is of a group of another protocol."""
+        """True if that id is of a group of another protocol."""
         return self._home.is_known(group_id) and self._groups.get(group_id) is None
 
     def _state(self) -> ShareState:

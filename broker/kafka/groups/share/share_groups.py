@@ -35,7 +35,7 @@ class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareG
     # --- requests ------------------------------------------------------------------------------------------------------
 
     def is_costly(self, group_id: str, request: ShareHeartbeat) -> bool:
-        """Whether the heartbeat is to wait for its turn."""
+        """True if the heartbeat is to wait for its turn."""
         group = self._groups.get(group_id)
         return group is not None and group.is_costly(request, self._topics)
 

@@ -51,7 +51,7 @@ class _Quota:
 
 
 class _TaskShares:
-    """What was handed out so far: by member, and by the processes that the members run in."""
+    """The tasks that were handed out so far: by member, and by the processes that the members run in."""
 
     def __init__(self, members: Sequence[Candidate]) -> None:
         self.process_of = {member.id: member.process for member in members}
@@ -83,7 +83,7 @@ class _TaskShares:
         return min(self._members[process], key=lambda each: (self.count(each), each))
 
     def add(self, member: str, task: Task, *, active: bool) -> int:
-        """How many tasks the member has now."""
+        """The number of tasks that the member has now."""
         (self.active if active else self.standby)[member].add(task)
         self._at[self.process_of[member]].add(task)
         return self.count(member)

@@ -149,7 +149,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         return codes.NONE if is_current else codes.STALE_MEMBER_EPOCH
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether members read a topic."""
+        """True if members read a topic."""
         return bool(self.members) and self.topology is not None and self.topology.subtopology_of(topic) is not None
 
     def configured(self, topics: GroupTopics) -> ConfiguredTopology | None:
@@ -211,7 +211,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
             self.shutdown_by = self._delayed_until_ms = None
 
     def _is_delayed(self, now_ms: int) -> bool:
-        """Whether the first members of the group still wait for others to join."""
+        """True if the first members of the group still wait for others to join."""
         if self._delayed_until_ms is not None and now_ms >= self._delayed_until_ms:
             self._delayed_until_ms = None
         return self._delayed_until_ms is not None

@@ -34,7 +34,7 @@ class Tasks(NamedTuple):
         return Tasks(self.active | other.active, self.standby | other.standby)
 
     def has_any(self, other: Tasks) -> bool:
-        """Whether any task of `other` is here in the same role."""
+        """True if any task of `other` is here in the same role."""
         return bool(self.both(other))
 
     def has_all(self, other: Tasks) -> bool:

@@ -248,7 +248,7 @@ public final class AdminApi {
         return json("PUT", "/v1/telemetry", body, new TypeReference<>() {});
     }
 
-    /** What a client instance pushed last. */
+    /** The last push of a client instance. */
     public TelemetryPush getLastPush(String clientInstanceId) {
         return json("GET", "/v1/telemetry/" + encoded(clientInstanceId), null, new TypeReference<>() {});
     }
@@ -273,12 +273,12 @@ public final class AdminApi {
         return json("GET", "/v1/proxies", null, new TypeReference<>() {});
     }
 
-    /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
+    /** The use of each limit: caps, creation rates and client quotas, the closest to being reached first. */
     public UtilisationAnswer getUtilisation(Long limit) {
         return json("GET", target("/v1/utilisation", "limit", limit), null, new TypeReference<>() {});
     }
 
-    /** How much of each limit is used: caps, creation rates and client quotas, the closest to being reached first. */
+    /** The use of each limit: caps, creation rates and client quotas, the closest to being reached first. */
     public UtilisationAnswer getUtilisation() {
         return getUtilisation(null);
     }
@@ -482,7 +482,7 @@ public final class AdminApi {
             long leastFreeBytes,
             boolean full) {}
 
-    /** What single brokers have of their own. */
+    /** The settings that single brokers have of their own. */
     public record BrokerOverrides(
             /** By broker id. */
             Map<String, Map<String, Object>> overrides) {}
@@ -556,7 +556,10 @@ public final class AdminApi {
             /** The level that each quota comes from, by the quota's key. */
             Map<String, Map<String, String>> levels) {}
 
-    /** How many limits of a kind are close to being reached on one broker. One that is full is near and high, too. */
+    /**
+     * The number of limits of a kind that are close to being reached on one broker. One that is full is near and
+     * high, too.
+     */
     public record CloseRow(
             long broker,
             /** connections, new_connections, or a client quota's key. */
@@ -590,7 +593,7 @@ public final class AdminApi {
             VolumeAnswer disk,
             JournalAnswer journal) {}
 
-    /** Why a call of the Connect protocol failed. */
+    /** The failure of a call of the Connect protocol. */
     public record ConnectError(
             /** invalid_argument, not_found, unimplemented or unavailable. */
             String code,
@@ -700,7 +703,7 @@ public final class AdminApi {
             /** One is under way. */
             boolean hasMoreRequests) {}
 
-    /** What the journal lacks. */
+    /** The events that the journal lacks. */
     public record JournalAnswer(
             /** Since the start. */
             long eventsDropped,
@@ -720,7 +723,7 @@ public final class AdminApi {
             String vocabulary,
             String doc) {}
 
-    /** How much of a limit is used on one broker. */
+    /** The use of a limit on one broker. */
     public record LimitUse(
             long broker,
             /** Open ones, or new ones a second over the quota window. */
@@ -735,7 +738,7 @@ public final class AdminApi {
     /** Nothing is asked. */
     public record ListBrokersBody() {}
 
-    /** Which connections are asked for, and in which order. */
+    /** The connections that are asked for, and their order. */
     public record ListConnectionsBody(
             /** How many, at most; 0, or more than 1000: 1000. */
             Long pageSize,
@@ -993,7 +996,7 @@ public final class AdminApi {
     public record OneBroker(
             RedpandaBroker broker) {}
 
-    /** Why a request was refused, or can't be answered now. */
+    /** The reason why a request was refused, or can't be answered now. */
     public record Problem(
             /** One sentence. */
             String message,
@@ -1082,7 +1085,7 @@ public final class AdminApi {
             long open,
             List<LimitUse> uses) {}
 
-    /** How many addresses were refused. */
+    /** The number of addresses that were refused. */
     public record RefusedAddresses(
             /** Addresses that are counted apart. */
             long known,
@@ -1117,7 +1120,7 @@ public final class AdminApi {
             /** A whole number. */
             String requestCount) {}
 
-    /** What happened, over time. */
+    /** The counts over time. */
     public record SeriesAnswer(
             /** Seconds from one point to the next; each is an average over the time since the last. */
             double stepS,
@@ -1220,7 +1223,7 @@ public final class AdminApi {
     public record TelemetryAnswer(
             List<ClientInstance> clientInstances) {}
 
-    /** What a client instance pushed last. */
+    /** The last push of a client instance. */
     public record TelemetryPush(
             String clientInstanceId,
             /** Unix milliseconds. */
@@ -1307,7 +1310,7 @@ public final class AdminApi {
     public record UsersAnswer(
             List<UserRow> users) {}
 
-    /** How much of a limit is used on one broker. */
+    /** The use of a limit on one broker. */
     public record Utilisation(
             long broker,
             /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
