@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias, cast
 
+from shards.settings.override_entries import json_of, split_commas
 from shards.settings.overrides import NO_OVERRIDES, Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 from shards.settings.throughput_groups import ThroughputGroups, parse_groups, spell_groups
@@ -159,11 +160,8 @@ def _spell_words(value: Value) -> str:
 def _split(text: str) -> list[str]:
     stripped = text.strip()
     if not stripped.startswith("["):
-        return [part.strip() for part in stripped.split(",")] if stripped else []
-    try:
-        parts = json.loads(stripped)
-    except ValueError:
-        raise ValueError("it must be a JSON list of strings, or words separated by commas") from None
+        return split_commas(stripped)
+    parts = json_of(stripped)
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise ValueError("it must be a JSON list of strings, or words separated by commas")
     return [part.strip() for part in parts]
