@@ -38,6 +38,7 @@ from broker.kafka.groups.messages import (
     DeleteGroup,
     DeleteOffsets,
     FetchOffsets,
+    GroupListing,
     ListGroups,
 )
 from broker.kafka.groups.modern.home import HomeOfGroups
@@ -155,16 +156,20 @@ class GroupCoordinator(OffsetsHome):
         self._look_again()
         return results
 
-    def list(self) -> list[list[str]]:
-        """[id, protocol type, state, type] of every group."""
-        found = {group.id: [group.id, group.protocol_type or "", group.state.value, CLASSIC] for group in self.groups}
-        found.update({group.id: [group.id, CONSUMER, group.state, CONSUMER] for group in self.consumers})
-        found.update({group.id: [group.id, SHARE, group.state, SHARE] for group in self.shares})
-        found.update({group.id: [group.id, STREAMS, self.streams.state(group), STREAMS] for group in self.streams})
+    def list(self) -> list[GroupListing]:
+        """Every group."""
+        found = {
+            each.id: GroupListing(each.id, each.protocol_type or "", each.state.value, CLASSIC) for each in self.groups
+        }
+        found.update({each.id: GroupListing(each.id, CONSUMER, each.state, CONSUMER) for each in self.consumers})
+        found.update({each.id: GroupListing(each.id, SHARE, each.state, SHARE) for each in self.shares})
+        found.update(
+            {each.id: GroupListing(each.id, STREAMS, self.streams.state(each), STREAMS) for each in self.streams}
+        )
         for group_id in self.offsets:
             if group_id not in found:
                 kind = self.offsets.generation(group_id)[1] or ""
-                found[group_id] = [group_id, kind, GroupState.EMPTY.value, CLASSIC]
+                found[group_id] = GroupListing(group_id, kind, GroupState.EMPTY.value, CLASSIC)
         return [*found.values()]
 
     def delete(self, group_id: str) -> MaybeDeferred[int]:

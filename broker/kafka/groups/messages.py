@@ -10,8 +10,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
+class GroupListing(NamedTuple):
+    """A group; `kind` is its type in ListGroups: classic, consumer, share or streams."""
+
+    group: str
+    protocol_type: str
+    state: str
+    kind: str
+
+
 class ListGroups(NamedTuple):
-    """[id, protocol type, state, type] of each group that is at home in the shard."""
+    """A GroupListing of each group that is at home in the shard."""
 
 
 class DeleteGroup(NamedTuple):

@@ -73,11 +73,11 @@ class GroupRouter:
         shard = home_of_key(message.group, self._brokers, len(self.shards))
         return self._send(shard, message, timeout_s)
 
-    def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[object]:
+    def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         """The answer of one shard to a message that is not about one group."""
         return self._send(shard, message, timeout_s)
 
-    def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[object]:
+    def _send(self, shard: int, message: GroupMessage | ListGroups, timeout_s: float) -> MaybeDeferred[Any]:
         kind = type(message)
         if shard == self._me:
             answer: MaybeDeferred[object] = self._coordinator.operations[kind](*message)

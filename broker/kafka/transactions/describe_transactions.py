@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions import guards
-from broker.kafka.transactions.api import ask_coordinator, refusal
+from broker.kafka.transactions.api import refusal
 from broker.kafka.transactions.homes import ClusterHomes, Shard
-from broker.kafka.transactions.messages import DescribeTransaction, ListTransactions, send_to
+from broker.kafka.transactions.messages import (
+    DescribeTransaction,
+    ListTransactions,
+    TransactionDescription,
+    TransactionListing,
+    send,
+    send_to,
+)
 from broker.kafka.transactions.transaction_coordinator import STATE_NAMES
 from broker.runtime.partitions_by_topic import by_topic
 from broker.serve.call import Call
@@ -52,12 +59,15 @@ class _Describing:
     ) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.transactional_ids)]
 
-        def ask(transactional_id: str) -> MaybeDeferred[object]:
-            """As TransactionCoordinator.describe gives it; None while its home is away; a code."""
+        def ask(transactional_id: str) -> MaybeDeferred[TransactionDescription]:
             code = refusal(self._homes, transactional_id)
-            return code or ask_coordinator(self._homes, DescribeTransaction(transactional_id))
+            if code:
+                return TransactionDescription(code)
+            asked = send(self._homes, DescribeTransaction(transactional_id))
+            answer = then(asked, lambda fields: TransactionDescription(*fields))
+            return or_lost(answer, lambda: TransactionDescription(codes.COORDINATOR_LOAD_IN_PROGRESS))
 
-        def response(answers: list[object]) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
+        def response(answers: list[TransactionDescription]) -> DescribeTransactionsTypes.DescribeTransactionsResponse:
             states = [_state(call.types, each, answer) for each, answer in zip(wanted, answers, strict=True)]
             return call.types.DescribeTransactionsResponse(transaction_states=states)
 
@@ -72,13 +82,17 @@ class _Describing:
             code = codes.INVALID_REGULAR_EXPRESSION
             return types.ListTransactionsResponse(error_code=code, unknown_state_filters=(), transaction_states=())
 
-        def response(answers: list[Any]) -> ListTransactionsTypes.ListTransactionsResponse:
+        def response(
+            answers: list[list[TransactionListing] | None],
+        ) -> ListTransactionsTypes.ListTransactionsResponse:
             # While a shard is coming back its transactions are not known: the client is to ask again.
             code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
             states = [
-                types.TransactionState(transactional_id=each, producer_id=producer_id, transaction_state=state)
+                types.TransactionState(
+                    transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state
+                )
                 for answer in answers
-                for each, producer_id, state in answer or ()
+                for each in answer or ()
             ]
             return types.ListTransactionsResponse(
                 error_code=code, unknown_state_filters=unknown, transaction_states=() if code else states
@@ -87,9 +101,12 @@ class _Describing:
         if unknown and not known:
             return response([])
         message = ListTransactions(known, request.producer_id_filters, request.duration_filter, pattern)
-        homes = [Shard(self._homes.me.broker, shard) for shard in range(self._homes.shards)]
-        asked = [or_lost(send_to(self._homes, home, message), lambda: None) for home in homes]
-        return then(gather(asked), response)
+
+        def ask(shard: int) -> MaybeDeferred[list[TransactionListing] | None]:
+            asked = send_to(self._homes, Shard(self._homes.me.broker, shard), message)
+            return or_lost(then(asked, lambda rows: [TransactionListing(*row) for row in rows]), lambda: None)
+
+        return then(gather([ask(shard) for shard in range(self._homes.shards)]), response)
 
     def producers(
         self, request: DescribeProducersRequest, call: Call[DescribeProducersTypes]
@@ -120,27 +137,19 @@ def _is_pattern(pattern: str) -> bool:
 
 
 def _state(
-    types: DescribeTransactionsTypes, transactional_id: str, answer: Any
+    types: DescribeTransactionsTypes, transactional_id: str, described: TransactionDescription
 ) -> DescribeTransactionsTypes.TransactionState:
-    code, state, timeout_ms, start_ms, producer_id, epoch = codes.NONE, "", 0, 0, 0, 0
-    places: Sequence[tuple[str, int]] = ()
-    if answer is None:
-        code = codes.COORDINATOR_LOAD_IN_PROGRESS
-    elif isinstance(answer, int):
-        code = answer
-    elif not answer:
-        code = codes.TRANSACTIONAL_ID_NOT_FOUND
-    else:
-        state, timeout_ms, start_ms, producer_id, epoch, places = answer
     return types.TransactionState(
-        error_code=code,
+        error_code=described.code,
         transactional_id=transactional_id,
-        transaction_state=state,
-        transaction_timeout=timeout_ms,
-        transaction_start_time=start_ms,
-        producer_id=producer_id,
-        producer_epoch=epoch,
-        topics=[types.TopicData(topic=name, partitions=numbers) for name, numbers in by_topic(places).items()],
+        transaction_state=described.state,
+        transaction_timeout=described.timeout_ms,
+        transaction_start_time=described.start_ms,
+        producer_id=described.producer_id,
+        producer_epoch=described.epoch,
+        topics=[
+            types.TopicData(topic=name, partitions=numbers) for name, numbers in by_topic(described.places).items()
+        ],
     )
 
 

@@ -52,14 +52,35 @@ class EndTransaction(NamedTuple):
     second: bool
 
 
+class TransactionDescription(NamedTuple):
+    """`start_ms`: -1 while nothing was added; `places`: (topic, partition) each. With another code than NONE there is no more
+    than that."""
+
+    code: int
+    state: str = ""
+    timeout_ms: int = 0
+    start_ms: int = 0
+    producer_id: int = 0
+    epoch: int = 0
+    places: Sequence[tuple[str, int]] = ()
+
+
 class DescribeTransaction(NamedTuple):
-    """[state, timeout ms, start ms or -1, producer id, epoch, [[topic, partition], ...]]; [] for an unknown id."""
+    """A TransactionDescription; TRANSACTIONAL_ID_NOT_FOUND for an unknown id."""
 
     transactional_id: str
 
 
+class TransactionListing(NamedTuple):
+    """A transactional id, and the state of its transaction."""
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
 class ListTransactions(NamedTuple):
-    """[id, producer id, state] of those that all filters let through; an empty filter, or -1, lets all through."""
+    """A TransactionListing each of those that all filters let through; an empty filter, or -1, lets all through."""
 
     states: Sequence[str]
     producer_ids: Sequence[int]
@@ -82,7 +103,7 @@ def send(homes: ClusterHomes, message: TransactionMessage) -> MaybeDeferred[Any]
     return send_to(homes, homes.of_transaction(message.transactional_id), message)
 
 
-def send_to(homes: ClusterHomes, home: Shard, message: TransactionMessage | ListTransactions) -> MaybeDeferred[object]:
+def send_to(homes: ClusterHomes, home: Shard, message: TransactionMessage | ListTransactions) -> MaybeDeferred[Any]:
     """The same of one shard."""
     return homes.call(home, _method(type(message)), *message)
 

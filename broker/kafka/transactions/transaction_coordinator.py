@@ -37,6 +37,8 @@ from broker.kafka.transactions.messages import (
     EndTransaction,
     InitProducer,
     ListTransactions,
+    TransactionDescription,
+    TransactionListing,
     TransactionMessage,
     VerifyPartitions,
     serve,
@@ -160,22 +162,29 @@ class TransactionCoordinator:
 
         return self._with_id(decide)
 
-    def describe(self, transactional_id: str) -> list[object]:
-        """[state, timeout ms, start ms or -1, producer id, epoch, [[topic, partition], ...]]; [] for an unknown id."""
+    def describe(self, transactional_id: str) -> TransactionDescription:
+        """TRANSACTIONAL_ID_NOT_FOUND for an unknown id."""
         known = self._log.get(transactional_id)
         if known is None:
-            return []
-        places = [list(each) for each in sorted(known.partitions)]
-        return [known.state.value, known.timeout_ms, known.start_ms, known.producer_id, known.producer_epoch, places]
+            return TransactionDescription(codes.TRANSACTIONAL_ID_NOT_FOUND)
+        return TransactionDescription(
+            codes.NONE,
+            known.state.value,
+            known.timeout_ms,
+            known.start_ms,
+            known.producer_id,
+            known.producer_epoch,
+            sorted(known.partitions),
+        )
 
     def listing(
         self, states: Sequence[str], producer_ids: Sequence[int], duration_ms: int, pattern: str
-    ) -> list[list[object]]:
-        """[id, producer id, state] of those that all filters let through; an empty filter, or -1, lets all through."""
+    ) -> list[TransactionListing]:
+        """Those that all filters let through; an empty filter, or -1, lets all through."""
         now_ms = self._wall_ms()
         matches = patterns.whole(pattern) if pattern else None
         return [
-            [each.transactional_id, each.producer_id, each.state.value]
+            TransactionListing(each.transactional_id, each.producer_id, each.state.value)
             for each in self._log
             if (not states or each.state.value in states)
             and (not producer_ids or each.producer_id in producer_ids)

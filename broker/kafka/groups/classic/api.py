@@ -10,20 +10,22 @@ DescribeGroups does not find those of the consumer protocol (consumer_groups.py)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.kafka.cluster_metadata import ClusterMetadata
 from broker.kafka.groups import guards
 from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest, SyncGroupResult
 from broker.kafka.groups.classic.messages import (
+    DEAD,
+    ClassicGroupDescription,
     ClassicHeartbeat,
     DescribeClassicGroup,
     JoinGroup,
     LeaveGroup,
     SyncGroup,
 )
-from broker.kafka.groups.messages import DeleteGroup, ListGroups
-from broker.kafka.groups.router import GroupMessage, GroupRouter
+from broker.kafka.groups.messages import DeleteGroup, GroupListing, ListGroups
+from broker.kafka.groups.router import GroupRouter
 from broker.kafka.remote import ask_each, or_lost
 from broker.kafka.security.authorized_operations import ALL_GROUP_OPERATIONS, OPERATIONS_UNKNOWN
 from broker.kafka.security.guarded_route import GuardedRoute
@@ -76,10 +78,6 @@ class _Groups:
         self._turns = turns
         self._cluster = cluster
         self._groups = groups
-
-    def _ask(self, message: GroupMessage) -> MaybeDeferred[object]:
-        """None if the group's home went away."""
-        return or_lost(self._groups.ask(message), _none)
 
     def join(self, request: JoinGroupRequest, call: Call[JoinGroupTypes]) -> MaybeDeferred[Message]:
         def lost() -> Message:
@@ -164,45 +162,56 @@ class _Groups:
         wanted = [*dict.fromkeys(request.groups)]
         mine = [group for group in wanted if self._cluster.coordinates(group)]
 
-        def response(answers: list[Any]) -> DescribeGroupsTypes.DescribeGroupsResponse:
+        def ask(group: str) -> MaybeDeferred[ClassicGroupDescription | None]:
+            asked = self._groups.ask(DescribeClassicGroup(group))
+            return or_lost(then(asked, lambda fields: ClassicGroupDescription(*fields)), _none)
+
+        def response(answers: list[ClassicGroupDescription | None]) -> DescribeGroupsTypes.DescribeGroupsResponse:
             found = dict(zip(mine, answers, strict=True))
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
-        return then(ask_each(self._turns, mine, lambda group: self._ask(DescribeClassicGroup(group))), response)
+        return then(ask_each(self._turns, mine, ask), response)
 
     def list(self, request: ListGroupsRequest, call: Call[ListGroupsTypes]) -> MaybeDeferred[Message]:
         types = call.types
         states = {state.lower() for state in request.states_filter}
         kinds = {kind.lower() for kind in request.types_filter}
 
-        def response(answers: list[Any]) -> ListGroupsTypes.ListGroupsResponse:
+        def response(answers: list[list[GroupListing] | None]) -> ListGroupsTypes.ListGroupsResponse:
             listed = tuple(
-                types.ListedGroup(group_id=group, protocol_type=protocol, group_state=state, group_type=kind)
+                types.ListedGroup(
+                    group_id=each.group, protocol_type=each.protocol_type, group_state=each.state, group_type=each.kind
+                )
                 for answer in answers
-                for group, protocol, state, kind in answer or ()
-                if (not states or state.lower() in states) and (not kinds or kind in kinds)
+                for each in answer or ()
+                if (not states or each.state.lower() in states) and (not kinds or each.kind in kinds)
             )
             # While a shard is coming back its groups are not known: the client is to ask again.
             code = codes.COORDINATOR_LOAD_IN_PROGRESS if None in answers else codes.NONE
             return types.ListGroupsResponse(error_code=code, groups=listed)
 
-        lists = [or_lost(self._groups.ask_shard(shard, ListGroups()), _none) for shard in self._groups.shards]
-        return then(gather(lists), response)
+        def ask(shard: int) -> MaybeDeferred[list[GroupListing] | None]:
+            asked = self._groups.ask_shard(shard, ListGroups())
+            return or_lost(then(asked, lambda rows: [GroupListing(*row) for row in rows]), _none)
+
+        return then(gather([ask(shard) for shard in self._groups.shards]), response)
 
     def delete(self, request: DeleteGroupsRequest, call: Call[DeleteGroupsTypes]) -> MaybeDeferred[Message]:
         types = call.types
         wanted = [*dict.fromkeys(request.groups_names)]
 
-        def response(answers: list[Any]) -> DeleteGroupsTypes.DeleteGroupsResponse:
+        def response(answers: list[int]) -> DeleteGroupsTypes.DeleteGroupsResponse:
             results = tuple(
-                types.DeletableGroupResult(group_id=group, error_code=codes.NOT_COORDINATOR if code is None else code)
+                types.DeletableGroupResult(group_id=group, error_code=code)
                 for group, code in zip(wanted, answers, strict=True)
             )
             return types.DeleteGroupsResponse(results=results)
 
-        def ask(group: str) -> MaybeDeferred[object]:
-            return self._ask(DeleteGroup(group)) if self._cluster.coordinates(group) else codes.NOT_COORDINATOR
+        def ask(group: str) -> MaybeDeferred[int]:
+            if not self._cluster.coordinates(group):
+                return codes.NOT_COORDINATOR
+            return or_lost(self._groups.ask(DeleteGroup(group)), lambda: codes.NOT_COORDINATOR)
 
         return then(ask_each(self._turns, wanted, ask), response)
 
@@ -236,31 +245,29 @@ def _sync_response(call: Call[SyncGroupTypes], synced: SyncGroupResult) -> SyncG
 
 
 def _described(
-    call: Call[DescribeGroupsTypes], request: DescribeGroupsRequest, group: str, answer: list[Any] | None
+    call: Call[DescribeGroupsTypes], request: DescribeGroupsRequest, group: str, found: ClassicGroupDescription | None
 ) -> DescribeGroupsTypes.DescribedGroup:
-    """`answer` as ClassicCoordinator.describe gives it; None if its home could not be asked, or is at another broker."""
+    """`found`: None if the group's home could not be asked, or is at another broker."""
     types = call.types
-    code, message, state, kind, protocol, members = codes.NONE, None, "Dead", "", "", []
-    if answer is None:
-        code, state = codes.NOT_COORDINATOR, ""
-    elif not answer and call.api_version >= 6:
+    code, message = codes.NONE, None
+    if found is None:
+        code, found = codes.NOT_COORDINATOR, ClassicGroupDescription("")
+    elif found.state == DEAD and call.api_version >= 6:
         code, message = codes.GROUP_ID_NOT_FOUND, f"Group {group} not found."
-    elif answer:
-        state, kind, protocol, members = answer
-    allowed = request.include_authorized_operations and bool(answer)  # of a group that there is
+    allowed = request.include_authorized_operations and found.state not in ("", DEAD)
     return types.DescribedGroup(
         error_code=code,
         error_message=message,
         group_id=group,
-        group_state=state,
-        protocol_type=kind,
-        protocol_data=protocol,
+        group_state=found.state,
+        protocol_type=found.protocol_type,
+        protocol_data=found.protocol,
         members=tuple(
             types.DescribedGroupMember(
                 member_id=member, group_instance_id=instance, client_id=client, client_host=host,
                 member_metadata=bytes(metadata), member_assignment=bytes(assignment),
             )
-            for member, instance, client, host, metadata, assignment in members
+            for member, instance, client, host, metadata, assignment in found.members
         ),
         authorized_operations=ALL_GROUP_OPERATIONS if allowed else OPERATIONS_UNKNOWN,
     )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest
-from broker.kafka.groups.classic.messages import SyncGroup
+from broker.kafka.groups.classic.messages import DEAD, ClassicGroupDescription, MemberDescription, SyncGroup
 from broker.kafka.groups.classic.rebalance import GroupState
 from broker.kafka.groups.committed_offsets import CommittedOffsets
 from shards.loop.deferred import Deferred, MaybeDeferred
@@ -56,7 +56,7 @@ class ClassicCoordinator:
     def sync(
         self, group: str, member: str, instance: str | None, generation: int,
         protocol: Sequence[str | None], assignments: Sequence[Any],
-    ) -> MaybeDeferred[Any]:  # fmt: skip
+    ) -> MaybeDeferred[object]:  # fmt: skip
         """-> the fields of a SyncGroupResult."""
         answer: Deferred[object] = Deferred()
         shares = [(member_id, bytes(share)) for member_id, share in assignments]
@@ -68,18 +68,17 @@ class ClassicCoordinator:
     def heartbeat(self, group: str, member: str, instance: str | None, generation: int) -> int:
         return self._groups.heartbeat(group, member, instance, generation, self._now_ms())
 
-    def describe(self, group_id: str) -> list[object]:
-        """[state, protocol type, protocol, members], [] for a group that there is not in the classic protocol; members as
-        [id, instance id, client id, client host, metadata, assignment]."""
+    def describe(self, group_id: str) -> ClassicGroupDescription:
+        """A group that is not there in the classic protocol is DEAD."""
         group = self._groups.get(group_id)
         if group is None:
             if group_id not in self._offsets or self._is_other(group_id):
-                return []
-            return [GroupState.EMPTY.value, self._offsets.generation(group_id)[1] or "", "", []]
+                return ClassicGroupDescription(DEAD)
+            return ClassicGroupDescription(GroupState.EMPTY.value, self._offsets.generation(group_id)[1] or "")
         stable = group.state is GroupState.STABLE
         protocol = (group.protocol or "") if stable else ""
         members = [
-            [m.id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment]
+            MemberDescription(m.id, m.instance_id, m.client_id, m.client_host, m.metadata(protocol), m.assignment)
             for m in group.members.values()
         ]
-        return [group.state.value, group.protocol_type or "", protocol, members]
+        return ClassicGroupDescription(group.state.value, group.protocol_type or "", protocol, members)

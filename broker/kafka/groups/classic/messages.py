@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from broker.kafka.groups.classic.members import JoinRequest
 
@@ -43,7 +43,31 @@ class LeaveGroup(NamedTuple):
     members: Sequence[tuple[str, str | None]]
 
 
+DEAD: Final = "Dead"
+"""The state of a group that is not there."""
+
+
+class MemberDescription(NamedTuple):
+    """A member of a classic group; `metadata` is that of the group's protocol."""
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class ClassicGroupDescription(NamedTuple):
+    """A classic group. `protocol`: "" unless the group is stable; `members`: a MemberDescription each."""
+
+    state: str
+    protocol_type: str = ""
+    protocol: str = ""
+    members: Sequence[MemberDescription] = ()
+
+
 class DescribeClassicGroup(NamedTuple):
-    """[state, protocol type, protocol, members], as ClassicCoordinator.describe says."""
+    """A ClassicGroupDescription; its state is DEAD if there is no such group in the classic protocol."""
 
     group: str
