@@ -111,7 +111,7 @@ class NotesAnswer(TypedDict):
     notes: list[str]
 
 
-# ---- where clients are told to connect
+# ---- advertised addresses
 
 
 class AdvertisedAnswer(TypedDict):

@@ -32,7 +32,7 @@ class QuotasChange(TypedDict):
 
 
 class AddressesChange(TypedDict):
-    """Where clients of a listener are told to connect."""
+    """The advertised addresses of a listener."""
 
     listener: NotRequired[Annotated[str, "May be left out where there is only one."]]
     broker: NotRequired[Annotated[int, "This broker alone; without it, `addresses` has one for each."]]

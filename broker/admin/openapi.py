@@ -36,7 +36,7 @@ ROUTES: tuple[AdminRoute, ...] = (
 )
 """Every route of the admin API, in the order in which they are matched."""
 _TAGS = {
-    "settings": "The cluster's settings, and where its clients are told to connect.",
+    "settings": "The cluster's settings, and the advertised addresses.",
     "clients": "Quotas, users, faults and telemetry of clients.",
     "cluster": "The running cluster: connections, tokens, processes, metrics.",
     "redpanda": "Calls of Redpanda's admin API v2, by the Connect protocol, for rpk.",

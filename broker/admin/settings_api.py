@@ -1,4 +1,4 @@
-"""Routes of the admin API about the cluster's settings, and where its clients are told to connect."""
+"""Routes of the admin API about the cluster's settings, and the advertised addresses."""
 
 from __future__ import annotations
 
@@ -110,19 +110,19 @@ async def get_notes(admin: Admin, at: AtAdmin) -> NotesAnswer:
 
 @routes.get("/v1/advertise")
 async def get_advertised(admin: Admin) -> AdvertisedAnswer:
-    """Where clients are told to connect."""
+    """The advertised addresses."""
     return {"advertised": list(advertised_rows(admin.coordinator.state))}
 
 
 @routes.put("/v1/advertise")
 async def put_advertised(admin: Admin, body: AddressesBody, who: Who) -> ChangedAdvertised:
-    """Says where clients of a listener are told to connect."""
+    """Sets the advertised addresses of a listener."""
     return await _advertise(admin, who, address_change(body))
 
 
 @routes.delete("/v1/advertise")
 async def delete_advertised(admin: Admin, listener: ListenerName, broker: BrokerText, who: Who) -> ChangedAdvertised:
-    """Forgets what was said live: clients are told what the cluster was started with."""
+    """Forgets what was said live: the addresses that the cluster was started with are advertised."""
     text = _broker(admin, broker)
     return await _advertise(admin, who, AddressChange(listener, int(text) if text else None, ()))
 

@@ -80,15 +80,15 @@ public sealed class AdminApi : IDisposable
     public Task<NotesAnswer> GetNotesAsync() =>
         JsonAsync<NotesAnswer>("GET", "/v1/notes");
 
-    /// <summary>Where clients are told to connect.</summary>
+    /// <summary>The advertised addresses.</summary>
     public Task<AdvertisedAnswer> GetAdvertisedAsync() =>
         JsonAsync<AdvertisedAnswer>("GET", "/v1/advertise");
 
-    /// <summary>Says where clients of a listener are told to connect.</summary>
+    /// <summary>Sets the advertised addresses of a listener.</summary>
     public Task<ChangedAdvertised> PutAdvertisedAsync(AddressesChange body) =>
         JsonAsync<ChangedAdvertised>("PUT", "/v1/advertise", body);
 
-    /// <summary>Forgets what was said live: clients are told what the cluster was started with.</summary>
+    /// <summary>Forgets what was said live: the addresses that the cluster was started with are advertised.</summary>
     public Task<ChangedAdvertised> DeleteAdvertisedAsync(string? listener = null, long? broker = null) =>
         JsonAsync<ChangedAdvertised>("DELETE", "/v1/advertise", null, ("listener", listener), ("broker", broker));
 
@@ -248,13 +248,13 @@ public sealed record AddressPool(string Pool, string Limit, long? Value, bool Wa
 /// <param name="Used">Connections a second, over the quota window; null: not known.</param>
 public sealed record AddressRate(string Of, string Limit, double Value, double Burst, double? Used);
 
-/// <summary>Where clients of a listener are told to connect.</summary>
+/// <summary>The advertised addresses of a listener.</summary>
 /// <param name="Addresses">host:port, or `auto`: the address that a client reached.</param>
 /// <param name="Listener">May be left out where there is only one.</param>
 /// <param name="Broker">This broker alone; without it, `addresses` has one for each.</param>
 public sealed record AddressesChange(object Addresses, string? Listener = null, long? Broker = null);
 
-/// <summary>Where clients of a listener of one broker are told to connect, for the admin API.</summary>
+/// <summary>The advertised address of a listener of one broker, for the admin API.</summary>
 /// <param name="Address">host:port; `auto`: the address that the client reached.</param>
 /// <param name="Source">live: set live; start: as the cluster was started; listener: where it listens.</param>
 /// <param name="Guess">It follows from where the cluster listens, not from what was said.</param>

@@ -175,12 +175,12 @@ func (a *AdminAPI) GetNotes(ctx context.Context) (NotesAnswer, error) {
 	return ask[NotesAnswer](ctx, a, "GET", "/v1/notes", nil, nil)
 }
 
-// GetAdvertised: Where clients are told to connect.
+// GetAdvertised: The advertised addresses.
 func (a *AdminAPI) GetAdvertised(ctx context.Context) (AdvertisedAnswer, error) {
 	return ask[AdvertisedAnswer](ctx, a, "GET", "/v1/advertise", nil, nil)
 }
 
-// PutAdvertised: Says where clients of a listener are told to connect.
+// PutAdvertised: Sets the advertised addresses of a listener.
 func (a *AdminAPI) PutAdvertised(ctx context.Context, body AddressesChange) (ChangedAdvertised, error) {
 	return ask[ChangedAdvertised](ctx, a, "PUT", "/v1/advertise", nil, body)
 }
@@ -200,7 +200,7 @@ func (q DeleteAdvertisedQuery) values() url.Values {
 	return query
 }
 
-// DeleteAdvertised: Forgets what was said live: clients are told what the cluster was started with.
+// DeleteAdvertised: Forgets what was said live: the addresses that the cluster was started with are advertised.
 func (a *AdminAPI) DeleteAdvertised(ctx context.Context, query DeleteAdvertisedQuery) (ChangedAdvertised, error) {
 	return ask[ChangedAdvertised](ctx, a, "DELETE", "/v1/advertise", query.values(), nil)
 }
@@ -559,7 +559,7 @@ type AddressRate struct {
 	Used *float64 `json:"used"`
 }
 
-// AddressesChange: Where clients of a listener are told to connect.
+// AddressesChange: The advertised addresses of a listener.
 type AddressesChange struct {
 	// May be left out where there is only one.
 	Listener *string `json:"listener,omitempty"`
@@ -569,7 +569,7 @@ type AddressesChange struct {
 	Addresses any `json:"addresses"`
 }
 
-// AdvertisedAddress: Where clients of a listener of one broker are told to connect, for the admin API.
+// AdvertisedAddress: The advertised address of a listener of one broker, for the admin API.
 type AdvertisedAddress struct {
 	Broker   int64  `json:"broker"`
 	Listener string `json:"listener"`

@@ -30,13 +30,13 @@ export class AdminApi {
   /** What people should know of the limits in force. */
   getNotes (): Promise<NotesAnswer>
 
-  /** Where clients are told to connect. */
+  /** The advertised addresses. */
   getAdvertised (): Promise<AdvertisedAnswer>
 
-  /** Says where clients of a listener are told to connect. */
+  /** Sets the advertised addresses of a listener. */
   putAdvertised (body: AddressesChange): Promise<ChangedAdvertised>
 
-  /** Forgets what was said live: clients are told what the cluster was started with. */
+  /** Forgets what was said live: the addresses that the cluster was started with are advertised. */
   deleteAdvertised (query?: { listener?: string, broker?: number }): Promise<ChangedAdvertised>
 
   /** Every quota that is set. */
@@ -182,7 +182,7 @@ export interface AddressRate {
   used: number | null
 }
 
-/** Where clients of a listener are told to connect. */
+/** The advertised addresses of a listener. */
 export interface AddressesChange {
   /** May be left out where there is only one. */
   listener?: string
@@ -192,7 +192,7 @@ export interface AddressesChange {
   addresses: string[] | string
 }
 
-/** Where clients of a listener of one broker are told to connect, for the admin API. */
+/** The advertised address of a listener of one broker, for the admin API. */
 export interface AdvertisedAddress {
   broker: number
   listener: string

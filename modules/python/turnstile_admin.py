@@ -91,15 +91,15 @@ class AdminApi:
         return self._json("GET", "/v1/notes", {})
 
     def get_advertised(self) -> AdvertisedAnswer:
-        """Where clients are told to connect."""
+        """The advertised addresses."""
         return self._json("GET", "/v1/advertise", {})
 
     def put_advertised(self, body: AddressesChange) -> ChangedAdvertised:
-        """Says where clients of a listener are told to connect."""
+        """Sets the advertised addresses of a listener."""
         return self._json("PUT", "/v1/advertise", {}, body)
 
     def delete_advertised(self, *, listener: str | None = None, broker: int | None = None) -> ChangedAdvertised:
-        """Forgets what was said live: clients are told what the cluster was started with."""
+        """Forgets what was said live: the addresses that the cluster was started with are advertised."""
         return self._json("DELETE", "/v1/advertise", {"listener": listener, "broker": broker})
 
     def get_quotas(self, *, observe: bool | None = None) -> QuotasAnswer:
@@ -286,7 +286,7 @@ class AddressRate(TypedDict):
 
 
 class AddressesChange(TypedDict):
-    """Where clients of a listener are told to connect."""
+    """The advertised addresses of a listener."""
 
     # May be left out where there is only one.
     listener: NotRequired[str]
@@ -297,7 +297,7 @@ class AddressesChange(TypedDict):
 
 
 class AdvertisedAddress(TypedDict):
-    """Where clients of a listener of one broker are told to connect, for the admin API."""
+    """The advertised address of a listener of one broker, for the admin API."""
 
     broker: int
     listener: str

@@ -26,7 +26,7 @@ class AddressChange(NamedTuple):
 
 
 class AdvertisedAddress(TypedDict):
-    """Where clients of a listener of one broker are told to connect, for the admin API."""
+    """The advertised address of a listener of one broker, for the admin API."""
 
     broker: int
     listener: str

@@ -21,9 +21,9 @@ from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX
 from shards.settings.releases import AS_VERSION, OWN_VERSION, RELEASES
 
 METERING = [
-    ConfigKey("quota.window.num", whole(1), 11, "Samples kept for client quotas and connection rates."),
+    ConfigKey("quota.window.num", whole(1), 11, "Samples retained for client quotas and connection rates."),
     ConfigKey("quota.window.size.seconds", whole(1), 1, "Seconds a sample of a client quota or rate spans."),
-    ConfigKey("controller.quota.window.num", whole(1), 11, "Samples kept for controller mutation quotas."),
+    ConfigKey("controller.quota.window.num", whole(1), 11, "Samples retained for controller mutation quotas."),
     ConfigKey("controller.quota.window.size.seconds", whole(1), 1, "Seconds a sample of a mutation quota spans."),
     ConfigKey("turnstile.quota.semantics", one_of("kafka", "redpanda"), "kafka",
             "By which broker's rules client quotas hold: Kafka's eight levels, windows and mutes; or Redpanda's precedence with "
@@ -69,7 +69,7 @@ SERVING = [
     told("node.id", whole(-1), -1, "Id of this broker."),
     shown("broker.rack", TEXT, None, "Rack of this broker."),
     told("listeners", words(), None, "Listeners, as NAME://host:port."),
-    ConfigKey("advertised.listeners", words(), None, "Where clients are told to connect, as NAME://host:port."),
+    ConfigKey("advertised.listeners", words(), None, "Advertised addresses, as NAME://host:port."),
     told("listener.security.protocol.map", TEXT, None, "Security protocol of each listener."),
     ConfigKey("inter.broker.listener.name", TEXT, None,
             "The listener between brokers: exempt from the broker-wide connection limits."),
@@ -117,11 +117,11 @@ SERVING = [
             "While the volume of the data has less free, Produce is answered with BROKER_NOT_AVAILABLE, as by Redpanda. Unset: "
             "below 1 GiB, or a twentieth of a volume of less than 20 GiB (Redpanda: 5 GiB), with KAFKA_STORAGE_ERROR; 0: until a "
             "write fails, as Kafka.", REDPANDA, True),
-    ConfigKey("log.retention.bytes", long(), -1, "Bytes kept of a partition; -1: all.", dynamic=True),
+    ConfigKey("log.retention.bytes", long(), -1, "Bytes retained of a partition; -1: all.", dynamic=True),
     ConfigKey("log.retention.ms", long(1, also=(-1,)), None,
-            "Milliseconds records are kept; before minutes and hours.", dynamic=True),
-    ConfigKey("log.retention.minutes", whole(-1), None, "Minutes records are kept; before hours."),
-    ConfigKey("log.retention.hours", whole(-1), 168, "Hours records are kept."),
+            "Milliseconds records are retained; before minutes and hours.", dynamic=True),
+    ConfigKey("log.retention.minutes", whole(-1), None, "Minutes records are retained; before hours."),
+    ConfigKey("log.retention.hours", whole(-1), 168, "Hours records are retained."),
     ConfigKey("log.retention.check.interval.ms", long(1), 300_000, "How often retention by time is applied."),
     ConfigKey("log.segment.bytes", whole(1_048_576), 67_108_864,
             "Size of a log file (Kafka: 1 GiB, which a shard that starts again would have to read whole).", dynamic=True),
@@ -235,7 +235,7 @@ COORDINATING = [
     ConfigKey("turnstile.streams.members.max", whole(1), 100_000,
             "Members of streams groups that one shard keeps, in all groups; a new one beyond is refused.", TURNSTILE, True),
     ConfigKey("offset.metadata.max.bytes", whole(), 4096, "Largest metadata of a committed offset."),
-    ConfigKey("offsets.retention.minutes", whole(1), 10_080, "How long offsets of an empty group are kept."),
+    ConfigKey("offsets.retention.minutes", whole(1), 10_080, "How long offsets of an empty group are retained."),
     shown("offsets.topic.num.partitions", whole(1), 50, ""),
     shown("offsets.topic.replication.factor", whole(1, SHORT_MAX), 1, ""),
     ConfigKey("transaction.max.timeout.ms", whole(1), 900_000, "Largest transaction timeout."),

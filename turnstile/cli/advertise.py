@@ -24,13 +24,13 @@ _SOURCES = {"live": "set live", "start": "as it was started", "listener": "where
 @click.option(
     "--broker", type=click.IntRange(0), metavar="ID", help="Only this broker.  [default: each has an address]"
 )
-@click.option("--list", "lists", is_flag=True, help="Show where clients are told to connect.")
+@click.option("--list", "lists", is_flag=True, help="Show the advertised addresses.")
 @click.option("--unset", is_flag=True, help="Forget what was set live: of LISTENER, or of all of them.")
 @with_cluster
 def advertise(
     cluster: AdminClient, words: tuple[str, ...], broker: int | None, lists: bool, unset: bool, as_json: bool
 ) -> None:
-    """Say where clients of a listener are told to connect, live: for a mapped port, which is known only after the start.
+    """Set the advertised addresses of a listener, live: for a mapped port, which is known only after the start.
 
     ADDRESS is host:port, one for each broker; a port alone is on the host before it. `auto` tells each client the address
     that it reached: a guess, which is wrong behind a mapped port. LISTENER may be left out where there is only one.

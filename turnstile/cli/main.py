@@ -23,7 +23,7 @@ COMMANDS = {
     "config": "Read, change and rehearse limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
     "explain": "Show which limits hold for an address or a client, and how much is used.",
-    "advertise": "Say where clients are told to connect, live.",
+    "advertise": "Set the advertised addresses, live.",
     "user": "Add and remove users of listeners that ask for SASL.",
     "fault": "Make answers fail, wait or vanish, for an API, a client or an address.",
     "telemetry": "Show what clients push of their own metrics.",

@@ -66,7 +66,7 @@ class GroupDescriptions:
         self._describe = described
         self._undescribed = undescribed
 
-    def describe(self, request: DescribeModernRequest, call: Call[object], *, is_on: bool) -> MaybeDeferred[Message]:
+    def describe(self, request: DescribeModernRequest, call: Call, *, is_on: bool) -> MaybeDeferred[Message]:
         """`is_on` False: all are UNSUPPORTED_VERSION."""
         wanted = [*dict.fromkeys(request.group_ids)]
         make: Callable[..., Message] = getattr(call.types, f"{self._kind.capitalize()}GroupDescribeResponse")
@@ -88,7 +88,7 @@ class GroupDescriptions:
             return None
         return or_lost(self._groups.ask(self._question(group)), lambda: None)
 
-    def _described(self, call: Call[object], group: str, answer: Sequence[object] | None, operations: int) -> Message:
+    def _described(self, call: Call, group: str, answer: Sequence[object] | None, operations: int) -> Message:
         if not group:
             return self._undescribed(call.types, group, codes.INVALID_GROUP_ID)
         if answer is None:

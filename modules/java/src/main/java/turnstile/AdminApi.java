@@ -153,22 +153,22 @@ public final class AdminApi {
         return json("GET", "/v1/notes", null, new TypeReference<>() {});
     }
 
-    /** Where clients are told to connect. */
+    /** The advertised addresses. */
     public AdvertisedAnswer getAdvertised() {
         return json("GET", "/v1/advertise", null, new TypeReference<>() {});
     }
 
-    /** Says where clients of a listener are told to connect. */
+    /** Sets the advertised addresses of a listener. */
     public ChangedAdvertised putAdvertised(AddressesChange body) {
         return json("PUT", "/v1/advertise", body, new TypeReference<>() {});
     }
 
-    /** Forgets what was said live: clients are told what the cluster was started with. */
+    /** Forgets what was said live: the addresses that the cluster was started with are advertised. */
     public ChangedAdvertised deleteAdvertised(String listener, Long broker) {
         return json("DELETE", target("/v1/advertise", "listener", listener, "broker", broker), null, new TypeReference<>() {});
     }
 
-    /** Forgets what was said live: clients are told what the cluster was started with. */
+    /** Forgets what was said live: the addresses that the cluster was started with are advertised. */
     public ChangedAdvertised deleteAdvertised() {
         return deleteAdvertised(null, null);
     }
@@ -437,7 +437,7 @@ public final class AdminApi {
             /** Connections a second, over the quota window; null: not known. */
             Double used) {}
 
-    /** Where clients of a listener are told to connect. */
+    /** The advertised addresses of a listener. */
     public record AddressesChange(
             /** May be left out where there is only one. */
             String listener,
@@ -446,7 +446,7 @@ public final class AdminApi {
             /** host:port, or `auto`: the address that a client reached. */
             Object addresses) {}
 
-    /** Where clients of a listener of one broker are told to connect, for the admin API. */
+    /** The advertised address of a listener of one broker, for the admin API. */
     public record AdvertisedAddress(
             long broker,
             String listener,
