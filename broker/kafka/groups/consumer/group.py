@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker.kafka.groups.consumer.group_state import ConsumerGroupState, Topics
-from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat, Subscription
+from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat
 from broker.kafka.groups.modern.member import (
     LEAVE_STATIC,
     NOTHING,
@@ -59,7 +59,7 @@ class ConsumerGroup(ConsumerGroupState):
             )
         member = self._join(request, now_ms) if request.epoch == 0 else self.members[request.member_id]
         before = member.facts()
-        changed = _update(member, request)
+        changed = member.update(request)
         self._update_target_assignment(config, topics, changed=changed)
         assigned = member.progress.assigned
         self._advance(member, request.owned, now_ms)
@@ -163,22 +163,6 @@ class ConsumerGroup(ConsumerGroupState):
         self._add(member)
         self._changed.add(member.id)
         return member
-
-
-def _update(member: ConsumerMember, request: Heartbeat) -> bool:
-    """Notes what the request says of the member; whether it asks for other topics than before."""
-    if request.rack_id is not None:
-        member.rack_id = request.rack_id
-    if request.rebalance_ms != -1:
-        member.rebalance_ms = request.rebalance_ms
-    if request.assignor is not None:
-        member.assignor = request.assignor
-    member.client_id, member.client_host = request.client_id, request.client_host
-    before = member.subscription
-    names = before.names if request.names is None else request.names
-    regex = before.regex if request.regex is None else request.regex
-    member.subscription = Subscription(names, regex, request.reader if regex else ("", ""))
-    return member.subscription != before
 
 
 def _fenced(member: ConsumerMember, request: Heartbeat) -> HeartbeatResult | None:

@@ -62,6 +62,21 @@ class ConsumerMember:
         """The partitions that no other member may be given."""
         return self.progress.assigned | self.progress.revoking
 
+    def update(self, request: Heartbeat) -> bool:
+        """Takes over what the request says of the member; returns True if it subscribes to other topics than before."""
+        if request.rack_id is not None:
+            self.rack_id = request.rack_id
+        if request.rebalance_ms != -1:
+            self.rebalance_ms = request.rebalance_ms
+        if request.assignor is not None:
+            self.assignor = request.assignor
+        self.client_id, self.client_host = request.client_id, request.client_host
+        before = self.subscription
+        names = before.names if request.names is None else request.names
+        regex = before.regex if request.regex is None else request.regex
+        self.subscription = Subscription(names, regex, request.reader if regex else ("", ""))
+        return self.subscription != before
+
     def facts(self) -> tuple[object, ...]:
         """All that is kept of it: everything but its deadlines."""
         return (

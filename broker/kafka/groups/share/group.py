@@ -61,7 +61,7 @@ class ShareGroup(ModernGroup[ShareMember]):
             return refused
         member = self.members.setdefault(request.member_id, ShareMember(request.member_id))
         before, assigned = member.facts(), member.assigned
-        asked = self._update_target(topics, changed=_update(member, request))
+        asked = self._update_target(topics, changed=member.update(request))
         if member.epoch != self.assignment_epoch:
             member.previous_epoch, member.epoch, member.assigned = member.epoch, self.assignment_epoch, member.target
         member.session_deadline_ms = now_ms + config.session_ms
@@ -177,13 +177,3 @@ class ShareGroup(ModernGroup[ShareMember]):
             if len(known) < size:
                 missing.append((topic_id, set(range(size)) - known))
         return missing
-
-
-def _update(member: ShareMember, request: ShareHeartbeat) -> bool:
-    """Notes what the request says of the member; whether it asks for other topics than before."""
-    if request.rack_id is not None:
-        member.rack_id = request.rack_id
-    member.client_id, member.client_host = request.client_id, request.client_host
-    before = member.names
-    member.names = before if request.names is None else request.names
-    return member.names != before

@@ -27,6 +27,15 @@ class ShareMember:
         """When it is fenced, if nothing is heard of it."""
         return self.session_deadline_ms
 
+    def update(self, request: ShareHeartbeat) -> bool:
+        """Takes over what the request says of the member; returns True if it subscribes to other topics than before."""
+        if request.rack_id is not None:
+            self.rack_id = request.rack_id
+        self.client_id, self.client_host = request.client_id, request.client_host
+        before = self.names
+        self.names = before if request.names is None else request.names
+        return self.names != before
+
     def facts(self) -> tuple[object, ...]:
         """All that is kept of it: everything but its deadline."""
         return (
