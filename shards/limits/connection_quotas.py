@@ -9,6 +9,8 @@ slots_first_come_first_served  Then wait for a slot: of the listener's `max.conn
     is counted for a waiter: a full listener leaves the broker's slots to the other listeners.
 violated_ip_rate_is_taken_back  Then the address's rate: if it is violated, take the record back from all three and refuse.
 ip_cap_last  Then the address's cap: over it, refuse; the rates keep the record.
+users_after_all  A client with a user logs in at the instant of its admission: refused for its user, it has ended in that
+    instant, and has evicted nothing (user_quotas.py).
 inter_broker_evicts_the_idle  An inter-broker connection that takes the broker over its cap closes the oldest connection of
     another listener, which here is the one idle longest.
 nothing_else_closes  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its
@@ -30,6 +32,7 @@ from shards.limits.connection_limits import CORE_RATE, ConnectionLimits
 from shards.limits.core_bucket import CoreBucket, core_bucket
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.rate import Rate
+from shards.limits.user_quotas import UserQuotas
 
 ADMITTED = "admitted"
 REFUSED = "refused"
@@ -39,13 +42,14 @@ _CORE_WAIT_MS = 100
 
 
 class IncomingConnection:
-    """One connect and its answer: `outcome` None until decided, then `at_ms`, and `reason` unless admitted."""
+    """One connect and its answer: `outcome` None until decided, then `at_ms`, and `reason` unless admitted; `user` if any."""
 
-    __slots__ = ("acceptor", "at_ms", "gone", "ip", "open", "outcome", "reason")
+    __slots__ = ("acceptor", "at_ms", "gone", "ip", "open", "outcome", "reason", "user")
 
-    def __init__(self, acceptor: "Acceptor", ip: str) -> None:
+    def __init__(self, acceptor: "Acceptor", ip: str, user: str | None = None) -> None:
         self.acceptor = acceptor
         self.ip = ip
+        self.user = user
         self.outcome: str | None = None
         self.at_ms = 0
         self.reason: str | None = None
@@ -92,6 +96,7 @@ class ConnectionQuotas:
         self._rate = Rate(window)
         self._ip_rates: dict[str, Rate] = {}
         self.ip_quotas = IpQuotaTable()
+        self._users = UserQuotas(window)
         self._buckets: dict[str, CoreBucket] = {}
         self.due: list[
             tuple[int, int, str, IncomingConnection]
@@ -109,6 +114,7 @@ class ConnectionQuotas:
     def configure(self, limits: ConnectionLimits, *, now_ms: int) -> None:
         """Other limits from now on, for the same listeners and windows."""
         self.limits = limits
+        self._users.configure(limits)
         self._quota = limits.rate_of("broker").rate
         broker = limits.rule_of("broker")
         self._cap = broker.cap if broker.wait else None
@@ -279,6 +285,9 @@ class ConnectionQuotas:
         cap = self._ip_cap if self._same_ip_cap else self.limits.rule_of(f"ip:{ip}").cap
         if cap is not None and count >= cap:
             return _decide(connection, REFUSED, now_ms, "ip_cap")
+        user = None if connection.gone else connection.user
+        if user is not None and (refusal := self._users.login(user, now_ms=now_ms)):
+            return _decide(connection, REFUSED, now_ms, refusal)
         self.count_of[ip] = count + 1
         self.count += 1
         acceptor.count += 1
@@ -309,6 +318,8 @@ class ConnectionQuotas:
 
     def _release(self, connection: IncomingConnection) -> None:
         connection.open = False
+        if connection.user is not None and not connection.gone:
+            self._users.close(connection.user)
         count = self.count_of.pop(connection.ip) - 1
         if count:
             self.count_of[connection.ip] = count

@@ -21,6 +21,7 @@ def replay(scenario: str) -> None:
     {"at":0,"do":"set","name":"max.connections.per.ip","value":"5"}
     {"at":0,"do":"quota","entity":{"ip":"10.0.0.1"},"key":"connection_creation_rate","value":5}
     {"at":12,"do":"connect","id":"a","ip":"10.0.0.1","listener":"EXTERNAL"}
+    {"at":20,"do":"connect","id":"b","ip":"10.0.0.2","listener":"EXTERNAL","user":"alice"}
     {"at":40,"do":"close","id":"a"}
     {"at":50,"do":"record","quota":"produce","user":"alice","client_id":"app","amount":1000}
     """

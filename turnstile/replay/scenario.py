@@ -11,6 +11,8 @@ closed_undecided_are_decided  A connection closed by its client before it was de
     inter_broker_evicts_the_idle), does nothing.
 time_runs_on  After the last line time runs on. A connect that still waits is `waiting`, with the cap its listener waits
     for.
+users_log_in_at_once  A connect with a `user` logs in at the instant at which it is admitted; without one it has no login, and no
+    limit of a user holds for it.
 mutations_are_strict  A `mutation` without `strict` is strict. An absent user or client_id is an empty one.
 """
 
@@ -137,10 +139,13 @@ class ReplayScenario:
             ip = _address(text)
         if name.__class__ is not str and name.__class__ is not int:
             raise ValueError(f'"id" is {name!r}; it must be a string or a whole number')
+        user = event.get("user") or None
+        if user is not None and user.__class__ is not str:
+            raise ValueError(f'"user" is {user!r}; it must be a string')
         earlier = self._connections.get(name)
         if earlier is not None and (earlier.open or earlier.outcome is None):
             raise ValueError(f"connection {name!r} is already there")
-        self._connections[name] = connection = IncomingConnection(acceptor, ip)
+        self._connections[name] = connection = IncomingConnection(acceptor, ip, user)
         gate.connect(connection, now_ms=now_ms)
         return _answer(name, connection) if connection.outcome is not None else Pending(name, connection)
 

@@ -129,6 +129,40 @@ def test_a_setup_says_which_listeners_have_tls() -> None:
         run({"do": "setup", "listeners": ["OUT"], "ssl": ["IN"]})
 
 
+def test_the_rate_of_a_user_is_asked_before_its_cap_and_a_refused_login_takes_no_place() -> None:
+    of_users = [connect(n, user="alice", ip=f"10.0.0.{n + 1}") for n in range(13)]
+    answers = run(
+        change("turnstile.max.connections.per.user", 2),
+        change("turnstile.max.connection.creation.rate.per.user", 1),
+        change("kafka_connections_max", 3),
+        *of_users,
+        connect("bob", user="bob"),
+        connect("full"),
+        {"do": "close", "id": 0},
+        {"do": "close", "id": "bob"},
+        connect("none", at=0),
+        {"do": "close", "id": 1, "at": 20_000},
+        connect("later", user="alice", at=20_000),
+    )
+    reasons = [answer["reason"] for answer in answers]
+    assert reasons == [None] * 2 + ["user_cap"] * 8 + ["user_rate"] * 3 + [None, "broker_cap", None, None]
+
+
+def test_a_client_that_closed_before_it_was_admitted_has_not_logged_in() -> None:
+    answers = run(
+        change("max.connections", 1),
+        change("turnstile.max.connections.per.user", 1),
+        connect("first"),
+        connect("gone", user="alice"),
+        {"do": "close", "id": "gone"},
+        {"do": "close", "id": "first"},
+        connect("second", user="alice"),
+    )
+    assert [answer["outcome"] for answer in answers] == ["admitted"] * 3
+    with pytest.raises(ReplayError, match='"user" is 5'):
+        run(connect(user=5))
+
+
 def test_a_mutation_is_strict_unless_it_says_otherwise_and_names_may_be_absent() -> None:
     small = quota({"user": None}, "controller_mutation_rate", 1)
     spent = record("mutation", 12)
