@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
@@ -28,8 +27,8 @@ import trio
 
 from scripts.bench.hop import hop_us
 from scripts.bench.table import Row
-from scripts.bench.tokens import rule_of
 from shards.limits.caps import CapRule
+from shards.limits.connection_limits import ConnectionLimits
 from shards.loop.deferred import Deferred
 from shards.loop.poller import Poller
 from shards.mesh.mesh import Mesh
@@ -79,10 +78,9 @@ def rows(idle: int, busy: int) -> Iterator[Row]:
               "10 ms, pass 5 ms", said["change_ms"] <= 10 and said["pass_ms"] <= 5)  # fmt: skip
 
 
-@lru_cache
-def _raised(rule: CapRule, version: int) -> CapRule:
-    """One object for all addresses, as in a cluster."""
-    return rule if rule.cap is None else rule._replace(cap=rule.cap + version)
+def _limits(version: int) -> ConnectionLimits:
+    """Caps that are never reached, those of addresses higher with each version."""
+    return ConnectionLimits({"kafka_connections_max": 1_000_000_000, "kafka_connections_max_per_ip": 100 + version})
 
 
 class TimedPoller(Poller):
@@ -104,6 +102,7 @@ class Member:
 
     def __init__(self, me: int, nursery: trio.Nursery) -> None:
         self.poller = TimedPoller()
+        self._limits = _limits(0)
         self.tokens = Tokens(me, 2, epoch=me + 1, send=self._send, rule_of=self._rule_of)
         self.mesh = Mesh(
             Hello(0, me, me + 1, os.getpid(), ""),
@@ -125,14 +124,14 @@ class Member:
         self.tokens.flush()
 
     def _rule_of(self, pool: str) -> CapRule:
-        version = self.tokens.version
-        return _raised(rule_of(pool), version) if version else rule_of(pool)
+        return self._limits.rule_of(pool)
 
     def apply(self, version: int) -> Deferred[float]:
         """Every address has another cap: resolved when the version is done here, with the longest pass since (ms)."""
         done: Deferred[float] = Deferred()
         self.poller.longest_ns = 0
         began_ns = self.poller.clock_ns()
+        self._limits = _limits(version)
         self.tokens.apply(version, lambda: done.resolve(self.poller.longest_ns / 1e6), {"ip"})
         self.poller.longest_ns = self.poller.clock_ns() - began_ns
         return done

@@ -23,7 +23,7 @@ from shards.tokens.pool import MANY, Pool, PoolTable
 from shards.tokens.pool_terms import terms_of
 from shards.tokens.waiting import Waiting
 
-PIECE: Final = 1000
+PIECE: Final = 3000
 
 PendingVersion = tuple[int, Callable[[], None], bool]
 """A version, what to call when it is done, and whether every pool has to be looked at for it."""
