@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from broker.journal.schema import AFTER_LOGIN
 from turnstile.pipeline.counts import Counts, summed
 from turnstile.pipeline.errors import NoInput, PipelineError
 from turnstile.pipeline.events.journal_events import SCHEMA
@@ -50,8 +51,10 @@ def follow(
 
 
 def per_minute(events: DataFrame) -> DataFrame:
-    """COUNTS: refused and throttled events of a journal per minute, IP and reason."""
-    mine = events.where(F.col("kind").isin("refused", "throttled"))
+    """COUNTS: refused and throttled events of a journal per minute, IP and reason; refused logins count as refused."""
+    is_login = (F.col("kind") == "authenticated") & F.col("reason").isin(*AFTER_LOGIN)
+    counted = events.where(F.col("kind").isin("refused", "throttled") | is_login)
+    mine = counted.withColumn("kind", F.when(is_login, "refused").otherwise(F.col("kind")))
     rows = mine.select(
         F.date_trunc("minute", "ts").alias("minute"),
         F.coalesce("ip", F.lit("")).alias("ip"),

@@ -68,13 +68,16 @@ def test_a_run_cut_off_after_it_wrote_counts_every_event_once(
 
 def test_batches_are_merged_in_a_folder_whose_name_is_a_pattern(spark: Any, tmp_path: Path) -> None:
     storm, out = busy(), str(tmp_path / "out [x]")
+    for reason in ("user_cap", None):
+        storm.add("authenticated", 0, ip="10.9.9.9", user="alice", reason=reason)
     write(tmp_path, storm.events)
     rows = spark.read.parquet(str(tmp_path / "0.parquet"))
     counts = Counts(spark, out, merged=2)
     for number in range(2):
         counts.add(per_minute(rows), number)
     assert [each.folder for each in counts.whole()] == ["batches=0-0", "batches=0-1", "batches=1-1"]
-    assert counted(spark, out) == {key: 2 * events for key, events in expected(storm).items()}
+    refused = expected(storm) | {("10.9.9.9", "user_cap"): 1}
+    assert counted(spark, out) == {key: 2 * events for key, events in refused.items()}
 
 
 def test_there_has_to_be_a_journal(spark: Any, far: str, tmp_path: Path) -> None:
