@@ -43,11 +43,13 @@ def test_connections_over_tls_up_to_their_cap_and_refusals_at_it_hold(tmp_path: 
 
 def test_one_beyond_the_cap_is_found_over_all_listeners_with_tls(tmp_path: Path) -> None:
     clients = Clients()
-    for each in [clients.open(1, "EDGE"), clients.open(2, "TLS"), clients.open(3, "EDGE")]:
+    opened = [clients.open(1, "EDGE"), clients.open(2, "TLS"), clients.open(4, "PLAIN"), clients.open(3, "EDGE")]
+    for each in opened:
         clients.close(each)
     check = clients.judged(tmp_path)["ssl_cap"]
     assert check.verdict == "exceeded"
     assert "1 admissions beyond the cap; first TLS of broker 0: 3 open, 2 allowed" in check.detail
+    assert check.evidence[0]["connections"] == ["0/0/1/3", "0/0/1/2", "0/0/1/1"]
 
 
 def test_a_refusal_with_room_is_found_however_many_are_open_without_tls(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pyarrow.compute
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
-from turnstile.pipeline.audit.ssl_connections import over_tls
+from turnstile.pipeline.audit.ssl_connections import are_over_tls, over_tls
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
@@ -40,7 +40,7 @@ def checks(held: Rows, timeline: Timeline, connections: int) -> list[Check]:
     """A check per kind of pool; of TLS where it has a cap. `held`: connections.CONNECTIONS, `connections` of them."""
     kinds = [kind for kind in (*sweep.KINDS, "ssl") if timeline.any_limit(kind)]
     found = _over(held, timeline, kinds) if kinds and connections else {}
-    _name_involved(held, [each for kind in kinds if kind in found for each in found[kind].first])
+    _name_involved(held, timeline, [each for kind in kinds if kind in found for each in found[kind].first])
     shown = [*sweep.KINDS, *(["ssl"] if "ssl" in kinds else [])]
     return [_check(kind, kind in kinds, found.get(kind), connections) for kind in shown]
 
@@ -52,8 +52,8 @@ def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) 
     if found is None:
         return Check(name, HELD, f"{connections} connections, never more open than allowed", [])
     first = found.first[0]
-    pool = f"broker {first['broker']}" if kind == "broker" else f"{kind} {first['pool']} of broker {first['broker']}"
-    pool = f"TLS of broker {first['broker']}" if kind == "ssl" else pool
+    of = f"broker {first['broker']}"
+    pool = {"broker": of, "ssl": f"TLS of {of}"}.get(kind, f"{kind} {first['pool']} of {of}")
     detail = (
         f"{found.counts.total()} admissions beyond the cap; first {pool}: {first['open']} open, "
         f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
@@ -102,27 +102,29 @@ def _with_room(protected: Sequence[str], connections: pyarrow.Table) -> pyarrow.
     return sweep.steps(connections.set_column(connections.schema.get_field_index("admitted_ns"), "admitted_ns", later))
 
 
-def _name_involved(held: Rows, excesses: list[TableRow]) -> None:
+def _name_involved(held: Rows, timeline: Timeline, excesses: list[TableRow]) -> None:
     """Puts into each excess the `connections` open in its pool then, the latest INVOLVED, as broker/shard/epoch/number."""
     if not excesses:
         return
     for each in excesses:
         each["connections"] = []
-    found = held.each(partial(_involved, excesses), _INVOLVED).table().to_pylist()
+    found = held.each(partial(_involved, timeline, excesses), _INVOLVED).table().to_pylist()
     for row in sorted(found, key=lambda row: (row["place"], -row["start_ns"])):
         mine = excesses[row["place"]]["connections"]
         if len(mine) < INVOLVED:
             mine.append(row["name"])
 
 
-def _involved(excesses: Sequence[TableRow], table: pyarrow.Table) -> pyarrow.Table:
+def _involved(timeline: Timeline, excesses: Sequence[TableRow], table: pyarrow.Table) -> pyarrow.Table:
     """The latest INVOLVED among some connections for each excess."""
     start_ns, end_ns = arrays.numbers(table, "admitted_ns"), arrays.numbers(table, "end_ns", null=sweep.NEVER)
     is_counted, broker = arrays.present(table, "admitted_ns"), arrays.numbers(table, "broker")
     rows = []
     for place, each in enumerate(excesses):
         is_mine = is_counted & (broker == each["broker"]) & (start_ns <= each["at_ns"]) & (end_ns > each["at_ns"])
-        if each["kind"] not in sweep.ONE_A_BROKER:
+        if each["kind"] == "ssl":
+            is_mine &= are_over_tls(timeline, table)
+        elif each["kind"] != "broker":
             is_mine &= arrays.is_one_of(table, each["kind"], (each["pool"],))
         mine = numpy.flatnonzero(is_mine)
         mine = mine[numpy.argsort(-start_ns[mine], kind="stable")][:INVOLVED]

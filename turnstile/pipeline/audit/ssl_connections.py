@@ -10,6 +10,11 @@ from turnstile.pipeline.events.timeline import Timeline
 
 def over_tls(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
     """The rows that are over TLS, of a table with broker, version and listener."""
+    return table.filter(pyarrow.array(are_over_tls(timeline, table)))
+
+
+def are_over_tls(timeline: Timeline, table: pyarrow.Table) -> arrays.Array:
+    """Of each row whether it is over TLS."""
     listener, names = arrays.codes(table, "listener")
     places = [arrays.numbers(table, "broker"), arrays.numbers(table, "version"), listener]
 
@@ -17,4 +22,4 @@ def over_tls(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
         broker, version, name = place
         return names[name] in timeline.limits(version, broker).ssl
 
-    return table.filter(pyarrow.array(arrays.looked_up(places, is_over_tls).astype(numpy.bool_)))
+    return arrays.looked_up(places, is_over_tls).astype(numpy.bool_)
