@@ -22,10 +22,11 @@ import pyarrow
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, READ, Ends, pair
-from turnstile.pipeline.audit.refusal_checks import DECISIONS, unjustified, unseen_in, without_full_pool
+from turnstile.pipeline.audit.refusal_checks import DECISIONS, unjustified, without_full_pool
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_names import FOUND, INCARNATION
 from turnstile.pipeline.audit.ssl_connections import over_tls
+from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits

@@ -9,10 +9,9 @@ rate_was_violated_at_a_refusal  At a refusal by the rate of an address, its home
 second_of_the_core_was_used_up  At a refusal by the rate of a core, that shard had let a whole second's worth of connections
     pass within a second.
 
-The last three ask for what must have been so, and allow for everything that the journal may not show: SLACK_NS is longer than
-a connection waits for its tokens (a second), for a pass of a loop and for the way of a message. What a shard let in or had in
-flight when it died left no trace, so refusals of its broker are not judged from its last event until its death is known, nor
-are those of the journal's last SLACK_NS. A refusal without a cause in a broker of which events are missing is `unknown`.
+The last three ask for what must have been so, and allow for everything that the journal may not show (unseen.py): refusals of a
+broker are not judged from the last event of a shard that died until its death is known, nor are those of the journal's last
+SLACK_NS. A refusal without a cause in a broker of which events are missing is `unknown`.
 `shard_unavailable`, `fd_limit` and `proxy_header` are no configured limits and not judged; the last explains no other refusal.
 """
 
@@ -32,15 +31,15 @@ from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.moves import RATE
 from turnstile.pipeline.audit.refusal_names import BY_LIMITS, CAPS, FOUND, INCARNATION, held_ns, misnamed
 from turnstile.pipeline.audit.ssl_connections import over_tls
+from turnstile.pipeline.audit.unseen import SLACK_NS, Unseen, deaths, unseen_in
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.rows import Rows
-from turnstile.pipeline.events.survey import Process, Survey
+from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline
 
 NAMED, CAUSED = "refused_as_configured", "refused_with_cause"
-SLACK_NS = 3_000_000_000
 SECOND_NS = 1_000_000_000
 PARKED = 64  # connections of a listener that may wait for its slot while they hold a token of the broker's pool
 _SHOWN = ("broker", "shard", "epoch", "conn", "ip", "at_ns", "reason", "limit", "limit_value", "version")
@@ -79,20 +78,6 @@ STEPS = pyarrow.schema(
     ]
 )
 """sweep.STEPS with refusals among them, whose `change` is 0."""
-
-
-class Unseen(NamedTuple):
-    """When connections may have held tokens that the journal doesn't show: broker -> (from, until) around each death, and from
-    `end_ns` on everywhere."""
-
-    spans: Mapping[int, Sequence[tuple[int, int]]]
-    end_ns: int
-
-    def contains(self, broker: int, at_ns: int) -> bool:
-        """True if a refusal at that instant can't be judged."""
-        if at_ns > self.end_ns:
-            return True
-        return any(low <= at_ns <= high for low, high in self.spans.get(broker, ()))
 
 
 def checks(
@@ -185,7 +170,7 @@ def without_full_pool(
 ) -> pyarrow.Table:
     """FOUND: refusals by a cap while fewer connections than that could hold a token."""
     kind = CAPS[reason]
-    died_ns: dict[tuple[int, ...], int] = {each[:3]: each[4] for each in _deaths(found)}
+    died_ns: dict[tuple[int, ...], int] = {each[:3]: each.known_ns for each in deaths(found)}
     if kind == "ssl":
         refused = refused.each(partial(over_tls, timeline), DECISIONS)
         held = held.each(partial(over_tls, timeline), CONNECTIONS)
@@ -262,35 +247,13 @@ def _not_full(timeline: Timeline, unseen: Unseen, acceptors: int, counted: PoolC
 
 
 def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
-    """The number of connections of a listener on a shard may hold a token of the broker's pool and wait for the listener's."""
+    """The number of connections of a listener on a shard that may hold a token of the broker's pool and wait for the listener's."""
     limits = timeline.limits(version or 0, broker).limits
     if all(rule.cap is None for rule in (limits.waiting, *limits.listeners.values())):
         return 0
     return (
         0 if limits.rule_of("broker").wait else PARKED
     )  # else the pool that refuses is asked last: nothing waits there
-
-
-def _deaths(found: Survey) -> list[tuple[int, int, int, int, int]]:
-    """(broker, shard, epoch, its last event, when it is known to be dead) of each process that is gone."""
-    dead = []
-    lost = found.lost
-    successor: Process | None = None
-    for each in sorted(found.processes, reverse=True):
-        known = [successor.first_ns] if successor is not None and successor[:2] == each[:2] else []
-        known += [lost[each[:3]]] if each[:3] in lost else []
-        if known and each.broker >= 0:
-            dead.append((*each[:3], each.last_ns, max(each.last_ns, min(known))))
-        successor = each
-    return dead
-
-
-def unseen_in(found: Survey) -> Unseen:
-    """When connections may have held tokens that the journal doesn't show."""
-    spans: dict[int, list[tuple[int, int]]] = {}
-    for broker, _, _, last_ns, died_ns in _deaths(found):
-        spans.setdefault(broker, []).append((last_ns - SLACK_NS, died_ns + SLACK_NS))
-    return Unseen(spans, max(each.last_ns for each in found.processes) - SLACK_NS)
 
 
 # ---- rate_was_violated_at_a_refusal

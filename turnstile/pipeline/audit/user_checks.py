@@ -18,12 +18,12 @@ from turnstile.pipeline.audit.connections import CONNECTIONS, INCARNATION, READ,
 from turnstile.pipeline.audit.refusal_checks import (
     DECISIONS,
     unjustified,
-    unseen_in,
     without_full_pool,
     without_violated_rate,
 )
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
+from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows

@@ -1,0 +1,56 @@
+"""Connections that may have held tokens although the journal does not show it: what a process let in or had in flight when it died
+left no trace. Checks judge nothing that such connections may explain."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from turnstile.pipeline.events.survey import Process, Survey
+
+SLACK_NS = 3_000_000_000
+"""Longer than a connection waits for its tokens (a second), for a pass of a loop and for the way of a message."""
+
+
+class Unseen(NamedTuple):
+    """When connections may have held tokens that the journal doesn't show: broker -> (from, until) around each death, and from
+    `end_ns` on everywhere."""
+
+    spans: Mapping[int, Sequence[tuple[int, int]]]
+    end_ns: int
+
+    def contains(self, broker: int, at_ns: int) -> bool:
+        """True if a refusal at that instant can't be judged."""
+        if at_ns > self.end_ns:
+            return True
+        return any(low <= at_ns <= high for low, high in self.spans.get(broker, ()))
+
+
+class Death(NamedTuple):
+    """A process that is gone: its last event, and the time from which it is known to be dead."""
+
+    broker: int
+    shard: int
+    epoch: int
+    last_ns: int
+    known_ns: int
+
+
+def deaths(found: Survey) -> list[Death]:
+    """Of all processes that are gone."""
+    dead = []
+    lost = found.lost
+    successor: Process | None = None
+    for each in sorted(found.processes, reverse=True):
+        known = [successor.first_ns] if successor is not None and successor[:2] == each[:2] else []
+        known += [lost[each[:3]]] if each[:3] in lost else []
+        if known and each.broker >= 0:
+            dead.append(Death(*each[:3], each.last_ns, max(each.last_ns, min(known))))
+        successor = each
+    return dead
+
+
+def unseen_in(found: Survey) -> Unseen:
+    """When connections may have held tokens that the journal doesn't show."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for death in deaths(found):
+        spans.setdefault(death.broker, []).append((death.last_ns - SLACK_NS, death.known_ns + SLACK_NS))
+    return Unseen(spans, max(each.last_ns for each in found.processes) - SLACK_NS)
