@@ -50,14 +50,18 @@ def key_of(key: Key) -> bytes:
     return packed + pack(">i", key[3]) if key[0] == OFFSET else packed
 
 
-def value_of(key: Key, value: Any) -> tuple[bytes, int]:
-    """(bytes, timestamp in ms or -1)
+class RecordValue(NamedTuple):
+    """The value of a record, and its timestamp; -1: it has none."""
 
-    `value`: an OffsetAndMetadata, a GroupMetadata, and of a consumer group what `consumer_group` gives, which is bytes.
-    """
+    encoded: bytes
+    timestamp_ms: int = -1
+
+
+def value_of(key: Key, value: Any) -> RecordValue:
+    """`value`: an OffsetAndMetadata, a GroupMetadata, and of a consumer group what `consumer_group` gives, which is bytes."""
     if key[0] == OFFSET:
-        return _offset(value), value.committed_ms
-    return (_group(value), value.changed_ms) if key[0] == GROUP else (value, -1)
+        return RecordValue(_offset(value), value.committed_ms)
+    return RecordValue(_group(value), value.changed_ms) if key[0] == GROUP else RecordValue(value)
 
 
 def consumer_group(

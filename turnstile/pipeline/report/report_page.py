@@ -163,10 +163,8 @@ def _refused_logins(built: Built, step: str) -> str:
     )
 
 
-def _refused_most(
-    rows: TableRows, refused: int, *, name: str, label: str, admitted: str, caption: str
-) -> tuple[str, str]:
-    """The picture and the table of those that were refused most. `refused`: how often all were."""
+def _refused_most(rows: TableRows, refused: int, *, name: str, label: str, admitted: str, caption: str) -> list[str]:
+    """A picture and a table of those that were refused most. `refused`: how often all were."""
     heading = [label, "reasons", "refused", admitted, "refused share"]
     cells = [
         [row[name], row["reasons"], f"{row['refused']:,}", f"{row['admitted']:,}", f"{row['refused_share']:.1%}"]
@@ -181,7 +179,7 @@ def _refused_most(
         value="refused",
         caption="Refused, by reason",
     )
-    return picture, table([heading, *cells], caption=caption, text=["reasons"])
+    return [picture, table([heading, *cells], caption=caption, text=["reasons"])]
 
 
 def _by_reason(reasons: str) -> dict[str, float]:
