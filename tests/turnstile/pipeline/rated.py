@@ -157,7 +157,7 @@ class RatedBroker:
                 return
         if self.rates.limits_listeners:
             self.now_ns += self.record(f"listener:{listener}") * MS
-        if self.rates.has_quota(ip) and self.record(f"ip:{ip}"):
+        if self.rates.has_quota(f"ip:{ip}") and self.record(f"ip:{ip}"):
             self.rates.count(listener, -1, now_ms=self.now_ms)
             self.rates.flush(now_ms=self.now_ms)
             self.now_ns += SECOND_NS
