@@ -99,12 +99,12 @@ def _table(header: spool.Header, events: Array, strings: list[str | None]) -> py
     mono = events["mono_ns"].astype("i8")
     first = header.first_seq
     columns: dict[str, pyarrow.Array] = {
-        "ts": pyarrow.array((mono + header.wall_offset_ns) // 1000).cast(ARROW_TYPES["timestamp"]),
-        "mono_ns": pyarrow.array(mono),
-        "seq": pyarrow.array(numpy.arange(first, first + count, dtype="i8")),
-        "broker": pyarrow.array(numpy.full(count, header.broker, dtype="i4")),
-        "shard": pyarrow.array(numpy.full(count, header.shard, dtype="i4")),
-        "epoch": pyarrow.array(numpy.full(count, header.epoch, dtype="i8")),
+        "ts": _array((mono + header.wall_offset_ns) // 1000, ARROW_TYPES["timestamp"]),
+        "mono_ns": _array(mono),
+        "seq": _array(numpy.arange(first, first + count, dtype="i8")),
+        "broker": _array(numpy.full(count, header.broker, dtype="i4")),
+        "shard": _array(numpy.full(count, header.shard, dtype="i4")),
+        "epoch": _array(numpy.full(count, header.epoch, dtype="i8")),
         "kind": _dictionary(events["kind"], [None, *KINDS]),
         "bytes": _number(events["bytes"], flags & spool.FLAG_BYTES == 0, "i8"),
         "throttle_ms": _number(events["throttle_ms"], flags & spool.FLAG_THROTTLE == 0, "i4"),
@@ -119,7 +119,23 @@ def _table(header: spool.Header, events: Array, strings: list[str | None]) -> py
 
 
 def _number(values: Array, is_null: Array, kind: str) -> pyarrow.Array:
-    return pyarrow.array(values.astype(kind), mask=is_null)
+    return _array(values.astype(kind), is_null=is_null)
+
+
+def _array(
+    values: Array, kind: pyarrow.DataType | None = None, *, is_null: numpy.typing.NDArray[numpy.bool_] | None = None
+) -> pyarrow.Array:
+    """As pyarrow.array(), which imports pandas to see whether it was given something of that: half the time in which a small
+    journal becomes parts, and so of the end of a cluster."""
+    validity = None if is_null is None else pyarrow.py_buffer(numpy.packbits(~is_null, bitorder="little"))
+    kind = kind or pyarrow.from_numpy_dtype(values.dtype)
+    return pyarrow.Array.from_buffers(kind, len(values), [validity, pyarrow.py_buffer(values)])
+
+
+def _words(strings: list[str]) -> pyarrow.Array:
+    words = [string.encode() for string in strings]
+    ends = numpy.cumsum([0, *map(len, words)], dtype="i4")
+    return pyarrow.StringArray.from_buffers(len(words), pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(words)))
 
 
 def _dictionary(ids: Array, strings: list[str | None]) -> pyarrow.Array:
@@ -129,8 +145,8 @@ def _dictionary(ids: Array, strings: list[str | None]) -> pyarrow.Array:
     kept = [(number, string) for number, string in present if string is not None]
     codes = numpy.full(int(used[-1]) + 1 if len(used) else 1, -1, dtype="i4")
     codes[[number for number, _ in kept]] = numpy.arange(len(kept), dtype="i4")
-    names = pyarrow.array([string for _, string in kept], type=pyarrow.string())
+    names = _words([string for _, string in kept])
     if not kept:
         return pyarrow.nulls(len(ids), ARROW_TYPES["string"])
     indices = codes[ids]
-    return pyarrow.DictionaryArray.from_arrays(pyarrow.array(indices, mask=indices < 0), names)
+    return pyarrow.DictionaryArray.from_arrays(_array(indices, is_null=indices < 0), names)

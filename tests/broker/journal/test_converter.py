@@ -157,6 +157,18 @@ converter.convert(next(Path({str(spool.spool_folder(tmp_path))!r}).iterdir()), P
     assert seqs(tmp_path) == list(range(1000))
 
 
+def test_a_cluster_ends_without_importing_pandas(tmp_path: Path) -> None:
+    write(tmp_path, 10)
+    code = f"""
+import sys
+from pathlib import Path
+from broker.journal import converter
+assert converter.finish(Path({str(tmp_path)!r})) == 10
+sys.exit("pandas" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 def test_a_part_that_a_living_converter_writes_stays(tmp_path: Path) -> None:
     write(tmp_path, 1)
     mine = tmp_path / f".b0-s0-e000001-000000000000.{os.getpid()}.aside"
