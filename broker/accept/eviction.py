@@ -101,7 +101,7 @@ class Eviction:
             self._poller.touch()  # those forced in meanwhile
 
     async def _close_idlest(self) -> bool:
-        """Whether one was closed; it may have been used since it was found, or there may be none."""
+        """True if one was closed; it may have been used since it was found, or there may be none."""
         found = []
         for shard in range(self._shards):
             try:

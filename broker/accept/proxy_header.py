@@ -48,7 +48,7 @@ _LONE_END = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 
 
 class ProxyFault(StrEnum):
-    """Why a connection has no header, in HAProxy's words."""
+    """The reason why a connection has no header, in HAProxy's words."""
 
     EMPTY = "PRX_EMPTY"
     """The peer closed the connection before its first byte, as a health check does."""
@@ -107,7 +107,7 @@ class HeaderParser:
         return self.header is not None or self.fault is not None
 
     def feed(self, data: bytes) -> int:
-        """How many of the next bytes belong to the header; those that don't are to be fed again, with more behind them."""
+        """The number of the next bytes that belong to the header; those that don't are to be fed again, with more behind them."""
         before = self.taken
         self._began = self._began or bool(data)
         try:
@@ -149,7 +149,7 @@ class HeaderParser:
     # Version 2
 
     def _take_binary(self, data: bytes) -> bool:
-        """Whether the header is whole, or there is none."""
+        """True if the header is whole, or there is none."""
         took = data[: self._size - len(self._kept)]
         self._kept += took
         self.taken += len(took)

@@ -122,7 +122,7 @@ class ProxyListener(Listener):
 
     @property
     def waiting(self) -> int:
-        """How many connections wait for their header."""
+        """The number of connections that wait for their header."""
         return len(self._awaited)
 
     def ready(self, events: int) -> None:

@@ -39,7 +39,7 @@ class HolderPool(Pool):
 
     @property
     def tight(self) -> bool:
-        """Whether what is not in use is given back (tight_pools_cache_nothing)."""
+        """True if what is not in use is given back (tight_pools_cache_nothing)."""
         return self.terms.tight
 
     @tight.setter

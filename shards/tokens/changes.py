@@ -59,7 +59,7 @@ class Changes:
 
     @property
     def under_way(self) -> bool:
-        """Whether some pool may still have the rule of an earlier version."""
+        """True if some pool may still have the rule of an earlier version."""
         return self._rest is not None
 
     def begin(self, version: int, done: Callable[[], None], names: Collection[str] | None) -> None:

@@ -41,7 +41,7 @@ class FullestPools:
         return [key.removeprefix(_ADDRESS) for key in self._seen().addresses.limits()]
 
     def close(self) -> CloseLimits:
-        """How many addresses are close to their caps."""
+        """The number of addresses that are close to their caps."""
         return self._seen().addresses.close
 
     def users(self) -> list[str]:
@@ -49,7 +49,7 @@ class FullestPools:
         return [key.removeprefix(_USER) for key in self._seen().users.limits()]
 
     def close_users(self) -> CloseLimits:
-        """How many users are close to their caps."""
+        """The number of users that are close to their caps."""
         return self._seen().users.close
 
     def _seen(self) -> _Turn:

@@ -74,7 +74,7 @@ class Grants:
         return self._unsure.pop(shard, {})
 
     def is_unsure(self, key: str) -> bool:
-        """Whether a shard whose links were lost may have tokens of a pool."""
+        """True if a shard whose links were lost may have tokens of a pool."""
         return any(key in unsure for unsure in self._unsure.values())
 
     def drop(self, shard: int) -> dict[str, int]:
@@ -83,7 +83,7 @@ class Grants:
         return self.settle(shard)
 
     def holds(self, shard: int, pool: HomePool) -> bool:
-        """Whether a shard surely has tokens of a pool."""
+        """True if a shard surely has tokens of a pool."""
         return self._share_of(shard, pool) > 0
 
     def holders(self, key: str) -> list[int]:

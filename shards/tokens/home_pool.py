@@ -45,12 +45,12 @@ class HomePool(Pool):
         return self.in_use + self.granted
 
     def may_cache(self, shards: int) -> bool:
-        """Whether holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""
+        """True if holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""
         cap = self.terms.rule.cap
         return not self.terms.tight and (cap is None or cap > shards)
 
     def is_roomy(self, shards: int) -> bool:
-        """Whether a tight pool may be cached again: it is half empty."""
+        """True if a tight pool may be cached again: it is half empty."""
         cap = self.terms.rule.cap
         return cap is None or (cap > shards and 2 * self.out <= cap)
 
@@ -96,5 +96,5 @@ class Contention:
         self.covered = 0
 
     def refusable(self, rule: CapRule) -> bool:
-        """Whether connections wait that a full pool refuses under this rule."""
+        """True if connections wait that a full pool refuses under this rule."""
         return not rule.wait or any(borrow.at_once for borrow in self.borrows)

@@ -85,7 +85,7 @@ class Peers:
         self.acked.pop(peer, None)
 
     def fresh(self, peer: int, message: Sequence[Any]) -> bool:
-        """Whether a message comes from the peer's present incarnation and is meant for ours."""
+        """True if a message comes from the peer's present incarnation and is meant for ours."""
         return bool(message[0] == self._session.get(peer))
 
     # Versions
@@ -101,11 +101,11 @@ class Peers:
         self.synced[peer] = version
 
     def is_ahead(self, version: int) -> bool:
-        """Whether a peer that is not dead has told of a later version than this."""
+        """True if a peer that is not dead has told of a later version than this."""
         return any(told > version for told in self.synced.values())
 
     def agreed(self, version: int) -> bool:
-        """Whether every peer that is not dead has applied this version, and answered that it heard of ours."""
+        """True if every peer that is not dead has applied this version, and answered that it heard of ours."""
         return self.floor >= version and all(acked >= version for acked in self.acked.values())
 
     # What is to be sent

@@ -22,7 +22,7 @@ class Probes:
 
     @property
     def wanted(self) -> bool:
-        """Whether begin() has something to do."""
+        """True if begin() has something to do."""
         return bool(self._wanted) and not self._awaiting
 
     def want(self, key: str) -> None:

@@ -125,17 +125,17 @@ class Tokens(ConnectionTokens):
 
     @property
     def borrows(self) -> int:
-        """How often a home was asked for tokens: once per pool and pass, for all connections that had come to wait."""
+        """The number of times a home was asked for tokens: once per pool and pass, for all connections that had come to wait."""
         return self._waiting.borrows
 
     @property
     def restarted(self) -> int:
-        """How many connections in flight had their tokens revoked by a change, and start anew."""
+        """The number of connections in flight whose tokens a change revoked, and which start anew."""
         return self._waiting.restarted
 
     @property
     def reclaims(self) -> int:
-        """How often pools at home here ran dry and had their cached tokens called in."""
+        """The number of times pools at home here ran dry and had their cached tokens called in."""
         return self._ledger.reclaims
 
     def cap_of(self, key: str) -> int | None:
@@ -150,7 +150,7 @@ class Tokens(ConnectionTokens):
 
     @property
     def ahead(self) -> bool:
-        """Whether a peer that lives has told of a later version than this shard has applied; asked by `done`
+        """True if a peer that lives has told of a later version than this shard has applied; asked by `done`
         (no_asking_behind_a_peer)."""
         return self._peers.is_ahead(self._changes.version)
 
@@ -168,7 +168,7 @@ class Tokens(ConnectionTokens):
 
     @property
     def changing(self) -> bool:
-        """Whether some pools may still have an earlier rule; change_some() follows."""
+        """True if some pools may still have an earlier rule; change_some() follows."""
         return self._changes.under_way
 
     def change_some(self) -> bool:

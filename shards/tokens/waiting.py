@@ -96,7 +96,7 @@ class Waiting:
         return None
 
     def in_flight(self) -> bool:
-        """Whether any connection of this shard is in flight."""
+        """True if any connection of this shard is in flight."""
         return bool(self._attempts or self._suspended)
 
     def suspend(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
@@ -109,7 +109,7 @@ class Waiting:
         return self._suspended.pop(waiter)
 
     def told(self, attempt: Attempt) -> bool:
-        """Whether the waiter of a decided attempt is still to be told; the attempt is forgotten."""
+        """True if the waiter of a decided attempt is still to be told; the attempt is forgotten."""
         if self._attempts.get(attempt.waiter) is not attempt:
             return False
         del self._attempts[attempt.waiter]

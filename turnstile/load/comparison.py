@@ -30,7 +30,7 @@ class Comparison:
 
     @property
     def disagrees(self) -> bool:
-        """Whether driver and cluster counted differently in one of the runs."""
+        """True if driver and cluster counted differently in one of the runs."""
         return any(run is not None and run.reconciliation.agree is False for run in (self.plain, self.limited))
 
     @property

@@ -49,7 +49,7 @@ class LoadResult:
 
     @property
     def limited(self) -> bool:
-        """Whether anything was refused or throttled."""
+        """True if anything was refused or throttled."""
         refused = self.total.refused + (self.cluster.refused_in_all if self.cluster is not None else 0)
         return refused > 0 or (self.traffic is not None and self.traffic.limited)
 

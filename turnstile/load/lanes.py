@@ -97,11 +97,11 @@ class Lane:
         return self.group.sources[client if recorded is None else recorded.address[client]]
 
     def over(self, now_s: float) -> bool:
-        """Whether the group's duration is over: what it holds is to be closed."""
+        """True if the group's duration is over: what it holds is to be closed."""
         return now_s >= self.end_s
 
     def settled(self, now_s: float) -> bool:
-        """Whether no client of this lane will open or close a connection before the run is ended."""
+        """True if no client of this lane will open or close a connection before the run is ended."""
         if self.in_flight:
             return False
         if self.over(now_s):

@@ -57,7 +57,7 @@ def probe_requests(probe: str, login: Login | None = None) -> tuple[ProbeRequest
 
 
 def refuses_with_an_answer(admin: AdminClient) -> bool:
-    """Whether a broker of the cluster is set to answer connections that a cap refuses. False where that can't be known."""
+    """True if a broker of the cluster is set to answer connections that a cap refuses. False where that can't be known."""
     try:
         brokers = {shard["broker"] for shard in admin.get("/v1/shards")["shards"]}
         return any(admin.get("/v1/cluster_config", key=_MODE, broker=each)[_MODE] in _ANSWERING for each in brokers)

@@ -45,7 +45,7 @@ class TrafficResult:
 
     @property
     def limited(self) -> bool:
-        """Whether a quota throttled a client, or refused a topic."""
+        """True if a quota throttled a client, or refused a topic."""
         return self.rejected > 0 or any(told["responses"] for told in self.throttled.values())
 
 

@@ -67,7 +67,7 @@ class Connections(logging.Handler):
 
 
 def stop_asked() -> bool:
-    """Whether our standard input has ended."""
+    """True if our standard input has ended."""
     told = select.poll()
     told.register(sys.stdin, select.POLLIN)
     return bool(told.poll(0))
