@@ -10,7 +10,7 @@ from shards.config.changes import Change, ConfigState, RequestedChanges, bounded
 from shards.config.messages import Reassignment
 from shards.config.replicas import Result, assignment_problem, replaced, replicas_of
 
-NONE_IN_PROGRESS: Result = ["NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress."]
+NONE_IN_PROGRESS: Result = ["NO_REASSIGNMENT_IN_PROGRESS", ""]
 STAYS: Result = [
     "INVALID_REPLICA_ASSIGNMENT",
     "Partitions do not move in this cluster: the leader has to stay among the replicas.",

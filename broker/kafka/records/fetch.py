@@ -316,7 +316,7 @@ def _partition(
         last_stable_offset=last_stable_offset,
         log_start_offset=start_offset,
         aborted_transactions=[types.AbortedTransaction(producer_id=p, first_offset=o) for p, o in aborted]
-        if committed
+        if committed or code == codes.TOPIC_AUTHORIZATION_FAILED
         else None,
         records=batches,
         preferred_read_replica=-1,

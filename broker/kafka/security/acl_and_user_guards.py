@@ -14,8 +14,8 @@ from broker.kafka.security.guards import (
 from broker.wire.codec import Message
 
 if TYPE_CHECKING:
-    from broker.wire.requests import AlterUserScramCredentialsRequest
-    from broker.wire.responses import AlterUserScramCredentialsTypes
+    from broker.wire.requests import AlterUserScramCredentialsRequest, DescribeUserScramCredentialsRequest
+    from broker.wire.responses import AlterUserScramCredentialsTypes, DescribeUserScramCredentialsTypes
 
 
 def _alter_scram(types: AlterUserScramCredentialsTypes, request: AlterUserScramCredentialsRequest) -> Message:
@@ -25,6 +25,17 @@ def _alter_scram(types: AlterUserScramCredentialsTypes, request: AlterUserScramC
         for each in names
     )
     return types.AlterUserScramCredentialsResponse(results=tuple(results))
+
+
+def _describe_scram(types: DescribeUserScramCredentialsTypes, request: DescribeUserScramCredentialsRequest) -> Message:
+    """For each user a result without a name, and no message, as in Kafka."""
+    results = tuple(
+        types.DescribeUserScramCredentialsResult(
+            user="", error_code=CLUSTER_DENIED, error_message=None, credential_infos=()
+        )
+        for _ in request.users or ()
+    )
+    return types.DescribeUserScramCredentialsResponse(error_code=CLUSTER_DENIED, error_message=None, results=results)
 
 
 describe_acls = of_cluster(
@@ -47,7 +58,5 @@ delete_acls = of_cluster(
         )
     ),
 )
-describe_user_scram_credentials = of_cluster(
-    Operation.DESCRIBE, whole("DescribeUserScramCredentialsResponse", error_message=CLUSTER_MESSAGE, results=())
-)
+describe_user_scram_credentials = of_cluster(Operation.DESCRIBE, _describe_scram)
 alter_user_scram_credentials = of_cluster(Operation.ALTER, _alter_scram)

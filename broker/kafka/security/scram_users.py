@@ -60,7 +60,7 @@ class _Users:
                 message = f"Attempt to describe a user credential that does not exist: {name}"
                 results.append(_described(call, name, codes.RESOURCE_NOT_FOUND, message))
             else:
-                results.append(_described(call, name, codes.NONE, None, self._image.users[name]))
+                results.append(_described(call, name, codes.NONE, "", self._image.users[name]))
         return call.types.DescribeUserScramCredentialsResponse(error_code=0, error_message="", results=tuple(results))
 
     async def alter(

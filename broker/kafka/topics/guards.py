@@ -8,13 +8,35 @@ from uuid import UUID
 
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
-from broker.kafka.security.guards import CLUSTER_MESSAGE, MESSAGES, after, answered, by_topic, of_cluster, whole
+from broker.kafka.security.guards import (
+    CLUSTER_DENIED,
+    CLUSTER_MESSAGE,
+    MESSAGES,
+    after,
+    answered,
+    by_topic,
+    of_cluster,
+)
 from broker.kafka.security.guards import TOPIC_DENIED as DENIED
 from broker.serve.call import Answer, Call, Handler
+from broker.wire.codec import Message
 
 if TYPE_CHECKING:
-    from broker.wire.requests import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest
-    from broker.wire.responses import CreateTopicsTypes, DeleteTopicsTypes
+    from broker.wire.requests import (
+        AlterPartitionReassignmentsRequest,
+        CreatableTopic,
+        CreateTopicsRequest,
+        DeleteTopicsRequest,
+        ElectLeadersRequest,
+        ListPartitionReassignmentsRequest,
+    )
+    from broker.wire.responses import (
+        AlterPartitionReassignmentsTypes,
+        CreateTopicsTypes,
+        DeleteTopicsTypes,
+        ElectLeadersTypes,
+        ListPartitionReassignmentsTypes,
+    )
 
 TOPIC = ResourceType.TOPIC
 
@@ -90,10 +112,54 @@ def delete_topics(access: Access, handler: Handler) -> Handler:
     return handle
 
 
-elect_leaders = of_cluster(Operation.ALTER, whole("ElectLeadersResponse", replica_election_results=()))
-alter_partition_reassignments = of_cluster(
-    Operation.ALTER, whole("AlterPartitionReassignmentsResponse", error_message=CLUSTER_MESSAGE, responses=())
-)
-list_partition_reassignments = of_cluster(
-    Operation.DESCRIBE, whole("ListPartitionReassignmentsResponse", error_message=CLUSTER_MESSAGE, topics=())
-)
+def _elections(types: ElectLeadersTypes, request: ElectLeadersRequest) -> Message:
+    results = tuple(
+        types.ReplicaElectionResult(
+            topic=each.topic,
+            partition_result=tuple(
+                types.PartitionResult(partition_id=n, error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE)
+                for n in each.partitions
+            ),
+        )
+        for each in request.topic_partitions or ()
+    )
+    return types.ElectLeadersResponse(error_code=CLUSTER_DENIED, replica_election_results=results)
+
+
+def _reassignments(types: AlterPartitionReassignmentsTypes, request: AlterPartitionReassignmentsRequest) -> Message:
+    responses = tuple(
+        types.ReassignableTopicResponse(
+            name=each.name,
+            partitions=tuple(
+                types.ReassignablePartitionResponse(
+                    partition_index=partition.partition_index, error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE
+                )
+                for partition in each.partitions
+            ),
+        )
+        for each in request.topics
+    )
+    return types.AlterPartitionReassignmentsResponse(
+        error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE, responses=responses
+    )
+
+
+def _under_way(types: ListPartitionReassignmentsTypes, request: ListPartitionReassignmentsRequest) -> Message:
+    nowhere: dict[str, tuple[int, ...]] = {"replicas": (), "adding_replicas": (), "removing_replicas": ()}
+    topics = tuple(
+        types.OngoingTopicReassignment(
+            name=each.name,
+            partitions=tuple(
+                types.OngoingPartitionReassignment(partition_index=n, **nowhere) for n in each.partition_indexes
+            ),
+        )
+        for each in request.topics or ()
+    )
+    return types.ListPartitionReassignmentsResponse(
+        error_code=CLUSTER_DENIED, error_message=CLUSTER_MESSAGE, topics=topics
+    )
+
+
+elect_leaders = of_cluster(Operation.ALTER, _elections)
+alter_partition_reassignments = of_cluster(Operation.ALTER, _reassignments)
+list_partition_reassignments = of_cluster(Operation.DESCRIBE, _under_way)

@@ -2,7 +2,7 @@
 
 Replicas beside the leader are names (shards/config/reassignments.py). So a reassignment that keeps the leader is done at
 once, and none is ever in progress; an election is not needed, and where another replica is the preferred one it is not
-available. Answers are Kafka 4.1's.
+available. Answers are Kafka's.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class _Reassignments:
             for topic in request.topics
         )
         return types.AlterPartitionReassignmentsResponse(
-            error_code=codes.NONE, error_message=None, responses=responses,
+            error_code=codes.NONE, error_message=None if responses else "", responses=responses,
             allow_replication_factor_change=change_factor,
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from broker.kafka.security.access import Access
 from broker.kafka.security.acl import Operation, ResourceType
 from broker.kafka.security.guards import (
+    CLUSTER_DENIED,
     MESSAGES,
     TOPIC_DENIED,
     Guard,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
         InitProducerIdRequest,
         ProducersTopicRequest,
         TxnOffsetCommitRequest,
+        WritableTxnMarker,
+        WriteTxnMarkersRequest,
     )
     from broker.wire.responses import (
         AddPartitionsToTxnTypes,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         DescribeTransactionsTypes,
         InitProducerIdTypes,
         TxnOffsetCommitTypes,
+        WriteTxnMarkersTypes,
     )
 
 DENIED = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -162,7 +166,7 @@ def describe_transactions(access: Access, handler: Handler) -> Handler:
         refused = [
             call.types.TransactionState(
                 error_code=DENIED, transactional_id=each, transaction_state="", transaction_timeout=0,
-                transaction_start_time=None, producer_id=0, producer_epoch=0, topics=(),
+                transaction_start_time=0, producer_id=0, producer_epoch=0, topics=(),
             )
             for each in denied
         ]  # fmt: skip
@@ -180,5 +184,22 @@ def describe_transactions(access: Access, handler: Handler) -> Handler:
     return handle
 
 
+def _markers(types: WriteTxnMarkersTypes, request: WriteTxnMarkersRequest) -> Message:
+    def refused(marker: WritableTxnMarker) -> WriteTxnMarkersTypes.WritableTxnMarkerResult:
+        topics = tuple(
+            types.WritableTxnMarkerTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    types.WritableTxnMarkerPartitionResult(partition_index=n, error_code=CLUSTER_DENIED)
+                    for n in topic.partition_indexes
+                ),
+            )
+            for topic in marker.topics
+        )
+        return types.WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics)
+
+    return types.WriteTxnMarkersResponse(markers=tuple(map(refused, request.markers)))
+
+
 list_transactions = described(TRANSACTION, "transaction_states", "transactional_id")
-write_txn_markers = of_cluster(Operation.CLUSTER_ACTION, lambda types, _: types.WriteTxnMarkersResponse(markers=()))
+write_txn_markers = of_cluster(Operation.CLUSTER_ACTION, _markers)

@@ -54,7 +54,7 @@ async def test_replicas_that_keep_the_leader_are_taken(desk: Desk) -> None:
 REFUSED = [
     (("no", 0, (0,)), codes.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find a topic named no."),
     (("a", 7, (0,)), codes.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition a:7."),
-    (("a", 0, None), codes.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."),
+    (("a", 0, None), codes.NO_REASSIGNMENT_IN_PROGRESS, None),
     (("a", 0, ()), codes.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."),
     (("a", 0, (1, 2)), codes.INVALID_REPLICA_ASSIGNMENT, "Partitions do not move in this cluster: the leader has to stay among "
      "the replicas."),
@@ -66,7 +66,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("partition", "code", "message"), REFUSED)
-async def test_others_are_refused_one_by_one(desk: Desk, partition: Any, code: int, message: str) -> None:
+async def test_others_are_refused_one_by_one(desk: Desk, partition: Any, code: int, message: str | None) -> None:
     await desk.make_topic("a", 2)
     assert await reassigned(desk, partition, ("a", 1, (1, 2))) == [(code, message), (0, None)]
 
