@@ -13,7 +13,6 @@ window_changes_are_journaled  Each change of a window is journaled, in order. So
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from shards.config.image import ClusterImage
 from shards.limits.rate import Window
@@ -27,13 +26,6 @@ RecordEvent = Callable[[str, dict[str, object], int], None]
 """record(kind, detail, version): an event for the journal, and the configuration it came about under."""
 
 _REMEMBERED_PER_EVENT = 2048
-
-
-class _NamedWindows(NamedTuple):
-    """The windows that an address's or a user's is among, and its name there."""
-
-    windows: Windows
-    name: str
 
 
 class RateHome:
@@ -68,12 +60,12 @@ class RateHome:
     def start(self, window: Window) -> None:
         """Makes empty windows of this shape. Called before the first `resume`: the shape never changes while a cluster runs."""
         self.window = window
-        self.windows, self.users = Windows(window), Windows(window)
+        self._empty_windows()
         self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
 
     def reset(self, now_ms: int) -> None:
         """Every window starts empty, which the journal says (window_changes_are_journaled)."""
-        self.windows, self.users = Windows(self.window), Windows(self.window)
+        self._empty_windows()
         self._started("", [])
         self.listeners.reset(now_ms=now_ms)
 
@@ -115,8 +107,7 @@ class RateHome:
         if key.startswith("listener:"):
             self.listeners.undo(key[9:], units, at_ms=at_ms)
         else:
-            windows, name = self._windows_of(key)
-            windows.undo(name, units, at_ms=at_ms)
+            self._windows_of(key).undo(key, units, at_ms=at_ms)
 
     def count(self, peer: int, now_ms: int, listener: str, units: int) -> None:
         """See Rates.count."""
@@ -140,8 +131,7 @@ class RateHome:
             if key.startswith("listener:"):
                 self.listeners.record(key[9:], units, now_ms=at_ms)
             else:
-                windows, name = self._windows_of(key)
-                windows.record(name, units, now_ms=at_ms)
+                self._windows_of(key).record(key, units, now_ms=at_ms)
         self.complete = True
         parked, self._parked = self._parked, []
         for peer, key, units, more in parked:
@@ -151,8 +141,7 @@ class RateHome:
         quota = self._image.rate_of(key).rate
         if quota is None or quota >= INT_MAX:
             return units, 0, 0  # without a quota nothing is recorded
-        windows, name = self._windows_of(key)
-        within, delay_ms, spare = windows.ask(name, units, more, quota, self._shards, now_ms=now_ms)
+        within, delay_ms, spare = self._windows_of(key).ask(key, units, more, quota, self._shards, now_ms=now_ms)
         if within == units:
             self._granted(peer, key, within + spare, now_ms)
         elif within or (key, now_ms) != self._violated:
@@ -162,9 +151,11 @@ class RateHome:
             self._journal("grant", detail, self.version)
         return within, delay_ms, spare
 
-    def _windows_of(self, key: str) -> _NamedWindows:
-        kind, _, name = key.partition(":")
-        return _NamedWindows(self.users if kind == "user" else self.windows, name)
+    def _empty_windows(self) -> None:
+        self.windows = {kind: Windows(self.window) for kind in ("ip", "user")}
+
+    def _windows_of(self, key: str) -> Windows:
+        return self.windows[key.partition(":")[0]]
 
     def _answer(self, peer: int, listener: str, units: int, until_ms: int, spare: int, at_ms: int) -> None:
         self._granted(peer, f"listener:{listener}", units + bool(until_ms) + spare, at_ms)

@@ -239,22 +239,22 @@ class Rates:
     def describe(self, most: int = 1000, *, now_ms: int) -> dict[str, Any]:
         """Connections a second of the addresses and users at home here, [key, rate], of each kind the latest to connect first and
         `most` of them; and how many wait here."""
-        kinds = (("ip", self._here.windows), ("user", self._here.users))
-        found = [(kind, windows.describe(most, now_ms=now_ms)) for kind, windows in kinds]
-        rates = [(f"{kind}:{name}", rate) for kind, each in found for name, rate in each]
+        rates = [rate for each in self._here.windows.values() for rate in each.describe(most, now_ms=now_ms)]
         return {"waiting": self._allowances.waiting(), "rates": rates}
 
     def address_rate(self, ip: str, *, now_ms: int) -> float | None:
         """Connections a second of one address at home here; None: nothing of it counts here."""
-        return self._here.windows.rate(ip, now_ms=now_ms)
+        return self._here.windows["ip"].rate(f"ip:{ip}", now_ms=now_ms)
 
     def snapshot(self, *, now_ms: int) -> RatesSnapshot:
         """See RatesSnapshot; for simulations and tests, at the end of a pass."""
         allowances = self._allowances.snapshot()
-        here = (("ip", self._here.windows), ("user", self._here.users))
-        recorded = ((kind, windows.recorded(now_ms=now_ms)) for kind, windows in here)
         return RatesSnapshot(
-            recorded={f"{kind}:{name}": units for kind, found in recorded for name, units in found.items()},
+            recorded={
+                key: units
+                for each in self._here.windows.values()
+                for key, units in each.recorded(now_ms=now_ms).items()
+            },
             waiting={key: waiting for key, (waiting, _) in allowances.items()},
             spare={key: spare for key, (_, spare) in allowances.items()},
         )

@@ -24,19 +24,19 @@ def headroom(rate: Rate, quota_per_s: float, *, now_ms: int) -> int:
 
 
 class Windows:
-    """The rate of each address, or of each user, whose home is here."""
+    """The rate of each address, or of each user, whose home is here, by its key: `ip:ADDRESS` or `user:NAME`."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
         self._rates = AddressRates(window)
-        self._shown: dict[str, int] = {}  # when each address last recorded, least recent first
+        self._shown: dict[str, int] = {}  # when each last recorded, least recent first
 
     def ask(
-        self, ip: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int
+        self, key: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int
     ) -> tuple[int, int, int]:
         """Record up to `units`: how many are within the quota, the delay in ms of each of the others, and how many spare
         units, at most `more`, were recorded on top. `sharers`: how many shards the headroom is divided among."""
-        rate = self._rate(ip, now_ms)
+        rate = self._rate(key, now_ms)
         for within in range(units):
             delay_ms = rate.charge(1, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
             if delay_ms:
@@ -50,42 +50,42 @@ class Windows:
                 rate.record(spare, now_ms=now_ms)
         return units, 0, spare
 
-    def record(self, ip: str, units: int, *, now_ms: int) -> None:
+    def record(self, key: str, units: int, *, now_ms: int) -> None:
         """Count units that an earlier home had granted."""
-        self._rate(ip, now_ms).record(units, now_ms=now_ms)
+        self._rate(key, now_ms).record(units, now_ms=now_ms)
 
-    def undo(self, ip: str, units: int, *, at_ms: int) -> None:
+    def undo(self, key: str, units: int, *, at_ms: int) -> None:
         """Units recorded at `at_ms` were not used."""
-        rate = self._rates.find(ip)
+        rate = self._rates.find(key)
         if rate is not None:
             rate.undo(units, at_ms=at_ms)
 
     def describe(self, most: int, *, now_ms: int) -> list[tuple[str, float]]:
-        """(address, connections a second) of those that recorded within the last hour, the latest first."""
+        """(key, connections a second) of those that recorded within the last hour, the latest first."""
         found: list[tuple[str, float]] = []
-        for ip, last_ms in reversed(self._shown.items()):
+        for key, last_ms in reversed(self._shown.items()):
             if now_ms - last_ms > SHOWN_MS or len(found) == most:
                 break
-            rate = self._rates.find(ip)
-            found.append((ip, 0.0 if rate is None else rate.peek(now_ms=now_ms)))
+            rate = self._rates.find(key)
+            found.append((key, 0.0 if rate is None else rate.peek(now_ms=now_ms)))
         return found
 
-    def rate(self, ip: str, *, now_ms: int) -> float | None:
-        """Connections a second of one address; None: nothing of it counts here."""
-        rate = self._rates.find(ip)
+    def rate(self, key: str, *, now_ms: int) -> float | None:
+        """Connections a second of one; None: nothing of it counts here."""
+        rate = self._rates.find(key)
         return None if rate is None else rate.peek(now_ms=now_ms)
 
     def recorded(self, *, now_ms: int) -> dict[str, float]:
-        """{address: units that count at `now_ms`}, of every address that is remembered."""
-        return {ip: rate.units(now_ms=now_ms) for ip, rate in self._rates.items()}
+        """{key: units that count at `now_ms`}, of all that are remembered."""
+        return {key: rate.units(now_ms=now_ms) for key, rate in self._rates.items()}
 
     def __len__(self) -> int:
         return len(self._rates)
 
-    def _rate(self, ip: str, now_ms: int) -> Rate:
+    def _rate(self, key: str, now_ms: int) -> Rate:
         shown = self._shown
-        shown.pop(ip, None)
-        shown[ip] = now_ms
+        shown.pop(key, None)
+        shown[key] = now_ms
         if len(shown) > SHOWN_MOST:
             del shown[next(iter(shown))]
-        return self._rates.take(ip, now_ms=now_ms)
+        return self._rates.take(key, now_ms=now_ms)

@@ -161,7 +161,13 @@ def test_messages_are_few_while_a_rate_is_far_below_its_quota():
 
 def test_a_home_that_forgets_a_users_window_is_seen():
     """The mutant of a user's window: the worlds above can fail."""
-    forgets = with_line(RateHome, "_windows_of", "self.users", "Windows(self.window)", "1")
+    forgets = with_line(
+        RateHome,
+        "_windows_of",
+        'self.windows[key.partition(":")[0]]',
+        'self.windows["ip"] if key.startswith("ip:") else Windows(self.window)',
+        "1",
+    )
     quotas, arrivals = [(USER, 20)], poisson(5, 80, ip=USER)
     with broken(forgets), pytest.raises(AssertionError, match="one Kafka broker would not have let in"):
         simulate(5, 3, arrivals, quotas=quotas)
