@@ -29,13 +29,13 @@ from typing import Final, Protocol
 
 from broker.accept.held_connections import HeldConnections
 from broker.accept.permit import Permit
+from broker.journal.schema import BY_CAPS
 from broker.metrics.outcomes import Refusal
 from shards.config.image import ClusterImage
 from shards.loop.timers import Timers
 
 REFUSE_MODE: Final = "turnstile.refuse.mode"
 REFUSE_HOLD_MS: Final = "turnstile.refuse.hold.ms"
-_BY_CAPS: Final = frozenset({"broker_cap", "listener_cap", "ssl_cap", "ip_cap"})
 _RESET: Final = struct.pack("ii", 1, 0)  # struct linger: on, and no time
 _LEAST_BUFFER: Final = 1  # bytes; the kernel raises it to the least that it has (SOCK_MIN_RCVBUF)
 
@@ -95,7 +95,7 @@ class RefusedSockets:
 
 def _dismiss(end: Dismissal, fd: int, ip: str, port: int, refusal: Refusal) -> None:
     """Refusals by caps alone end as the mode says."""
-    if refusal.reason in _BY_CAPS:
+    if refusal.reason in BY_CAPS:
         end(fd, ip, port, refusal)
     else:
         os.close(fd)

@@ -19,7 +19,7 @@ from broker.admin.sampler import Sample, Sampler
 from broker.admin.text_format import Kind, Page
 from broker.admin.utilisation import Utilised
 from broker.admin.utilisation_metrics import add_utilisation
-from broker.journal.schema import OBSERVED_REASONS, REASONS
+from broker.journal.schema import BY_CAPS, OBSERVED_REASONS, REASONS
 from broker.metrics.shard_counters import BUCKET_BOUNDS_S, BUCKETS, FAULTS, PATHS, PROXY_HEADERS, RECORDED
 from shards.limits.node_throughput import NODE_LIMITS
 from shards.ownership import BrokerShard
@@ -30,9 +30,8 @@ Gauge = Sequence[Any]
 _ACCEPT = "kafka_server_socket_server_metrics_"
 _BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count"
 _RPC = "vectorized_kafka_rpc_"
-OPEN_LIMIT = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap")
 RATE_LIMIT = ("core_rate", "ip_rate")
-"""The reasons of refusals that Redpanda counts in connections_rejected, and in connections_rejected_rate_limit."""
+"""The reasons of refusals that Redpanda counts in connections_rejected_rate_limit; those of BY_CAPS in connections_rejected."""
 
 
 class CounterView(NamedTuple):
@@ -200,7 +199,7 @@ def _add_shard(page: Page, sampler: Sampler, now: Sample, member: BrokerShard) -
     shard = {"broker": str(member[0]), "shard": str(member[1])}
     refused = sampler.refused(now, None, [member])
     for name, help, reasons in (
-        ("connections_rejected", "Connections refused for a cap, as Redpanda names it.", OPEN_LIMIT),
+        ("connections_rejected", "Connections refused for a cap, as Redpanda names it.", BY_CAPS),
         ("connections_rejected_rate_limit", "Connections refused for a rate, as Redpanda names it.", RATE_LIMIT),
     ):
         page.add(Kind.COUNTER, _RPC + name, help, shard, sum(refused[reason] for reason in reasons))

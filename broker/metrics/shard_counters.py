@@ -17,11 +17,11 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from broker.journal.schema import OBSERVED_REASONS, REASONS
+from broker.journal.schema import BY_CAPS, OBSERVED_REASONS, REASONS
 from shards.limits.node_throughput import NODE_LIMITS
 from shards.quotas.meters import KINDS
 
-RECORDED = ("admitted", "refused_broker_cap", "refused_listener_cap", "refused_ssl_cap", "refused_ip_cap")
+RECORDED = ("admitted", *(f"refused_{cap}" for cap in BY_CAPS))
 """Counted for connections that are recorded in KIP-612's rates and not taken back."""
 PATHS = ("home", "cached", "rpc")
 FAULTS = ("error", "disconnect", "delay", "blackhole", "throttle")
