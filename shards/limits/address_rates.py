@@ -1,4 +1,4 @@
-"""The rates of addresses, of which only those are kept that can still count.
+"""The rates of addresses, or of users, of which only those are kept that can still count.
 
 windows_are_forgotten  An address is forgotten one or two spans after its last record, when no sample of it counts any more: a
     sample counts until `samples` sizes after its last record.
@@ -10,7 +10,7 @@ from shards.limits.rate import Rate, Window
 
 
 class AddressRates:
-    """A Rate for each address. Times are ms."""
+    """A Rate for each address, or each user. Times are ms."""
 
     def __init__(self, window: Window) -> None:
         self.window = window

@@ -8,17 +8,17 @@ Source: that module; the limits are Turnstile's own. Time is whole milliseconds 
 
 from collections import Counter
 
+from shards.limits.address_rates import AddressRates
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.rate import Rate, Window
+from shards.limits.rate import Window
 
 
 class UserQuotas:
     """The users of one broker."""
 
     def __init__(self, window: Window) -> None:
-        self._window = window
         self._limits = ConnectionLimits()
-        self._rates: dict[str, Rate] = {}
+        self._rates = AddressRates(window)
         self._open: Counter[str] = Counter()
 
     def configure(self, limits: ConnectionLimits) -> None:
@@ -30,10 +30,8 @@ class UserQuotas:
         pool = f"user:{user}"
         per_s, cap = self._limits.rate_of(pool).rate, self._limits.rule_of(pool).cap
         if per_s is not None:
-            rate = self._rates.get(user)
-            if rate is None:
-                rate = self._rates[user] = Rate(self._window)
-            if rate.charge(1, per_s, now_ms=now_ms, max_ms=self._window.size_ms):
+            rate = self._rates.take(user, now_ms=now_ms)
+            if rate.charge(1, per_s, now_ms=now_ms, max_ms=self._rates.window.size_ms):
                 rate.record(-1, now_ms=now_ms)
                 return "user_rate"
         if cap is not None and self._open[user] >= cap:
