@@ -154,7 +154,8 @@ class Acceptors:
         return Pacing(name, context.poller, context.timers, context.counters, lambda: self.rates.batch(name))
 
     def _more_pools(self, listener: str) -> tuple[str, ...]:
-        return (*(_ALL_LISTENERS if len(self._names) > 1 else ()), *(_OVER_TLS if listener in self._ssl else ()))
+        of_all = _ALL_LISTENERS if len(self._names) > 1 else ()
+        return of_all + _OVER_TLS if listener in self._ssl else of_all
 
     def _start(self, admission: Admission, pacing: Pacing, listener: Listener) -> None:
         self._admissions[admission.listener] = admission

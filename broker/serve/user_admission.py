@@ -47,14 +47,12 @@ class UserAdmission:
         """A token of the user's pool for a connection that has just proven to be of `user`; or why it has none. A channel that
         closes meanwhile cancels it."""
         attempt = UserAttempt(self, channel, user, self._poller.now_ns)
+        wait_ms: int | None = 0
         if self._rates.has_quota(attempt.pool):
             wait_ms = self._rates.record(attempt.pool, attempt, now_ms=self._poller.now_ns // 1_000_000)
-        else:
-            wait_ms = 0
-        if wait_ms is not None:
-            decision = self.rated(attempt, wait_ms)
-            if decision is not None:
-                return self.decided(attempt, decision)
+        decision = None if wait_ms is None else self.rated(attempt, wait_ms)
+        if decision is not None:
+            return self.decided(attempt, decision)
         attempt.answer.ends_by(partial(self._gave_up, attempt))
         return attempt.answer
 

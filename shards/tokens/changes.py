@@ -84,7 +84,7 @@ class Changes:
         if self._rest is None:
             return False
         piece = list(islice(self._rest, self._piece))
-        for pool in self._more_than_terms(piece):
+        for pool in self._refresh_plain(piece):
             if self._table.pools.get(pool.key) is pool:  # else it was forgotten
                 self.refresh(pool)
         if len(piece) == self._piece:
@@ -109,8 +109,8 @@ class Changes:
             # It can't revoke what was taken under the earlier rule until now (cuts_revoke_in_flight).
             self._waiting.discard(pool)
 
-    def _more_than_terms(self, piece: list[Pool]) -> list[Pool]:
-        """Gives most pools their rule at a fraction of what refresh() costs: those that go from a cap to a cap under which
+    def _refresh_plain(self, piece: list[Pool]) -> list[Pool]:
+        """Gives plain pools their rule, at a fraction of what refresh() costs: those that go from a cap to a cap under which
         nothing has to be revoked, served or reclaimed. Returns the others, as they were."""
         if self._ledger.blocked:
             return piece

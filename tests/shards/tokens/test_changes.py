@@ -182,7 +182,7 @@ def test_most_pools_get_their_rule_as_refresh_gives_it(
     tables = []
     for is_plain in (True, False):
         if not is_plain:
-            monkeypatch.setattr(Changes, "_more_than_terms", lambda self, piece: piece)
+            monkeypatch.setattr(Changes, "_refresh_plain", lambda self, piece: piece)
         shard = Shard(before)
         for pool, what in use:
             if what == 0 and pool in HERE:

@@ -270,7 +270,7 @@ MUTANTS = [
     with_line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
     ),
-    with_line(Changes, "_more_than_terms", " and pool.in_use + pool.granted <= rule.cap", "", "1/5")._replace(
+    with_line(Changes, "_refresh_plain", " and pool.in_use + pool.granted <= rule.cap", "", "1/5")._replace(
         script=cut_while_nobody_waits
     ),
     with_line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
