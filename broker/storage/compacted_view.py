@@ -46,7 +46,7 @@ class CompactedView:
 
     @property
     def is_cut(self) -> bool:
-        """True if somebody else has deleted records of the log since it was brought up."""
+        """True if records of the log were deleted since it was brought up."""
         return self.log.start_offset != self._start
 
     async def bring_up(self, state: State, now_ms: int) -> None:

@@ -1,9 +1,8 @@
 """Notes on limits that are in force, or that a change brings: sentences for people. Pure.
 
 A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), quotas of bytes that are smaller
-than a batch (byte_rates.py), caps or quotas of users where nobody logs in, and a cap of
-connections over TLS where no listener has it. Answers of the admin API, `turnstile up` and the
-pytest plugin say them.
+than a batch (byte_rates.py), limits of users where no listener asks for a login, and the cap of connections over TLS where no
+listener has TLS. Answers of the admin API, `turnstile up` and the pytest plugin say them.
 """
 
 from __future__ import annotations
