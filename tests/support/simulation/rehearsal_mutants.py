@@ -17,7 +17,7 @@ REHEARSAL_MUTANTS = [
     with_line(Rehearsal, "_end", "self._tokens.cancel(attempt)", "pass", "4"),
     with_line(ConnectionTokens, "observe_rest", "self._waiting.give_back(pools[:index])", "pass", "4"),
     with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
-    with_line(Acceptors, "_more_pools", "*(_OVER_TLS if listener in self._ssl else ())", "", "4"),
+    with_line(Acceptors, "_more_pools", "of_all + _OVER_TLS if listener in self._ssl else of_all", "of_all", "4"),
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
 
@@ -29,7 +29,7 @@ SEEN = {
     "Rehearsal._end: pass for self._tokens.cancel(attempt)": 85,
     "ConnectionTokens.observe_rest: pass for self._waiting.give_back(pools[:index])": 6,
     "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,
-    "Acceptors._more_pools:  for *(_OVER_TLS if listener in self._ssl else ())": 0,
+    "Acceptors._more_pools: of_all for of_all + _OVER_TLS if listener in self._ssl else of_all": 0,
 }
 """A schedule of accepting that sees it."""
 
