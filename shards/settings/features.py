@@ -1,4 +1,4 @@
-"""Features and their levels (KIP-584), as UpdateFeatures changes them: names, ranges, rules and sentences of Kafka 4.1. Pure.
+"""Features and their levels (KIP-584), as UpdateFeatures changes them: names, ranges, rules and sentences of Kafka 4.3. Pure.
 
 A level is told to clients, and those of groups, share groups, streams groups and transactions are obeyed. Features that are not
 here are not supported. Share groups and streams groups are on in a new cluster, as in Kafka 4.2.
@@ -23,7 +23,7 @@ from shards.settings.releases import (
 )
 
 FEATURES = {
-    METADATA_VERSION: Feature(7, 27, 27),
+    METADATA_VERSION: Feature(7, 30, 30),
     KRAFT_VERSION: Feature(0, 1, 1),
     TRANSACTION_VERSION: Feature(0, 2, 2),
     GROUP_VERSION: Feature(0, 1, 1),
@@ -32,8 +32,8 @@ FEATURES = {
     STREAMS_VERSION: Feature(0, 1, 1),
 }
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
-_LAST_CHANGE_OF_METADATA = 23
-"""Metadata that later versions wrote can be read by this one, 4.0-IV1, and not by earlier ones."""
+_CHANGES_OF_METADATA = (8, 11, 13, 14, 15, 17, 23, 30)
+"""Levels of `metadata.version` whose metadata no earlier level can read: `MetadataVersion.didMetadataChange` of 4.3.1."""
 
 
 def features_as(release: str) -> Mapping[str, Feature]:
@@ -83,17 +83,18 @@ def _why_not(levels: Mapping[str, int], name: str, level: int, kind: int, contro
     now = level_of(levels, name, release)
     if level > now and kind != UPGRADE:
         return f"{told}Can't downgrade to a newer version."
-    return _why_not_down(name, level, kind, told) if level < now else ""
+    return _why_not_down(name, now, level, kind, told) if level < now else ""
 
 
-def _why_not_down(name: str, level: int, kind: int, told: str) -> str:
+def _why_not_down(name: str, now: int, level: int, kind: int, told: str) -> str:
     if kind == UPGRADE:
         wanted = "either safe or unsafe downgrade"
         return f"{told}Can't downgrade the version of this feature without setting the upgrade type to {wanted}."
     if name == KRAFT_VERSION:
         return f"{told}Can't downgrade the version of this feature."
-    if name == METADATA_VERSION and level < _LAST_CHANGE_OF_METADATA:
+    if name == METADATA_VERSION and any(level < changed <= now for changed in _CHANGES_OF_METADATA):
         lost = "Refusing to perform the requested downgrade because it might delete metadata information."
         unsafe = "Unsafe metadata downgrade is not supported in this version."
-        return f"Invalid metadata.version {level}. {lost if kind == SAFE_DOWNGRADE else unsafe}"
+        refused = f"Unsupported metadata.version downgrade from {now} to {level}."
+        return f"{refused} {lost if kind == SAFE_DOWNGRADE else unsafe}"
     return ""

@@ -1,4 +1,4 @@
-"""A conversation about features, elections, log directories and the quorum, to be compared with Apache Kafka 4.1's."""
+"""A conversation about features, elections, log directories and the quorum, to be compared with Apache Kafka 4.3's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from wired import Dialogue, wired
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
 TIMEOUT = timedelta(seconds=20)
-NOT_HERE = ("share.version", "streams.version")
-"""Features of Kafka that are not supported here."""
 
 
 class Conversation(Dialogue):
@@ -21,7 +19,7 @@ class Conversation(Dialogue):
         answer = self.wire.ask("api_versions", version, **named)
         supported = {each.name: [each.min_version, each.max_version] for each in answer.supported_features}
         final = {each.name: [each.min_version_level, each.max_version_level] for each in answer.finalized_features}
-        return [{k: v for k, v in sorted(each.items()) if k not in NOT_HERE} for each in (supported, final)]
+        return [dict(sorted(each.items())) for each in (supported, final)]
 
     def update(self, *updates: tuple[str, int, int], dry: bool = False, version: int = 2) -> list[Any]:
         key = self.wire.types("update_features", version).FeatureUpdateKey
@@ -74,10 +72,12 @@ def _updates(talk: Conversation, topic: str) -> None:
     say("wrong, by version 1", update(("transaction.version", 3, UPGRADE), version=1))
     say("twice", update(("transaction.version", 1, SAFE), ("transaction.version", 2, UPGRADE), dry=True))
     for name, levels in {
-        "metadata.version": (6, 7, 14, 21, 22, 23, 24, 25, 26, 27, 28),
+        "metadata.version": (6, 7, 14, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
         "kraft.version": (0, 1, 2),
         "group.version": (0, 1, 2),
         "eligible.leader.replicas.version": (0, 1, 2),
+        "share.version": (0, 1, 2),
+        "streams.version": (0, 1, 2),
     }.items():
         for level in levels:
             for kind in (UPGRADE, SAFE, UNSAFE):

@@ -1,4 +1,4 @@
-"""Answers about features, elections, log directories and the quorum are those of Apache Kafka 4.1, field by field."""
+"""Answers about features, elections, log directories and the quorum are those of Apache Kafka 4.3, field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness import running
 from scripts.peers import servers
 
 GOLDEN = Path(__file__).with_name("feature_codes.json")
-"""What Kafka 4.1.0 answered."""
+"""What Kafka 4.3.1 answered."""
 
 
 def test_answers_are_kafkas(tmp_path):
