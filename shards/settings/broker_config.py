@@ -114,6 +114,12 @@ NOT_ABOVE = (
     ("group.streams.min.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
     ("group.streams.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
     ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+    ("group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
+    ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
+    ("group.share.min.assignment.interval.ms", "group.share.assignment.interval.ms"),
+    ("group.share.assignment.interval.ms", "group.share.max.assignment.interval.ms"),
+    ("group.streams.min.assignment.interval.ms", "group.streams.assignment.interval.ms"),
+    ("group.streams.assignment.interval.ms", "group.streams.max.assignment.interval.ms"),
 )
 """The first of each pair must not exceed the second. Source: GroupCoordinatorConfig."""
 

@@ -35,13 +35,12 @@ CLIENT_METRICS: dict[str, ConfigKey] = {
     )
 }
 _KINDS = ("consumer", "share", "streams")
-_NOT_EMULATED = tuple(f"{kind}.assignment.interval.ms" for kind in _KINDS)
-"""Assignments follow their cause at once, as in Kafka with an interval of 0."""
+_INTERVALS = tuple(f"{kind}.assignment.interval.ms" for kind in _KINDS)
 GROUP: dict[str, ConfigKey] = {
     row.name: replace(
         row,
         broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else (),
-        emulated=row.name not in _NOT_EMULATED,
+        emulated=True,
     )
     for row in kafka_configs.rows("group")
 }
@@ -56,7 +55,7 @@ _BETWEEN = (
     ("streams.heartbeat.interval.ms", "group.streams.{}.heartbeat.interval.ms"),
     ("streams.session.timeout.ms", "group.streams.{}.session.timeout.ms"),
     ("streams.num.standby.replicas", "group.streams.{}.standby.replicas"),
-    *((f"{kind}.assignment.interval.ms", f"group.{kind}.{{}}.assignment.interval.ms") for kind in _KINDS),
+    *((each, f"group.{each.replace('.', '.{}.', 1)}") for each in _INTERVALS),
 )
 """Configs of a group that the broker bounds, and the broker's settings that do, with min or max in their name."""
 
@@ -100,7 +99,7 @@ def check_group(name: str, configs: Mapping[str, str], broker: Callable[[str], o
     values = {key: broker(row.broker_names[0][0]) if row.broker_names else row.default for key, row in GROUP.items()}
     values |= {key: parse(GROUP[key], key, text) for key, text in configs.items()}
     for key, bound in _BETWEEN:
-        if key in configs or key not in _NOT_EMULATED:  # as Kafka: an interval of the broker alone is not looked at
+        if key in configs or key not in _INTERVALS:  # as Kafka: an interval of the broker alone is not looked at
             _check_between(key, values[key], bound, broker)
     for kind in _KINDS:
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"

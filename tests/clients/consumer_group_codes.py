@@ -1,4 +1,4 @@
-"""A conversation about groups of the consumer protocol (KIP-848), right and wrong, compared with what Apache Kafka 4.1 answered.
+"""A conversation about groups of the consumer protocol (KIP-848), right and wrong, compared with what Apache Kafka 4.3 answered.
 
 `CLIENTS_PEER=kafka pytest tests/clients/test_consumer_group_codes.py` asks Kafka itself.
 """

@@ -15,6 +15,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from wired import Dialogue, Wired, wired
 
 TRY_AGAIN = (14, 15, 16)
+AT_ONCE = {f"group.{kind}.assignment.interval.ms": "0" for kind in ("consumer", "share")}
+"""Settings with which a group is assigned at each change, so that an answer does not depend on the time since the last one."""
+
+
+def as_options(settings: dict[str, str]) -> list[str]:
+    """As `turnstile up` takes them."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
 
 class GroupDialogue(Dialogue):

@@ -1,4 +1,4 @@
-"""A conversation about ShareFetch and ShareAcknowledge (KIP-932), right and wrong, compared with what Apache Kafka 4.2 answered.
+"""A conversation about ShareFetch and ShareAcknowledge (KIP-932), right and wrong, compared with what Apache Kafka 4.3 answered.
 
 `CLIENTS_PEER=kafka pytest tests/clients/test_share_codes.py -k share_fetch_codes` asks Kafka itself.
 Groups need no members for that.

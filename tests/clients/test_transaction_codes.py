@@ -1,4 +1,4 @@
-"""Answers to right and wrong requests about transactions are those of Apache Kafka 4.1, field by field."""
+"""Answers to right and wrong requests about transactions are those of Apache Kafka 4.3, field by field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transaction_codes import converse
 from scripts.peers import servers
 
 GOLDEN = Path(__file__).with_name("transaction_codes.json")
-"""What Kafka 4.1.0 answered."""
+"""What Kafka 4.3.1 answered."""
 INTERVAL = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 
 

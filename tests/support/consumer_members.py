@@ -92,12 +92,12 @@ class FakeMember:
         self.epoch, self.owned, self.told = 0, frozenset(), frozenset()
 
 
-def settle(*members: FakeMember, rounds: int = 12) -> None:
+def settle(*members: FakeMember, rounds: int = 12, now_ms: int = 0) -> None:
     """Everybody heartbeats until nothing moves."""
     for _ in range(rounds):
         before = [(member.epoch, member.told) for member in members]
         for member in members:
-            assert member.beat().code == 0
+            assert member.beat(now_ms=now_ms).code == 0
         if before == [(member.epoch, member.told) for member in members]:
             return
     raise AssertionError(f"{[(member.id, member.epoch, sorted(member.told)) for member in members]}")

@@ -66,6 +66,9 @@ def packed(value: Any) -> Any:
     return msgpack.unpackb(msgpack.packb(value), strict_map_key=False)
 
 
+AT_ONCE = {f"group_{kind}_assignment_interval_ms": "0" for kind in ("consumer", "share", "streams")}
+
+
 class DeskMesh:
     """What a shard's handlers see of the others; `down` lists peers that can't be reached."""
 
@@ -104,7 +107,8 @@ def _raise(error: Exception) -> None:
 
 
 class Desk:
-    """`settings` as `--set` takes them. Listeners PLAINTEXT on port 9092 and INSIDE on 9192, of broker 0."""
+    """`settings` as `--set` takes them; groups are assigned at each change. Listeners PLAINTEXT on port 9092 and INSIDE on 9192,
+    of broker 0."""
 
     def __init__(self, directory: Path, *, brokers: int = 1, shards: int = 1, **settings: str) -> None:
         endpoints = [
@@ -112,6 +116,7 @@ class Desk:
             for broker in range(brokers)
             for name, port in (("PLAINTEXT", 9092), ("INSIDE", 9192))
         ]
+        settings = {**AT_ONCE, **settings}
         static = static_settings(
             [(name if name.startswith("kafka_") else name.replace("_", "."), text) for name, text in settings.items()],
             endpoints,

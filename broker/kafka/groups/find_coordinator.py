@@ -78,8 +78,11 @@ def _found(
 
 
 def _group_of(key: str) -> str | None:
-    """The group in the key of a share partition; None: it is no such key. Source: SharePartitionKey.validate."""
-    group, *rest = key.split(":")
+    """The group in the key of a share partition; None: it is no such key. A group id may have colons.
+
+    Source: SharePartitionKey of Kafka 4.3.
+    """
+    group, *rest = key.rsplit(":", 2)
     try:
         topic_id, partition = rest
         int(partition)

@@ -31,6 +31,7 @@ class GroupConfigs:
             self._image.group_get(group_id, "consumer.session.timeout.ms"),
             get("group.consumer.max.size"),
             get("group.consumer.assignors"),
+            self._image.group_get(group_id, "consumer.assignment.interval.ms"),
         )
 
     def share(self, group_id: str) -> ShareGroupConfig:
@@ -38,6 +39,7 @@ class GroupConfigs:
             self._image.group_get(group_id, "share.heartbeat.interval.ms"),
             self._image.group_get(group_id, "share.session.timeout.ms"),
             self._image.get("group.share.max.size"),
+            self._image.group_get(group_id, "share.assignment.interval.ms"),
         )
 
     def streams(self, group_id: str) -> StreamsGroupConfig:
@@ -47,6 +49,7 @@ class GroupConfigs:
             self._image.get("group.streams.max.size"),
             self._image.group_get(group_id, "streams.num.standby.replicas"),
             self._image.group_get(group_id, "streams.initial.rebalance.delay.ms"),
+            self._image.group_get(group_id, "streams.assignment.interval.ms"),
         )
 
     def number(self, setting: str) -> int:

@@ -189,7 +189,7 @@ class OffsetsHome(ShardGroups):
             return streams.may_commit(member, generation, [(each[0], each[2]) for each in places], version)
         consumer = self.consumers.get(group)
         if consumer is not None:
-            return consumer.may_commit(member, instance, generation, version)
+            return consumer.may_commit(member, instance, generation, version, [(each[1], each[2]) for each in places])
         if self.shares.get(group) is not None:
             return codes.GROUP_ID_NOT_FOUND
         code = self.groups.may_commit(group, member, instance, generation, self._now_ms())

@@ -88,16 +88,14 @@ class ShardGroups:
         self.groups.drop(group_id)
         return True
 
-    def _make_classic(self, group_id: str, asks_for_id: bool) -> int:
-        """NONE if a member of the classic protocol may join (one_protocol_per_group). One that only asks for its id converts
-        nothing yet."""
+    def _make_classic(self, group_id: str) -> int:
+        """NONE if a member of the classic protocol may join (one_protocol_per_group): a consumer group without members gives way,
+        also to one that only asks for its id, as in Kafka 4.3."""
         consumer = self.consumers.get(group_id)
         if consumer is None:
             return codes.INCONSISTENT_GROUP_PROTOCOL if self._has_members_kept(group_id) else codes.NONE
         if consumer.members:
             return codes.INCONSISTENT_GROUP_PROTOCOL
-        if asks_for_id:
-            return codes.NONE
         if self._written(group_id, lambda: self.offsets.convert(group_id)):
             return codes.COORDINATOR_NOT_AVAILABLE
         self.consumers.drop(group_id)

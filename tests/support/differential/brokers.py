@@ -36,18 +36,18 @@ class Addresses(NamedTuple):
     users: str
 
 
+AT_ONCE = {f"group.{kind}.assignment.interval.ms": "0" for kind in ("consumer", "share", "streams")}
+"""Groups are assigned at each change, so that an answer does not depend on the time since the last one. Not known before 4.3."""
+
+
 @contextmanager
 def turnstile(folder: Path) -> Iterator[Addresses]:
     options = ["--listener", "PLAINTEXT=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl"]
-    options += [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    options += [word for key, value in {**SETTINGS, **AT_ONCE}.items() for word in ("--set", f"{key}={value}")]
     with running(folder, *options, brokers=1, shards=2) as cluster:
         add_users(cluster, USERS)
         plain, sasl = (cluster.listeners[name][0] for name in ("PLAINTEXT", "SASL"))
         yield Addresses(f"{plain[0]}:{plain[1]}", f"{sasl[0]}:{sasl[1]}")
-
-
-AT_ONCE = {f"group.{kind}.assignment.interval.ms": "0" for kind in ("consumer", "share", "streams")}
-"""Assignments of Kafka 4.3 are not delayed, as they are not here."""
 
 
 @contextmanager

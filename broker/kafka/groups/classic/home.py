@@ -19,7 +19,7 @@ from shards.loop.deferred import Deferred, MaybeDeferred
 
 
 class ClassicCoordinator:
-    """`make_classic(group, whether the member only asks for its id)`: NONE if a member of the classic protocol may join.
+    """`make_classic(group)`: NONE if a member of the classic protocol may join.
 
     `is_other(group)`: whether it is of another protocol. `served()` is called after each operation that may set a deadline.
     """
@@ -29,7 +29,7 @@ class ClassicCoordinator:
         groups: GroupTable,
         offsets: CommittedOffsets,
         *,
-        make_classic: Callable[[str, bool], int],
+        make_classic: Callable[[str], int],
         is_other: Callable[[str], bool],
         served: Callable[[], None],
         now_ms: Callable[[], int],
@@ -45,7 +45,7 @@ class ClassicCoordinator:
         """`fields` of a JoinRequest -> fields of a JoinGroupResult."""
         answer: Deferred[object] = Deferred()
         request = JoinRequest(*fields)
-        code = self._make_classic(group, request.asks_for_id)
+        code = self._make_classic(group)
         if code:
             return JoinGroupResult(code, request.member_id)
         protocols = tuple((name, bytes(data)) for name, data in request.protocols)

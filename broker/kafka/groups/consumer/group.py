@@ -2,11 +2,12 @@
 
 A heartbeat is answered at once. It tells what the member asks for and what it has; the answer tells what it is to have.
 
-Source: GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup of Kafka 4.1.
+Source: GroupMetadataManager.consumerGroupHeartbeat, ConsumerGroup of Kafka 4.3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from broker.kafka.groups.consumer.group_state import ConsumerGroupState, Topics
@@ -15,6 +16,7 @@ from broker.kafka.groups.modern.member import (
     LEAVE_STATIC,
     NOTHING,
     HeartbeatResult,
+    TopicIdPartition,
     fenced,
     too_many_members,
     unknown_member,
@@ -60,9 +62,9 @@ class ConsumerGroup(ConsumerGroupState):
         member = self._join(request, now_ms) if request.epoch == 0 else self.members[request.member_id]
         before = member.facts()
         changed = member.update(request)
-        self._update_target_assignment(config, topics, changed=changed)
+        self._update_target_assignment(config, topics, now_ms, changed=changed)
         assigned = member.progress.assigned
-        self._advance(member, request.owned, now_ms)
+        self._advance(member, request.owned, topics, now_ms, changed=changed)
         member.session_deadline_ms = now_ms + config.session_ms
         if member.facts() != before:
             self._changed.add(member.id)
@@ -94,8 +96,16 @@ class ConsumerGroup(ConsumerGroupState):
         self._forget_expressions()
         return codes.NONE
 
-    def may_commit(self, member_id: str, instance_id: str | None, epoch: int, version: int | None) -> int:
-        """Whether this identity may commit offsets. `version` is that of OffsetCommit; None: in a transaction."""
+    def may_commit(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        epoch: int,
+        version: int | None,
+        places: Iterable[TopicIdPartition],
+    ) -> int:
+        """NONE if this identity may commit offsets of `places`, else the code. `version` is that of OffsetCommit; None: in a
+        transaction. A member may commit with an earlier epoch what it has had since then (KIP-1251)."""
         anonymous = epoch == -1 and not member_id and instance_id is None
         if (epoch < 0 and not self.members) or (version is None and anonymous):
             return codes.NONE
@@ -104,7 +114,11 @@ class ConsumerGroup(ConsumerGroupState):
             return codes.UNKNOWN_MEMBER_ID
         if version is not None and version < 9:
             return codes.UNSUPPORTED_VERSION
-        return codes.NONE if epoch == member.epoch else codes.STALE_MEMBER_EPOCH
+        if epoch == member.epoch:
+            return codes.NONE
+        since = [member.since.get(place) for place in places]
+        is_current = epoch < member.epoch and all(each is not None and each <= epoch for each in since)
+        return codes.NONE if is_current else codes.STALE_MEMBER_EPOCH
 
     def subscribes_to(self, topic: str, topics: Topics) -> bool:
         return any(
@@ -116,13 +130,12 @@ class ConsumerGroup(ConsumerGroupState):
     # --- identity ------------------------------------------------------------------------------------------------
 
     def _refuses(self, request: Heartbeat) -> HeartbeatResult | None:
-        """A member that joins is refused only where its id is in use under another epoch, or its instance id by another member."""
+        """A member that joins is refused only where its instance id is in use by another member."""
         if request.epoch == 0:
             holder = self.instances.get(request.instance_id) if request.instance_id is not None else None
             if holder is not None:
                 return self._unreleased(self.members[holder], request)
-            known = self.members.get(request.member_id)
-            return None if known is None or request.instance_id is not None else _fenced(known, request)
+            return None
         unknown = self._unknown(request.member_id, request.instance_id)
         return unknown or _fenced(self.members[request.member_id], request)
 

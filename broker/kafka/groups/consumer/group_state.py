@@ -10,7 +10,7 @@ member_epochs_never_fall  No epoch falls while its member stays, but for LEAVE_S
     <= assignment epoch <= group epoch.
 no_partition_targeted_twice  No partition is in the targets of two members.
 
-Source: KIP-848; ModernGroup, TargetAssignmentBuilder of Kafka 4.1.
+Source: KIP-848; ModernGroup, TargetAssignmentBuilder of Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from broker.kafka.groups.consumer.member import (
     Subscription,
 )
 from broker.kafka.groups.consumer.reconciliation import is_reconciled, reconcile
-from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartitions
+from broker.kafka.groups.modern.member import NOTHING, TopicIdPartition, TopicIdPartitions
 from broker.kafka.groups.modern.modern_group import ModernGroup, fingerprint_of
 from broker.kafka.groups.modern.topics import GroupTopics
 
@@ -143,10 +143,13 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
 
     # --- epochs, target, progress ------------------------------------------------------------------------------------
 
-    def _update_target_assignment(self, config: ConsumerGroupConfig, topics: Topics, *, changed: bool) -> None:
-        """Raises the epoch if members ask for something else than before, and makes the target of a new epoch."""
-        changed = changed or not self.epoch
-        if not changed and topics.version == self._topics_version and self.epoch == self.assignment_epoch:
+    def _update_target_assignment(
+        self, config: ConsumerGroupConfig, topics: Topics, now_ms: int, *, changed: bool
+    ) -> None:
+        """Raises the epoch if members ask for something else than before, and makes the target of a new epoch, if its time has
+        come."""
+        may_assign = self.epoch > self.assignment_epoch and self._may_assign(config.assignment_interval_ms, now_ms)
+        if not changed and topics.version == self._topics_version and not may_assign:
             return
         asked = self._asked(topics)
         fingerprint = _fingerprint(asked)
@@ -156,24 +159,34 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
         self.fingerprint = fingerprint
         if changed:
             self._raise_epoch()
-        if self.epoch == self.assignment_epoch:
+        if self.epoch == self.assignment_epoch or not self._may_assign(config.assignment_interval_ms, now_ms):
             return
         ids = {subscription: frozenset(sizes) for subscription, sizes in asked.items()}
         members = [Subscriber(m.id, m.instance_id, ids[m.subscription], m.target) for m in self.members.values()]
         sizes = {topic: size for each in asked.values() for topic, size in each.items()}
-        self._set_targets(ASSIGNORS[self.assignor(config)](members, sizes))
+        self._set_targets(ASSIGNORS[self.assignor(config)](members, sizes), now_ms)
 
     def _asked(self, topics: Topics) -> dict[Subscription, dict[str, int]]:
         """The ids and sizes of the topics that there are, for each subscription that members have."""
-        found: dict[Subscription, dict[str, int]] = {}
-        for asked in {member.subscription for member in self.members.values()}:
-            matched = topics.matching(asked.regex, asked.reader) if asked.regex and asked.regex in self.resolved else ()
-            names = {*asked.names, *matched}
-            found[asked] = dict(filter(None, (topics.get(name) for name in sorted(names))))
-        return found
+        return {
+            asked: self._asked_by(asked, topics) for asked in {member.subscription for member in self.members.values()}
+        }
 
-    def _advance(self, member: ConsumerMember, owned: TopicIdPartitions | None, now_ms: int) -> None:
-        progress = reconcile(member.progress, member.target, self.assignment_epoch, self.holders, owned)
+    def _asked_by(self, asked: Subscription, topics: Topics) -> dict[str, int]:
+        matched = topics.matching(asked.regex, asked.reader) if asked.regex and asked.regex in self.resolved else ()
+        return dict(filter(None, (topics.get(name) for name in sorted({*asked.names, *matched}))))
+
+    def _advance(
+        self, member: ConsumerMember, owned: TopicIdPartitions | None, topics: Topics, now_ms: int, *, changed: bool
+    ) -> None:
+        """`changed`: the member subscribes to other topics than before."""
+        target, unsubscribed = member.target, NOTHING
+        if changed or self.epoch > self.assignment_epoch:  # the target is that of other subscriptions
+            subscribed = self._asked_by(member.subscription, topics)
+            target = frozenset(place for place in target if place[0] in subscribed)
+            if changed:
+                unsubscribed = frozenset(place for place in member.progress.assigned if place[0] not in subscribed)
+        progress = reconcile(member.progress, target, self.assignment_epoch, self.holders, owned, unsubscribed)
         if progress != member.progress:
             self._hold(member, progress, now_ms)
 
@@ -183,6 +196,7 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
         if progress.epoch != member.epoch:
             member.previous_epoch = member.epoch
         member.progress = progress
+        member.since = {place: member.since.get(place, progress.epoch) for place in member.holds}
         self.holders.update(dict.fromkeys(member.holds, member.id))
         unrevoked = progress.state is MemberState.UNREVOKED_PARTITIONS and progress.epoch >= 0
         member.revoke_deadline_ms = now_ms + member.rebalance_ms if unrevoked else None
@@ -190,5 +204,5 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
 
 
 def _fingerprint(asked: Mapping[Subscription, Mapping[str, int]]) -> str:
-    told = sorted((repr(subscription), sorted(sizes.items())) for subscription, sizes in asked.items())
-    return fingerprint_of(told)
+    told = sorted((repr(subscription), sorted(sizes.items())) for subscription, sizes in asked.items() if sizes)
+    return fingerprint_of(told) if told else ""

@@ -66,7 +66,7 @@ class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
         asked = member.subscription
         return [
             member.id, member.instance_id, member.rack_id, member.epoch, member.client_id, member.client_host,
-            list(asked.names), asked.regex, sorted(member.progress.assigned), sorted(member.target),
+            list(asked.names), asked.regex, sorted(member.holds), sorted(member.target),
         ]  # fmt: skip
 
 

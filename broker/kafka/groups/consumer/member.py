@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 
-from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
+from broker.kafka.groups.modern.member import NOTHING, TopicIdPartition, TopicIdPartitions
 
 
 class MemberState(IntEnum):
@@ -37,7 +38,8 @@ class Reconciled(NamedTuple):
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """`session_deadline_ms`: when it counts as lost; `revoke_deadline_ms`: by when it has to have revoked, if it has to."""
+    """`since`: the assignment epoch in which it got each partition that it holds; `session_deadline_ms`: when it counts
+    as lost; `revoke_deadline_ms`: by when it has to have revoked, if it has to."""
 
     id: str
     instance_id: str | None = None
@@ -48,6 +50,7 @@ class ConsumerMember:
     assignor: str | None = None
     subscription: Subscription = field(default_factory=Subscription)
     progress: Reconciled = field(default_factory=Reconciled)
+    since: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     previous_epoch: int = 0
     target: TopicIdPartitions = NOTHING
     session_deadline_ms: int = 0
@@ -81,7 +84,7 @@ class ConsumerMember:
         """All that is kept of it: everything but its deadlines."""
         return (
             self.id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.rebalance_ms, self.assignor,
-            self.subscription, self.progress, self.previous_epoch, self.target,
+            self.subscription, self.progress, self.since, self.previous_epoch, self.target,
         )  # fmt: skip
 
     def deadline_ms(self) -> int:
@@ -119,3 +122,4 @@ class ConsumerGroupConfig(NamedTuple):
     session_ms: int
     max_size: int
     assignors: tuple[str, ...]
+    assignment_interval_ms: int = 0

@@ -21,12 +21,16 @@ def to_row(member: ConsumerMember) -> list[object]:
         member.instance_id, member.rack_id, member.client_id, member.client_host, member.rebalance_ms, member.assignor,
         list(asked.names), asked.regex, list(asked.reader), int(progress.state), progress.epoch, member.previous_epoch,
         packed(progress.assigned), packed(progress.revoking), packed(member.target),
+        [[*place, epoch] for place, epoch in member.since.items()],
     ]  # fmt: skip
 
 
 def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
     (instance_id, rack_id, client_id, client_host, rebalance_ms, assignor, names, regex, reader, state, epoch, previous,
-     assigned, revoking, target) = row  # fmt: skip
+     assigned, revoking, target, *since) = row  # fmt: skip
+    began = (
+        since[0] if since else ()
+    )  # rows of before KIP-1251 have none: such partitions are committed with the epoch of now
     user, address = reader
     return ConsumerMember(
         id=member_id,
@@ -38,6 +42,7 @@ def from_row(member_id: str, row: Sequence[Any]) -> ConsumerMember:
         assignor=assignor,
         subscription=Subscription(tuple(sys.intern(name) for name in names), regex, (user, address)),
         progress=Reconciled(MemberState(state), epoch, unpacked(assigned), unpacked(revoking)),
+        since={(sys.intern(topic), number): epoch for topic, number, epoch in began},
         previous_epoch=previous,
         target=unpacked(target),
     )

@@ -1,10 +1,12 @@
 """A group that is kept with its members: of the consumer protocol (KIP-848), a share group (KIP-932) or a streams group (KIP-1071).
 
 A change of what members ask for raises the epoch of the group; the assignment epoch follows when each member has the target of
-that epoch. A member is fenced when its deadline has passed. No I/O and no clock; `now_ms` comes in.
+that epoch. Targets are made at most once in `*.assignment.interval.ms`: heartbeats until then are answered by the last ones. A
+member is fenced when its deadline has passed. No I/O and no clock; `now_ms` comes in.
 
 Invariants
 group_changes_are_taken_once  Each change is in the answer of exactly one `take_changes`.
+targets_keep_their_interval  Two targets of a group in one process are made at least the interval apart.
 
 Source: ModernGroup, StreamsGroup of Kafka 4.3.
 """
@@ -15,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from broker.wire import codes
 
@@ -35,6 +37,9 @@ class ModernMember(Protocol):
 
 
 M = TypeVar("M", bound=ModernMember)
+FIRST_EPOCH = 1
+"""Both epochs of a group that has had no member. The first one raises that of the group to 2, so a member of epoch 1 has been
+assigned nothing. Source: ModernGroup, TargetAssignmentMetadata.INITIAL of Kafka 4.3."""
 
 
 class GroupChanges(NamedTuple, Generic[M]):
@@ -46,17 +51,16 @@ class GroupChanges(NamedTuple, Generic[M]):
 
 @dataclass(slots=True, kw_only=True)
 class ModernGroup(ABC, Generic[M]):
-    """`fingerprint` is of the topics that members asked for when the epoch was last raised; `changed_ms`: when a member last left,
-    or what one has last changed."""
-
-    first_epoch: ClassVar[int] = 1
+    """`fingerprint` is of the topics that members asked for when the epoch was last raised, "" of none; `changed_ms`: when a
+    member last left, or what one has last changed; `assigned_ms`: when targets were last made in this process, None: never."""
 
     id: str
-    epoch: int = 0
-    assignment_epoch: int = 0
+    epoch: int = FIRST_EPOCH
+    assignment_epoch: int = FIRST_EPOCH
     fingerprint: str = ""
     members: dict[str, M] = field(default_factory=dict)
     changed_ms: int = 0
+    assigned_ms: int | None = None
     _topics_version: int = -1
     _changed: set[str] = field(default_factory=set)
     _group_changed: bool = False
@@ -120,16 +124,21 @@ class ModernGroup(ABC, Generic[M]):
         """Drops what else the group notes of a member that is gone."""
 
     def _raise_epoch(self) -> None:
-        self.epoch = max(self.epoch + 1, self.first_epoch)
+        self.epoch += 1
         self._group_changed = True
 
-    def _set_targets(self, targets: Mapping[str, object]) -> None:
+    def _may_assign(self, interval_ms: int, now_ms: int) -> bool:
+        """True if targets may be made anew (targets_keep_their_interval). Source: canComputeNextTargetAssignment."""
+        return self.assigned_ms is None or not interval_ms or now_ms >= self.assigned_ms + interval_ms
+
+    def _set_targets(self, targets: Mapping[str, object], now_ms: int) -> None:
         """`targets`, by member id, are those of the group's epoch."""
         for member_id, target in targets.items():
             if target != self.members[member_id].target:
                 self.members[member_id].target = target
                 self._changed.add(member_id)
         self.assignment_epoch = self.epoch
+        self.assigned_ms = now_ms
         self._group_changed = True
 
 

@@ -8,9 +8,10 @@ Invariants (`check` asserts all but the last)
 share_epochs_never_fall  No epoch falls while its member stays; member epoch <= assignment epoch <= group epoch.
 targets_are_initialized_partitions  A target consists of initialized partitions of topics that its member asked for when the
     target was made.
-told_members_have_their_target  What a member of the assignment epoch was told is its target.
+told_members_have_their_target  What a member of the assignment epoch was told is its target, less what it has ceased to ask for
+    since the target was made.
 
-Source: GroupMetadataManager.shareGroupHeartbeat, ShareGroup of Kafka 4.2.
+Source: GroupMetadataManager.shareGroupHeartbeat, ShareGroup of Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from broker.kafka.groups.modern.member import LEAVE, HeartbeatResult, fenced, too_many_members, unknown_member
+from broker.kafka.groups.modern.member import (
+    LEAVE,
+    HeartbeatResult,
+    TopicIdPartitions,
+    fenced,
+    too_many_members,
+    unknown_member,
+)
 from broker.kafka.groups.modern.modern_group import ModernGroup, fingerprint_of
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.share.assignor import ShareSubscriber, simple
@@ -46,9 +54,11 @@ class ShareGroup(ModernGroup[ShareMember]):
         assert all(member.epoch <= self.assignment_epoch for member in self.members.values()), "share_epochs_never_fall"
         assert self.assignment_epoch <= self.epoch, "share_epochs_never_fall"
         for member in self.members.values():
-            assert member.epoch != self.assignment_epoch or member.assigned == member.target, (
-                "told_members_have_their_target"
-            )
+            if member.epoch == self.assignment_epoch:
+                assert member.assigned <= member.target, "told_members_have_their_target"
+                assert self.epoch > self.assignment_epoch or member.assigned == member.target, (
+                    "told_members_have_their_target"
+                )
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -61,9 +71,13 @@ class ShareGroup(ModernGroup[ShareMember]):
             return refused
         member = self.members.setdefault(request.member_id, ShareMember(request.member_id))
         before, assigned = member.facts(), member.assigned
-        asked = self._update_target(topics, changed=member.update(request))
+        changed = member.update(request)
+        asked = self._update_target(config, topics, now_ms, changed=changed)
         if member.epoch != self.assignment_epoch:
-            member.previous_epoch, member.epoch, member.assigned = member.epoch, self.assignment_epoch, member.target
+            member.previous_epoch, member.epoch = member.epoch, self.assignment_epoch
+            member.assigned = self._subscribed(member, topics)
+        elif changed:
+            member.assigned = self._subscribed(member, topics)
         member.session_deadline_ms = now_ms + config.session_ms
         if member.facts() != before:
             self._changed.add(member.id)
@@ -120,29 +134,39 @@ class ShareGroup(ModernGroup[ShareMember]):
     def _release(self, member: ShareMember) -> None:
         self._pending = True
 
-    def _update_target(self, topics: GroupTopics, *, changed: bool) -> dict[str, tuple[str, int]]:
-        """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch. Returns the
-        topics that members ask for; none, if nothing can have changed."""
+    def _update_target(
+        self, config: ShareGroupConfig, topics: GroupTopics, now_ms: int, *, changed: bool
+    ) -> dict[str, tuple[str, int]]:
+        """Raises the epoch if members ask for something else than before, and makes the targets of a new epoch, if their time has
+        come. Returns the topics that members ask for; none, if nothing can have changed."""
         if not changed and not self._may_update_target(topics):
             return {}
         asked = self._asked(topics)
-        fingerprint = fingerprint_of(sorted(asked.values()))
+        fingerprint = fingerprint_of(sorted(asked.values())) if asked else ""
         self._topics_version = topics.version
-        changed = changed or not self.epoch or (self._pending and self._is_unassigned(asked))
-        changed = changed or (fingerprint != self.fingerprint and self.epoch == self.assignment_epoch)
+        if self.epoch == self.assignment_epoch:
+            changed = changed or fingerprint != self.fingerprint or (self._pending and self._is_unassigned(asked))
         self.fingerprint = fingerprint
         self._pending = False
         if changed:
             self._raise_epoch()
-        if self.epoch != self.assignment_epoch:
-            self._assign(asked)
+        if self.epoch != self.assignment_epoch and self._may_assign(config.assignment_interval_ms, now_ms):
+            self._assign(asked, now_ms)
         return asked
 
     def _may_update_target(self, topics: GroupTopics) -> bool:
         """True if targets may have to be made anew though no member asks for something else."""
         return self._pending or topics.version != self._topics_version or self.epoch != self.assignment_epoch
 
-    def _assign(self, asked: dict[str, tuple[str, int]]) -> None:
+    def _subscribed(self, member: ShareMember, topics: GroupTopics) -> TopicIdPartitions:
+        """Of the member's target, what it asks for: the target may be that of an earlier subscription."""
+        if self.epoch == self.assignment_epoch:
+            return member.target
+        found = (topics.get(name) for name in member.names)
+        ids = {topic[0] for topic in found if topic is not None}
+        return frozenset(place for place in member.target if place[0] in ids)
+
+    def _assign(self, asked: dict[str, tuple[str, int]], now_ms: int) -> None:
         numbers = {
             topic_id: [number for number in self.initialized.get(topic_id, ()) if number < size]
             for topic_id, size in asked.values()
@@ -151,7 +175,7 @@ class ShareGroup(ModernGroup[ShareMember]):
             ShareSubscriber(m.id, frozenset(asked[name][0] for name in m.names if name in asked), m.target)
             for m in self.members.values()
         ]
-        self._set_targets(simple(members, numbers))
+        self._set_targets(simple(members, numbers), now_ms)
 
     def _asked(self, topics: GroupTopics) -> dict[str, tuple[str, int]]:
         """The id and size of each topic that a member asks for and that there is."""

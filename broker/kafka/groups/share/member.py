@@ -61,3 +61,4 @@ class ShareGroupConfig(NamedTuple):
     heartbeat_ms: int
     session_ms: int
     max_size: int
+    assignment_interval_ms: int = 0

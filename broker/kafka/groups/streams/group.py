@@ -31,7 +31,7 @@ from broker.kafka.groups.streams.member import (
     StreamsResult,
 )
 from broker.kafka.groups.streams.reconciliation import Holders, is_reconciled, reconcile
-from broker.kafka.groups.streams.status import Status, delayed, shutdown, stale
+from broker.kafka.groups.streams.status import Delay, Status, delayed, shutdown, stale
 from broker.kafka.groups.streams.tasks import NOTHING, Task, Tasks
 from broker.kafka.groups.streams.topology import (
     ConfiguredTopology,
@@ -42,16 +42,11 @@ from broker.kafka.groups.streams.topology import (
 )
 from broker.wire import codes
 
-FIRST_EPOCH = 2
-"""Of a group whose first member has joined; while its assignment is delayed that member has epoch 1."""
-
 
 @dataclass(slots=True, kw_only=True)
 class StreamsGroup(ModernGroup[StreamsMember]):
     """`fingerprint`: of the topics of its topology when the epoch was last raised; `validated`: the epoch of the topology for which
     all topics were there, -1: they are not; `standby_replicas`: as of the last target."""
-
-    first_epoch = FIRST_EPOCH
 
     topology: Topology | None = None
     validated: int = -1
@@ -102,9 +97,10 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         member = self.members.setdefault(request.member_id, StreamsMember(request.member_id))
         before, assigned = member.kept(), member.progress.assigned
         self._note_changes(config, configured, topics, changed=member.update(request))
-        is_delayed = self.epoch > self.assignment_epoch and self._is_delayed(now_ms)
-        if self.epoch > self.assignment_epoch and not is_delayed:
-            self._assign(config, configured)
+        waits_for = self._waits_for(config, now_ms)
+        is_delayed = waits_for is Delay.INITIAL_REBALANCE
+        if self.epoch > self.assignment_epoch and waits_for is None:
+            self._assign(config, configured, now_ms)
         self._advance(member, request.owned, now_ms, is_delayed=is_delayed)
         member.session_deadline_ms = now_ms + config.session_ms
         if request.shutdown and self.shutdown_by is None:
@@ -120,7 +116,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
             member.id,
             member.epoch,
             config.heartbeat_ms,
-            self._statuses(member, configured, is_delayed=is_delayed),
+            self._statuses(member, configured, waits_for),
             member.progress.assigned if is_told else None,
             self.endpoint_epoch,
             self._endpoints(topics) if request.endpoint_epoch != self.endpoint_epoch else None,
@@ -210,11 +206,15 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         if not self.members:
             self.shutdown_by = self._delayed_until_ms = None
 
-    def _is_delayed(self, now_ms: int) -> bool:
-        """True if the first members of the group still wait for others to join."""
+    def _waits_for(self, config: StreamsGroupConfig, now_ms: int) -> Delay | None:
+        """The delay that the next assignment waits for; None: it is made at once, or there is nothing to assign."""
+        if self.epoch == self.assignment_epoch:
+            return None
         if self._delayed_until_ms is not None and now_ms >= self._delayed_until_ms:
             self._delayed_until_ms = None
-        return self._delayed_until_ms is not None
+        if self._delayed_until_ms is not None:
+            return Delay.INITIAL_REBALANCE
+        return None if self._may_assign(config.assignment_interval_ms, now_ms) else Delay.ASSIGNMENT_INTERVAL
 
     def _note_changes(
         self, config: StreamsGroupConfig, configured: ConfiguredTopology, topics: GroupTopics, *, changed: bool
@@ -228,7 +228,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
             self.fingerprint, self.validated, self.standby_replicas = now
             self._raise_epoch()
 
-    def _assign(self, config: StreamsGroupConfig, configured: ConfiguredTopology) -> None:
+    def _assign(self, config: StreamsGroupConfig, configured: ConfiguredTopology, now_ms: int) -> None:
         """The targets of a new epoch: nothing for anybody while topics are missing."""
         targets = dict.fromkeys(self.members, NOTHING)
         if configured.is_ready and configured.tasks is not None and self.topology is not None:
@@ -238,12 +238,12 @@ class StreamsGroup(ModernGroup[StreamsMember]):
             }
             members = [Candidate(each.id, each.facts.process_id, each.target) for each in self.members.values()]
             targets = sticky(members, subtopologies, config.standby_replicas)
-        self._set_targets(targets)
+        self._set_targets(targets, now_ms)
 
     def _advance(self, member: StreamsMember, owned: Tasks | None, now_ms: int, *, is_delayed: bool) -> None:
         epoch, target = self.assignment_epoch, member.target
         if is_delayed:
-            epoch, target = max(1, epoch), NOTHING
+            target = NOTHING
         if is_reconciled(member.progress, epoch):
             return
         progress = reconcile(member.progress, member.facts.process_id, target, epoch, self._holders(), owned)
@@ -269,10 +269,10 @@ class StreamsGroup(ModernGroup[StreamsMember]):
     # --- what is told ------------------------------------------------------------------------------------------------
 
     def _statuses(
-        self, member: StreamsMember, configured: ConfiguredTopology, *, is_delayed: bool
+        self, member: StreamsMember, configured: ConfiguredTopology, waits_for: Delay | None
     ) -> tuple[Status, ...]:
         epochs = member.facts.topology_epoch, -1 if self.topology is None else self.topology.epoch
-        told = stale(*epochs), delayed(is_delayed), configured.status, shutdown(self.shutdown_by)
+        told = stale(*epochs), delayed(waits_for), configured.status, shutdown(self.shutdown_by)
         return tuple(each for each in told if each is not None)
 
     def _endpoints(self, topics: GroupTopics) -> tuple[EndpointPartitions, ...]:

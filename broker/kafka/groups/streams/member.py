@@ -131,3 +131,4 @@ class StreamsGroupConfig(NamedTuple):
     max_size: int
     standby_replicas: int = 0
     initial_delay_ms: int = 0
+    assignment_interval_ms: int = 0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 STALE_TOPOLOGY, MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED_TOPICS = 0, 1, 2
@@ -23,10 +24,18 @@ def stale(own: int, epoch: int) -> Status | None:
     return Status(STALE_TOPOLOGY, f"The member's topology epoch {own} is behind the group's topology epoch {epoch}.")
 
 
-def delayed(is_delayed: bool) -> Status | None:
-    """While the first members of a group wait for others."""
-    told = "Assignment delayed due to the configured initial rebalance delay."
-    return Status(ASSIGNMENT_DELAYED, told) if is_delayed else None
+class Delay(Enum):
+    """The cause for which a group has an older assignment than its epoch, as Kafka calls it."""
+
+    INITIAL_REBALANCE = "initial rebalance delay"
+    ASSIGNMENT_INTERVAL = "assignment interval"
+
+
+def delayed(waits_for: Delay | None) -> Status | None:
+    """While the first members of a group wait for others, or a group for the end of its assignment interval."""
+    if waits_for is None:
+        return None
+    return Status(ASSIGNMENT_DELAYED, f"Assignment delayed due to the configured {waits_for.value}.")
 
 
 def shutdown(member_id: str | None) -> Status | None:

@@ -28,7 +28,7 @@ async def describe(desk: Desk, *groups: str, at: tuple[int, int] = (0, 0)) -> An
 async def test_any_shard_of_the_groups_broker_answers(desk: Desk) -> None:
     group = desk.group_at(0, 1)
     joined = await beat(desk, group, **JOIN, subscribed_topic_names=("t",))
-    assert (joined.error_code, joined.member_epoch, joined.member_id) == (codes.NONE, 1, "m")
+    assert (joined.error_code, joined.member_epoch, joined.member_id) == (codes.NONE, 2, "m")
     assert [each.partitions for each in joined.assignment.topic_partitions] == [(0, 1, 2, 3)]
     for shard in (0, 1):
         (found,) = await describe(desk, group, at=(0, shard))
@@ -64,14 +64,14 @@ async def test_version_0_makes_a_member_id(desk: Desk) -> None:
 async def test_what_an_expression_matches_is_told_by_a_later_heartbeat(desk: Desk) -> None:
     group = desk.group_at(0, 1)
     joined = await beat(desk, group, **JOIN, subscribed_topic_regex="[t-u]+")
-    assert (joined.member_epoch, joined.assignment.topic_partitions) == (1, ())
+    assert (joined.member_epoch, joined.assignment.topic_partitions) == (2, ())
     await trio.testing.wait_all_tasks_blocked()
     mine = {"member_id": "m", "rebalance_timeout": timedelta(milliseconds=-1)}
-    later = await beat(desk, group, member_epoch=1, **mine)
-    assert later.member_epoch == 2 and [e.partitions for e in later.assignment.topic_partitions] == [(0, 1, 2, 3)]
-    await desk.make_topic("uu", 1)
     later = await beat(desk, group, member_epoch=2, **mine)
-    assert later.member_epoch == 3 and len(later.assignment.topic_partitions) == 2
+    assert later.member_epoch == 3 and [e.partitions for e in later.assignment.topic_partitions] == [(0, 1, 2, 3)]
+    await desk.make_topic("uu", 1)
+    later = await beat(desk, group, member_epoch=3, **mine)
+    assert later.member_epoch == 4 and len(later.assignment.topic_partitions) == 2
     refused = await beat(desk, group, **{**JOIN, "member_id": "n"}, subscribed_topic_regex="(")
     assert refused.error_code == codes.INVALID_REGULAR_EXPRESSION
 
@@ -80,12 +80,12 @@ async def test_a_home_that_is_away_is_no_coordinator_and_its_successor_knows_the
     group = desk.group_at(0, 1)
     await beat(desk, group, **JOIN, subscribed_topic_names=("t",))
     desk.down.add(1)
-    mine = {"member_id": "m", "member_epoch": 1, "rebalance_timeout": timedelta(milliseconds=-1)}
+    mine = {"member_id": "m", "member_epoch": 2, "rebalance_timeout": timedelta(milliseconds=-1)}
     assert (await beat(desk, group, **mine)).error_code == codes.NOT_COORDINATOR
     desk.down.clear()
     desk.restart((0, 1))
     answer = await beat(desk, group, **mine)
-    assert (answer.error_code, answer.member_epoch, answer.assignment) == (codes.NONE, 1, None)
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (codes.NONE, 2, None)
 
 
 async def test_a_silent_member_is_lost(desk: Desk, autojump_clock: trio.testing.MockClock) -> None:

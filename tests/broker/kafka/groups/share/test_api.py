@@ -28,8 +28,8 @@ async def describe(desk: Desk, *groups: str, at: tuple[int, int] = (0, 0)) -> An
 async def test_any_shard_of_the_groups_broker_answers(desk: Desk) -> None:
     group = desk.group_at(0, 1)
     joined = await beat(desk, group, **JOIN)
-    assert (joined.error_code, joined.member_epoch, joined.assignment.topic_partitions) == (codes.NONE, 1, ())
-    told = await beat(desk, group, member_epoch=1)
+    assert (joined.error_code, joined.member_epoch, joined.assignment.topic_partitions) == (codes.NONE, 2, ())
+    told = await beat(desk, group, member_epoch=2)
     assert [each.partitions for each in told.assignment.topic_partitions] == [(0, 1, 2, 3)]
     for shard in (0, 1):
         (found,) = await describe(desk, group, at=(0, shard))
@@ -63,7 +63,7 @@ async def test_heartbeats_that_cost_much_are_answered_in_turns(desk: Desk, monke
             nursery.start_soon(join, number)
         await trio.testing.wait_all_tasks_blocked()
         assert pieces < 20, "between two of them everything else has its turn"
-    assert sorted(order) == list(range(2, 22))
+    assert sorted(order) == list(range(3, 23))
     (found,) = await describe(desk, group)
     assert len(found.members) == 21
 
@@ -71,13 +71,13 @@ async def test_heartbeats_that_cost_much_are_answered_in_turns(desk: Desk, monke
 async def test_a_home_that_is_away_is_no_coordinator_and_its_successor_knows_the_members(desk: Desk) -> None:
     group = desk.group_at(0, 1)
     await beat(desk, group, **JOIN)
-    await beat(desk, group, member_epoch=1)
+    await beat(desk, group, member_epoch=2)
     desk.down.add(1)
     assert (await beat(desk, group, member_epoch=2)).error_code == codes.NOT_COORDINATOR
     desk.down.clear()
     desk.restart((0, 1))
     answer = await beat(desk, group, member_epoch=2)
-    assert (answer.error_code, answer.member_epoch, answer.assignment) == (codes.NONE, 2, None)
+    assert (answer.error_code, answer.member_epoch, answer.assignment) == (codes.NONE, 3, None)
 
 
 async def test_a_silent_member_is_lost(desk: Desk, autojump_clock: trio.testing.MockClock) -> None:

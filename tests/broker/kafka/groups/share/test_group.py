@@ -21,12 +21,12 @@ def group_of(count, topics=None, **fields):
 
 def test_topics_are_assigned_by_the_heartbeat_after_the_one_that_brought_them():
     group, topics, (first,) = group_of(1)
-    assert (first.epoch, first.told, group.state) == (1, frozenset(), "Stable")
+    assert (first.epoch, first.told, group.state) == (2, frozenset(), "Stable")
     answer = first.send()
-    assert (answer.epoch, answer.assignment) == (2, topics.places("a"))
+    assert (answer.epoch, answer.assignment) == (3, topics.places("a"))
     assert first.send().assignment is None  # nothing new
     assert first.send(names=("a",)).assignment == topics.places("a")  # a full request is told all
-    assert (first.epoch, group.epoch) == (2, 2)
+    assert (first.epoch, group.epoch) == (3, 3)
 
 
 def test_a_partition_is_read_by_several_members_and_nobody_waits():
@@ -34,7 +34,7 @@ def test_a_partition_is_read_by_several_members_and_nobody_waits():
     for member in (first, second, first):
         member.send()
     assert first.told == second.told == topics.places("a")
-    assert (first.epoch, second.epoch, group.epoch) == (2, 2, 2)
+    assert (first.epoch, second.epoch, group.epoch) == (3, 3, 3)
 
 
 def test_after_a_leave_the_others_get_what_is_free():
@@ -53,13 +53,13 @@ def test_after_a_leave_the_others_get_what_is_free():
 def test_epochs_that_are_not_the_members_own_or_its_last_are_fenced():
     _, _, (member,) = group_of(1)
     member.send()
-    assert member.send(epoch=3).code == codes.FENCED_MEMBER_EPOCH
-    assert member.send(epoch=1).code == codes.NONE  # the answer may have been lost
+    assert member.send(epoch=4).code == codes.FENCED_MEMBER_EPOCH
+    assert member.send(epoch=2).code == codes.NONE  # the answer may have been lost
     member.names = ("a", "b")
     member.send(names=member.names)
-    assert member.send(epoch=1).code == codes.FENCED_MEMBER_EPOCH
+    assert member.send(epoch=2).code == codes.FENCED_MEMBER_EPOCH
     again = member.send(epoch=0)  # it joins once more
-    assert (again.code, again.epoch, again.assignment) == (codes.NONE, 3, member.told)
+    assert (again.code, again.epoch, again.assignment) == (codes.NONE, 4, member.told)
 
 
 def test_a_session_that_is_over_ends_the_member():
@@ -75,7 +75,7 @@ def test_a_full_group_takes_no_new_member():
     group, topics, _ = group_of(2)
     config = CONFIG._replace(max_size=2)
     assert FakeShareMember(group, topics, "m2", config=config).send().code == codes.GROUP_MAX_SIZE_REACHED
-    assert FakeShareMember(group, topics, "m1", config=config).send(epoch=2).code == codes.NONE
+    assert FakeShareMember(group, topics, "m1", config=config).send(epoch=3).code == codes.NONE
 
 
 def test_topics_that_come_and_go_and_grow_raise_the_epoch():
@@ -83,17 +83,31 @@ def test_topics_that_come_and_go_and_grow_raise_the_epoch():
     member.send()
     topics.put("c", 3)
     member.send()
-    assert group.epoch == 2  # it did not ask for that one
+    assert group.epoch == 3  # it did not ask for that one
     topics.put("b", 2)
-    assert member.send().epoch == 3 and member.told == topics.places("a")  # not yet initialized
-    assert member.send().epoch == 4 and member.told == topics.places("a", "b")
+    assert member.send().epoch == 4 and member.told == topics.places("a")  # not yet initialized
+    assert member.send().epoch == 5 and member.told == topics.places("a", "b")
     topics.put("a", 3)
     for _ in range(2):
         member.send()
-    assert (group.epoch, member.told) == (6, topics.places("a", "b"))
+    assert (group.epoch, member.told) == (7, topics.places("a", "b"))
     topics.remove("b")
     member.send()
-    assert (group.epoch, member.told) == (7, topics.places("a"))
+    assert (group.epoch, member.told) == (8, topics.places("a"))
+
+
+def test_a_group_is_assigned_anew_when_its_interval_is_over():
+    config = CONFIG._replace(assignment_interval_ms=1000)
+    group, topics, (first,) = group_of(1, FakeTopics(a=2, b=2), names=("a", "b"), config=config)
+    assert (first.send(now_ms=1).epoch, first.told) == (2, frozenset()), (
+        "the first target, of nothing, has its interval too"
+    )
+    assert (first.send(now_ms=1000).assignment, first.epoch) == (topics.places("a", "b"), group.epoch)
+    first.names = ("a",)
+    answer = first.send(now_ms=1001, names=first.names)
+    assert (answer.epoch, answer.assignment) == (group.assignment_epoch, topics.places("a"))
+    assert group.epoch == group.assignment_epoch + 1
+    assert first.send(now_ms=2000).epoch == group.epoch == group.assignment_epoch
 
 
 def test_what_was_initialized_before_anybody_joined_is_assigned_at_once():

@@ -17,7 +17,7 @@ def shard(tmp_path):
 def test_members_go_on_where_they_were_after_the_shard_died(shard):
     shard.beat("m0", 0)
     shard.beat("m1", 0)
-    had = shard.beat("m0", 1).assignment
+    had = shard.beat("m0", 2).assignment
     before = shard.groups.get("g")
     shard.restart()
     after = shard.groups.get("g")
@@ -25,11 +25,11 @@ def test_members_go_on_where_they_were_after_the_shard_died(shard):
     assert {name: each.facts() for name, each in after.members.items()} == {
         name: each.facts() for name, each in before.members.items()
     }
-    assert (after.epoch, after.assignment_epoch, after.initialized) == (2, 2, before.initialized)
+    assert (after.epoch, after.assignment_epoch, after.initialized) == (3, 3, before.initialized)
     assert after.next_deadline_ms() == 1000 + CONFIG.session_ms
-    answer = shard.beat("m0", 2)
-    assert (answer.code, answer.epoch, answer.assignment) == (codes.NONE, 2, None)
-    assert shard.beat("m1", 2).epoch == 2 and after.epoch == 2  # nothing changed for the group
+    answer = shard.beat("m0", 3)
+    assert (answer.code, answer.epoch, answer.assignment) == (codes.NONE, 3, None)
+    assert shard.beat("m1", 3).epoch == 3 and after.epoch == 3  # nothing changed for the group
     assert after.members["m0"].assigned == had
 
 
@@ -85,8 +85,8 @@ def test_members_of_many_groups_that_are_lost_at_once_are_fenced_in_rounds(tmp_p
 
 def test_a_heartbeat_is_costly_where_targets_of_many_are_made_anew(shard, monkeypatch):
     shard.beat("m0", 0)
-    shard.beat("m0", 1)
-    asks, beats = (ShareHeartbeat("m0", 2, None, names, "c", "/h") for names in (("b",), ("a",)))
+    shard.beat("m0", 2)
+    asks, beats = (ShareHeartbeat("m0", 3, None, names, "c", "/h") for names in (("b",), ("a",)))
     joins = ShareHeartbeat("m1", 0, None, ("a",), "c", "/h")
     assert not any(shard.groups.is_costly("g", each) for each in (asks, beats, joins))
     monkeypatch.setattr("broker.kafka.groups.share.group.COSTLY", 4)

@@ -82,6 +82,21 @@ def test_one_member_has_all_tasks(group: StreamsGroup) -> None:
     assert group.state(topics) == "Stable"
 
 
+def test_a_group_is_assigned_anew_when_its_interval_is_over(group: StreamsGroup) -> None:
+    topics = Topics(t=4)
+    one, two = (Client(group, topics, name) for name in ("one", "two"))
+    for each in (one, two):
+        each.config = CONFIG._replace(assignment_interval_ms=1000)
+    one.beat()
+    told = two.beat(now_ms=1)
+    assert (told.epoch, two.active, group.epoch, group.assignment_epoch) == (2, [], 3, 2)
+    assert [each.detail for each in told.statuses] == ["Assignment delayed due to the configured assignment interval."]
+    assert (one.beat(now_ms=999).epoch, one.active) == (2, [0, 1, 2, 3])
+    one.beat(now_ms=1000)
+    assert len(one.active) == 2 and group.assignment_epoch == 3
+    assert two.beat(now_ms=1001).statuses == ()
+
+
 def test_a_second_member_gets_tasks_once_the_first_has_given_them_up(group: StreamsGroup) -> None:
     one, two = (Client(group, Topics(t=4), name) for name in ("one", "two"))
     one.beat()
@@ -245,7 +260,11 @@ def test_whatever_happens_no_task_is_active_twice_and_all_settles(seed: int) -> 
     group = StreamsGroup(id="g")
     topics = Topics(t=rng.randint(1, 9), t_changelog=9)
     topics.sizes["t-changelog"] = topics.sizes["t"]
-    config = CONFIG._replace(standby_replicas=rng.randint(0, 2), initial_delay_ms=rng.choice([0, 3000]))
+    config = CONFIG._replace(
+        standby_replicas=rng.randint(0, 2),
+        initial_delay_ms=rng.choice([0, 3000]),
+        assignment_interval_ms=rng.choice([0, 1000]),
+    )
     clients: list[Client] = []
     now_ms = 0
     for number in range(200):
