@@ -20,7 +20,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,6 +82,9 @@ class Pair(NamedTuple):
     settle: Callable[[], None] = lambda: None  # waits until what the first runs have set going is over
 
 
+Row = Callable[[], AbstractContextManager[Pair]]
+
+
 class Figure(NamedTuple):
     """A line of the table: medians of both sides, and the median and the quartiles of the pairs' ratios."""
 
@@ -102,23 +105,13 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="ROW")
     asked = parser.parse_args()
     checkouts = asked.before.resolve(), ROOT
-    rows = {
-        "connections": partial(_new_clusters, checkouts, partial(connections, asked.seconds)),
-        "rated": partial(_new_clusters, checkouts, partial(rated, asked.seconds)),
-        "refusals": partial(_new_clusters, checkouts, partial(refusals, asked.seconds)),
-        "api-versions": partial(requests, checkouts, asked.seconds, frames.API_VERSIONS),
-        "metadata": partial(requests, checkouts, asked.seconds, frames.METADATA),
-        "produce-100": partial(produce, checkouts, 100),
-        "produce-1000": partial(produce, checkouts, 1000),
-        **{name: partial(_pair, checkouts, rows_of) for name, rows_of in FRESH.items()},
-        **{name: partial(_pair, checkouts, partial(in_a_process, call)) for name, call in IN_A_PROCESS.items()},
-    }
+    known = rows(checkouts, asked.seconds)
     failed = False
     found: list[tuple[str, ...]] = []
-    for name in asked.only or rows:
+    for name in asked.only or known:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         try:
-            with rows[name]() as pair:
+            with known[name]() as pair:
                 found += [(name, *_cells(figure)) for figure in figures(pair, asked.rounds)]
         except (CannotMeasure, Missing) as reason:
             failed = True
@@ -126,6 +119,21 @@ def main() -> int:
     columns = ("row", "figure", "before", "after", "after/before", "quartiles")
     table.show_plain(f"{asked.rounds} pairs of runs: {checkouts[0]} and {ROOT}", columns, found)
     return 1 if failed else 0
+
+
+def rows(checkouts: tuple[Path, Path], seconds: float) -> dict[str, Row]:
+    """The rows by name. `seconds`: the length of a run over the wire."""
+    return {
+        "connections": partial(_new_clusters, checkouts, partial(connections, seconds)),
+        "rated": partial(_new_clusters, checkouts, partial(rated, seconds)),
+        "refusals": partial(_new_clusters, checkouts, partial(refusals, seconds)),
+        "api-versions": partial(requests, checkouts, seconds, frames.API_VERSIONS),
+        "metadata": partial(requests, checkouts, seconds, frames.METADATA),
+        "produce-100": partial(produce, checkouts, 100),
+        "produce-1000": partial(produce, checkouts, 1000),
+        **{name: partial(_pair, checkouts, rows_of) for name, rows_of in FRESH.items()},
+        **{name: partial(_pair, checkouts, partial(in_a_process, call)) for name, call in IN_A_PROCESS.items()},
+    }
 
 
 def figures(pair: Pair, rounds: int) -> Iterator[Figure]:

@@ -5,8 +5,8 @@
 
 --quick measures for seconds instead of minutes; its figures scatter. --write puts the table into docs/internals/benchmarks.md.
 --guard measures what has a peer in the same run, for a few minutes. --check does that, too, and fails when one is worse than the
-committed bounds (guard.py), and worse again when it is measured a second time; --scores adds a line to a file from which the
-bounds are made.
+committed bounds (guard.py), and worse again when it is measured a second time, and slower than the checkout of which the bounds
+are (reference.py); --scores adds a line to a file from which the bounds are made.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from scripts.bench import (  # noqa: E402 - importable only from here on
     guard,
     held,
     producing,
+    reference,
     rehearsing,
     replaying,
     requests,
@@ -75,8 +76,11 @@ def main() -> int:
         if slow:
             _say(worse)
             print("once more, what has fallen:", file=sys.stderr)
-            again = _scores({name: _rows(name, ways[name]) for name in slow})
-            worse = guard.fallen(scores | again, bounds)
+            again = {name: _rows(name, ways[name]) for name in slow}
+            worse = guard.fallen(scores | _scores(again), bounds)
+            slow = [name for name in slow if guard.fallen(part := _scores({name: again[name]}), guard.of(part, known))]
+    if slow and not any(sentence.endswith(guard.NOT_MEASURED) for sentence in worse):
+        worse = _beside_the_reference(slow, worse)
     rows = [row for found in measured.values() for row in found]
     failed = any(row.value.startswith(_NOT_MEASURED) for row in rows)
     table.show(rows)
@@ -87,6 +91,17 @@ def main() -> int:
             print(json.dumps(scores), file=file)
     _say(worse)
     return 1 if failed or worse else 0
+
+
+def _beside_the_reference(slow: list[str], worse: list[str]) -> list[str]:
+    """The sentences that remain of `worse` when the measures `slow` are compared with the reference."""
+    _say(worse)
+    print(f"beside {reference.COMMIT[:8]}: {', '.join(slow)}", file=sys.stderr)
+    try:
+        return list(reference.slower(slow, ROOT))
+    except CannotMeasure as reason:
+        print(reason, file=sys.stderr)
+        return worse
 
 
 def _rows(name: str, measure: Callable[[], Iterator[Row]]) -> list[Row]:

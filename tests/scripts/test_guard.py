@@ -7,7 +7,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scripts.bench import guard
+from scripts.bench import guard, reference
+from scripts.bench.compare import Figure
 from scripts.bench.guard import FEWEST_RUNS, LEAST, Bound
 
 TEN = [{"connect": score, "steady": 2.0} for score in (1.5, 1.52, 1.4, 1.48, 1.55, 1.5, 1.51, 1.49, 1.5, 1.53)]
@@ -47,6 +48,22 @@ def test_a_score_below_its_floor_and_one_that_was_not_measured_fail() -> None:
 def test_only_bounds_of_what_was_measured_are_asked_for_by_name() -> None:
     known = {"connect": Bound(1.5, 0.1), "produce": Bound(1.1, 0.1)}
     assert guard.of({"connect": 1.0, "new": 0.1}, known) == {"connect": Bound(1.5, 0.1)}
+
+
+def test_a_figure_is_slower_than_the_reference_by_a_tenth_in_most_pairs() -> None:
+    cost, rate = "server CPU, us per request", "requests/s"
+    figures = [
+        Figure(cost, 10.0, 12.0, 1.2, 1.1, 1.3),
+        Figure(cost, 10.0, 10.5, 1.05, 1.02, 1.1),
+        Figure(cost, 10.0, 12.0, 1.2, 0.9, 1.3),
+        Figure(rate, 100.0, 80.0, 0.8, 0.7, 0.9),
+        Figure(rate, 100.0, 80.0, 0.8, 0.7, 1.1),
+        Figure(rate, 100.0, 130.0, 1.3, 1.2, 1.4),
+    ]
+    assert list(reference.worse("requests", figures)) == [
+        "requests: server CPU, us per request: 1.200 of the reference's (1.100 .. 1.300)",
+        "requests: requests/s: 0.800 of the reference's (0.700 .. 0.900)",
+    ]
 
 
 def test_what_is_saved_reads_back(tmp_path) -> None:

@@ -1,0 +1,69 @@
+"""The checkout whose speed the guard's bounds hold. What has fallen below a bound is measured beside it, in pairs of runs.
+
+A bound is a ratio to a peer, and processors differ in what they cost an interpreter and a compiled peer: on another kind of machine
+all ratios of a row may lie below their bounds. There, only what is slower than the reference is slower.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from scripts.bench import compare
+from scripts.bench.compare import Figure
+from scripts.bench.machine import CannotMeasure
+
+COMMIT = "d232bb2ccd2bf4dff27a8a3a5bdcd45c4af3fae1"
+"""Of the day of the bounds, with an admin API that the benchmarks can still drive."""
+ROWS = {
+    "connections": ("connections",),
+    "refusals": ("refusals",),
+    "requests": ("api-versions", "metadata"),
+    "produce": ("produce-100", "produce-1000"),
+}
+"""Measure of run.py -> rows of compare.py."""
+LEAST = 0.1
+"""The part by which a figure may be worse than the reference's: two processes of the same code differ by up to 20 %, and their
+median of ROUNDS by half of that."""
+ROUNDS = 9
+
+
+def checkout(root: Path) -> Path:
+    """The reference with an environment of its own, in build/bench/reference of `root`; made at the first call, for minutes. Raises
+    CannotMeasure."""
+    folder = root / "build" / "bench" / "reference"
+    if not (folder / ".git").exists():
+        _run("git", "clone", "--quiet", "--shared", "--no-checkout", str(root), str(folder))
+    _run("git", "-C", str(folder), "checkout", "--quiet", "--detach", COMMIT)
+    _run("make", "-C", str(folder), "setup")
+    return folder
+
+
+def slower(names: Iterable[str], root: Path) -> Iterator[str]:
+    """A sentence for each figure of these measures that is worse than the reference's. Raises CannotMeasure, also for a measure
+    that has no row in ROWS."""
+    wanted = list(names)
+    missing = [name for name in wanted if name not in ROWS]
+    if missing:
+        raise CannotMeasure(f"{', '.join(missing)}: not among the rows that are measured beside the reference")
+    rows: Mapping[str, compare.Row] = compare.rows((checkout(root), root), seconds=1.0)
+    for row in (row for name in wanted for row in ROWS[name]):
+        with rows[row]() as pair:
+            yield from worse(row, compare.figures(pair, ROUNDS))
+
+
+def worse(row: str, figures: Iterable[Figure]) -> Iterator[str]:
+    """A sentence for each figure whose ratio, and three quarters of the pairs, are on the wrong side of 1 by LEAST."""
+    for figure in figures:
+        is_rate = figure.name.endswith("/s")
+        ratio, best = (figure.ratio, figure.high) if is_rate else (1 / figure.ratio, 1 / figure.low)
+        if ratio < 1 - LEAST and best < 1:
+            quartiles = f"{figure.low:.3f} .. {figure.high:.3f}"
+            yield f"{row}: {figure.name}: {figure.ratio:.3f} of the reference's ({quartiles})"
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise CannotMeasure(f"{' '.join(command[:3])} ...: {(done.stderr or done.stdout).strip()[-300:]}")
