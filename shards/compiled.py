@@ -46,7 +46,7 @@ def file_of(module: str) -> str:
 
 
 def digest(source: bytes) -> str:
-    """What tells a source from any other; the hash by which CPython tells a cached .pyc from a stale one."""
+    """The digest of a source; the hash by which CPython tells a cached .pyc from a stale one."""
     return source_hash(source).hex()
 
 

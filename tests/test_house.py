@@ -99,3 +99,12 @@ def test_a_step_of_a_walk_is_in_the_code(file: str, name: str, method: str) -> N
     assert len(named) == 1, f"{file} has no {name}"
     if method:
         assert method in {getattr(node, "name", None) for node in getattr(named[0], "body", [])}
+
+
+QUESTION = re.compile(r'^\s*"""(?:How|What|When|Whether|Which|Who|Why)\b.*', re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_docstring_begins_with_its_subject(path: Path) -> None:
+    """A noun with its unit, a verb, or "True if": a question as the first word has to be read twice."""
+    assert QUESTION.findall(path.read_text()) == []

@@ -29,7 +29,7 @@ DEFAULT_ADMIN = "http://127.0.0.1:9644"
 _NAMED = "x-turnstile"
 """A header of each answer (broker/admin/guard.py): other programs answer with JSON, too."""
 _KEPT_S = 20.0
-"""How long a connection is kept without a call: well below the time after which the API closes it."""
+"""The seconds for which a connection is kept without a call: well below the time after which the API closes it."""
 
 
 class AdminError(Exception):

@@ -270,7 +270,7 @@ class Cluster(ClusterChanges):
     # Judge a client
 
     def verdict(self, client: Sequence[str], **options: Unpack[VerdictOptions]) -> Verdict:
-        """How a client, the command of a program, lives with being throttled and refused by this cluster.
+        """Judges how a client, the command of a program, lives with being throttled and refused by this cluster.
 
         `options`: `checks`, names of them; `times`, a turnstile.verdict.times.Times; `seed`. Raises CannotJudge.
         """

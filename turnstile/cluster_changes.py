@@ -66,7 +66,7 @@ class ClusterChanges:
         self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove}, observe=True)
 
     def would_refuse(self) -> WouldRefuse:
-        """What the observed caps would have refused since they were last changed; nothing while none is observed."""
+        """The refusals that the observed caps would have made since they were last changed; none while none is observed."""
         rows = self.admin.get("/v1/refusals", observed=True, by="ip")
         told = rows["summary"] or {"refused": 0, "waited": 0, "undecided": 0}
         by_ip = {row["ip"]: row["reasons"] for row in rows["refusals"]}
@@ -88,7 +88,7 @@ class ClusterChanges:
         self._put_quotas(entity, rates, observe=True)
 
     def would_throttle(self) -> WouldThrottle:
-        """What the observed client quotas would have done since they were last changed."""
+        """The throttles that the observed client quotas would have made since they were last changed."""
         told = self.admin.get("/v1/quotas/observed")
         by_client = {(row["user"], row["client_id"]): row["requests"] for row in told["clients"]}
         refused = sum(row["refused"] for row in told["quotas"])

@@ -10,7 +10,7 @@ FaultKind = Literal["error", "disconnect", "delay", "blackhole", "throttle"]
 
 
 class FaultOptions(TypedDict, total=False):
-    """What a fault does, to which requests, and at which calls: docs/faults.md."""
+    """A fault: what it does, to which requests, and at which calls: docs/faults.md."""
 
     name: str
     api: str | Sequence[str]

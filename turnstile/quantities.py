@@ -69,7 +69,7 @@ QUOTAS: dict[str, Callable[[float], str]] = {
     "request_percentage": percent,
     "controller_mutation_rate": per_second,
 }
-"""How a value of each quota is spelled, by the quota's key."""
+"""The spelling of a value of each quota, by the quota's key."""
 
 
 def use(used: float, limit: float | None, spell: Callable[[float], str] = count) -> str:

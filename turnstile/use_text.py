@@ -1,4 +1,4 @@
-"""How displays name a limit, a client, and how much is used: the rows of /v1/live and /v1/explain in words."""
+"""The rows of /v1/live and /v1/explain in words: how displays name a limit, a client, and how much is used."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def quota_use_text(row: QuotaClient) -> str:
 
 
 def close_text(close: Iterable[CloseRow]) -> str:
-    """How many limits are close to being reached, by the rows of `close`: `2 reached, 3 from 90 %, 12 from 80 %`; "" if none is.
-    Each limit on each broker counts once."""
+    """The number of limits that are close to being reached, by the rows of `close`: `2 reached, 3 from 90 %, 12 from 80 %`; "" if
+    none is. Each limit on each broker counts once."""
     rows = list(close)
     high, near, full = (
         sum(row["high"] for row in rows),

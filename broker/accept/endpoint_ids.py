@@ -14,7 +14,7 @@ MOST_BYTES: Final = 128
 
 
 class _IdForm(NamedTuple):
-    """How a cloud writes the id: behind `prefix`, its subtype, as a text or as an integer in this order of bytes."""
+    """The spelling of the id by a cloud: behind `prefix`, its subtype, as a text or as an integer in this order of bytes."""
 
     cloud: str
     prefix: bytes

@@ -1,4 +1,5 @@
-"""When a listener accepts on this shard: not while a rate blocks it, nor while what it accepted has to wait for its turn.
+"""The times at which a listener accepts on this shard: not while a rate blocks it, nor while what it accepted has to wait for its
+turn.
 
 A connection that is not accepted waits in the kernel's backlog, as with Kafka, whose acceptor sleeps.
 

@@ -1,4 +1,4 @@
-"""How the socket of a connection ends that a cap has refused: `turnstile.refuse.mode`, a setting of Turnstile's own.
+"""The end of the socket of a connection that a cap has refused: `turnstile.refuse.mode`, a setting of Turnstile's own.
 
     close  close(2) at once: FIN, or RST where the client has sent something already. Nothing of this module is called.
     reset  RST at once (SO_LINGER 0), whatever the client has sent.

@@ -174,8 +174,8 @@ class UsersAnswer(TypedDict):
 
 
 class FaultParts(TypedDict):
-    """What a fault has by its kind (`error`, `delay_ms`, `throttle_ms`, `reset`, `mute`), which clients it is for, and when it
-    fires: by one trigger at most."""
+    """The fields of a fault: those of its kind (`error`, `delay_ms`, `throttle_ms`, `reset`, `mute`), which clients it is for, and
+    when it fires: by one trigger at most."""
 
     client_id: NotRequired[Annotated[str, "May have * and ?."]]
     ip: NotRequired[str]

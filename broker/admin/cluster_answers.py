@@ -57,8 +57,8 @@ class ObservedQuotasAnswer(TypedDict):
 
 
 class ObservedAnswer(TypedDict):
-    """What the observed caps would have done since they were last changed; a shard that was started again has forgotten its
-    part."""
+    """The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten
+    its part."""
 
     refused: int
     waited: int
@@ -72,7 +72,7 @@ class ObservedAnswer(TypedDict):
 
 
 class RefusedRow(TypedDict):
-    """What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
+    """The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
 
     count: int
     ip: NotRequired[str]
@@ -246,7 +246,7 @@ class ShardsAnswer(TypedDict):
 
 
 class BrokerDisk(TypedDict):
-    """Whether a broker refuses Produce because the volume is full."""
+    """The space that a broker needs: while less is free it is `full`, and refuses Produce."""
 
     broker: int
     least_free_bytes: int
@@ -299,7 +299,7 @@ class EndingAnswer(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """Whether every shard is up, and the supervisor runs."""
+    """The state of the cluster: up if every shard is, and the supervisor runs."""
 
     status: Literal["ok", "degraded"]
     missing: NotRequired[Annotated[list[str], "The shards that are not up, and the supervisor where it is stopped."]]

@@ -60,7 +60,7 @@ async def get_refusals(admin: Admin, by: By, observed: Observed) -> RefusalsAnsw
 
 @routes.get("/v1/sources")
 async def get_sources(admin: Admin) -> SourcesAnswer:
-    """What became of the connections of each address."""
+    """The admitted and refused connections of each address."""
     return await admin.sources()
 
 
@@ -156,7 +156,7 @@ async def get_public_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
 
 @routes.get("/healthz", also={503: HealthAnswer}, open=True)
 async def get_health(admin: Admin) -> Annotated[Response, Content(HealthAnswer)]:
-    """Whether every shard is up, and the supervisor runs, which would start them again; needs no token."""
+    """The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token."""
     missing: dict[str, str] = {
         f"broker {broker} shard {shard}": state for (broker, shard), state in admin.states().items() if state != "up"
     }

@@ -1,4 +1,4 @@
-"""How full the volume of the data is, and which brokers therefore refuse Produce (broker/storage/disk_space.py)."""
+"""The space on the volume of the data, and the brokers that refuse Produce for want of it (broker/storage/disk_space.py)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class ListConnectionsBody(TypedDict):
 
 
 class AuthenticationInfo(TypedDict):
-    """Whether a client has proven who it is."""
+    """The proof of its identity that a client has given, if any."""
 
     state: str
     userPrincipal: str

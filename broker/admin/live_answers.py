@@ -1,4 +1,4 @@
-"""What `/v1/live` answers, which is everything that a display of a cluster refreshes: as a type, as in answers.py."""
+"""The answer of `/v1/live`, which is everything that a display of a cluster refreshes: as a type, as in answers.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ByPath: TypeAlias = Annotated[dict[str, int], "Decisions, by how the token was h
 
 
 class Throttles(TypedDict):
-    """What a kind of quota has slowed down, since the start."""
+    """The requests that a kind of quota has slowed down since the start."""
 
     requests: int
     throttle_ms: Annotated[int, "Milliseconds, added up."]

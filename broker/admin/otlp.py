@@ -127,4 +127,4 @@ def _text(value: bytes) -> str:
 
 
 _VALUES: dict[int, Callable[[Any], Any]] = {1: _text, 2: bool, 3: lambda value: value - (value >> 63 << 64), 4: _double}
-"""How an AnyValue is read, by the number of its field."""
+"""The readers of an AnyValue, by the number of its field."""

@@ -98,13 +98,13 @@ async def get_broker_overrides(admin: Admin, observe: Observe) -> BrokerOverride
 
 @routes.get("/v1/config/history")
 async def get_config_history(admin: Admin, limit: HistoryLimit, before: Before) -> SettingHistory:
-    """Who changed what, and when: settings, quotas, topics and all else that is versioned."""
+    """The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time."""
     return {"history": admin.coordinator.history(limit, before)}
 
 
 @routes.get("/v1/notes")
 async def get_notes(admin: Admin, at: AtAdmin) -> NotesAnswer:
-    """What people should know of the limits in force."""
+    """Warnings about the limits in force, such as a cap that refuses everything."""
     return {"notes": notes_in_force(admin.coordinator.state, at)}
 
 

@@ -122,7 +122,8 @@ def utilised(uses: Iterable[Use], found: Closest) -> Utilised:
 
 
 def _close_addresses(home: Home, uses: Iterable[Use]) -> CloseLimits:
-    """How many are close by the connections that are open. Where the shard names fewer than may be, by the tokens that are out."""
+    """The number of limits that are close, by the connections that are open. Where the shard names fewer than may be, by the
+    tokens that are out."""
     if home.close.high > len(home.addresses):
         return home.close
     shares = {

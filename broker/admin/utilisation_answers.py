@@ -1,4 +1,4 @@
-"""What `/v1/utilisation` answers: how much of each limit is used, as types, as in answers.py."""
+"""The answer of `/v1/utilisation`, the use of each limit, as types, as in answers.py."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CloseRow(TypedDict):
 
 
 class UtilisationAnswer(TypedDict):
-    """How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its shards answered
+    """The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered
     this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and
     `close`, was seen in the last ten seconds."""
 

@@ -1,4 +1,4 @@
-"""What `/v1/watch` answers: one address or client over time, as types, as in answers.py."""
+"""The answer of `/v1/watch`, one address or client over time, as types, as in answers.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from broker.admin.utilisation_answers import UnixSeconds
 
 
 class WatchPoint(TypedDict):
-    """What was seen at a moment, and what has happened since the point before."""
+    """A point in time: the use that was seen then, and the events since the point before."""
 
     at: UnixSeconds
     used: Annotated[

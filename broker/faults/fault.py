@@ -21,7 +21,7 @@ from shards.settings.ranges import INT_MAX
 
 TRIGGERS = ("once", "on_call", "times", "every_ms", "probability")
 _OF_KIND = {"error": "error", "delay": "delay_ms", "throttle": "throttle_ms"}
-"""What a kind needs to be told."""
+"""The fields that a kind of fault needs."""
 _EXAMPLES = {"error": "such as REQUEST_TIMED_OUT", "delay": "in milliseconds", "throttle": "in milliseconds"}
 _OPTIONS = {"reset": "disconnect", "mute": "throttle"}
 """Switches, and the kind that has each."""

@@ -109,8 +109,8 @@ BEFORE_ARRIVAL = "proxy_header"
 OBSERVED_REASONS: tuple[str, ...] = (
     "broker_cap", "ssl_cap", "ip_cap", "broker_wait", "listener_wait", "ip_rate", "core_rate", "rate_wait", "shard_unavailable",
 )  # fmt: skip
-"""What would have refused the connection, or would have let it wait: for a slot, or (`rate_wait`, which no `observed`
-event has) for a rate; or the home of an observed pool or rate did not answer, so that nothing is known."""
+"""The observed limit that would have refused the connection, or would have let it wait: for a slot, or (`rate_wait`, which no
+`observed` event has) for a rate; or the home of an observed pool or rate did not answer, so that nothing is known."""
 WAITS: tuple[str, ...] = ("broker_wait", "listener_wait", "rate_wait")
 
 STAND_IN = "stand_in"

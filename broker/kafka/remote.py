@@ -1,4 +1,4 @@
-"""How handlers ask other shards and the coordinator, and the errors that become codes of a response."""
+"""Questions of handlers to other shards and the coordinator, and the errors that become codes of a response."""
 
 from __future__ import annotations
 

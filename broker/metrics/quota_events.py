@@ -17,7 +17,7 @@ from shards.quotas.meters import Decision
 
 
 class EventKinds(NamedTuple):
-    """How the events of some meters are called: the code of their charges, and the kind of what they note besides."""
+    """The names of the events of some meters: the code of their charges, and the kind of what they note besides."""
 
     charge: int
     meter: str

@@ -28,7 +28,7 @@ FAULTS = ("error", "disconnect", "delay", "blackhole", "throttle")
 PROXY_HEADERS = (
     "v1", "v2", "none", "PRX_EMPTY", "PRX_ABORT", "PRX_TIMEOUT", "PRX_TRUNCATED", "PRX_NOT_HDR", "PRX_BAD_HDR", "PRX_BAD_PROTO",
 )  # fmt: skip
-"""What became of the connections that had to announce their client, or could (`none`: it did not): HAProxy's names."""
+"""Counts of the connections that had to announce their client, or could (`none`: it did not): HAProxy's names."""
 GAUGES = (
     "tokens_in_use",
     "tokens_cached",

@@ -1,4 +1,4 @@
-"""How many connections of each address one shard has admitted and refused.
+"""Counts of the connections of each address that one shard has admitted and refused.
 
 A client that knows its own connections, such as `turnstile load`, tells its share of the cluster's counters from that of other
 clients by it. The top talkers (top_talkers.py) would not do: their counts are estimates.
@@ -50,7 +50,7 @@ class SourceCounts:
 
 
 class SourcesAnswer(TypedDict):
-    """What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`,
+    """The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if `shards`,
     `forgotten` and the shards' epochs are the same in both."""
 
     shards: Annotated[int, "How many shards have answered."]

@@ -16,7 +16,7 @@ from shards.errors import CannotStart
 from shards.supervisor.progress import is_alive
 
 ENDING_S = 5.0
-"""How long the processes of a supervisor that was killed are waited for."""
+"""The longest wait for the processes of a supervisor that was killed."""
 _AGAIN_S = 0.05
 
 

@@ -143,7 +143,7 @@ def _say_ok(told: TextIO) -> None:
 
 
 class Ended(NamedTuple):
-    """How a run of a cluster ended. `kept`: what the next one takes over; None where it was told to end."""
+    """The end of a run of a cluster. `kept`: what the next one takes over; None where it was told to end."""
 
     code: int
     kept: Kept | None
@@ -297,7 +297,7 @@ class _Launch:
         return static
 
     def _say(self, out: TextIO, plan: ClusterPlan, report: Mapping[str, Any]) -> None:
-        """What was started, for a person or as one JSON line."""
+        """The addresses of a cluster that was started, for a person or as one JSON line."""
         admin = plan.admin_url
         if self._asked.json_lines:
             started = {

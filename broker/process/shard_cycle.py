@@ -29,7 +29,7 @@ class FollowsImage(Protocol):
 
 
 def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acceptors: Acceptors) -> list[ImageStep]:
-    """When the image has another version, before it is enforced on tokens:
+    """The steps at another version of the image, before it is enforced on tokens:
 
     access              what is asked from here on is allowed by the new rules
     logs                topics that are gone, or replaced by others of their name, before ...

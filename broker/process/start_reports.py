@@ -62,8 +62,8 @@ def is_starting(report_to: int) -> bool:
 
 
 def system_fault(fault: BaseException) -> str | None:
-    """Why the system refuses, if `fault` (or every exception of a group) is a disk's, a file in the way, or too few descriptors;
-    else None."""
+    """The reason for which the system refuses, if `fault` (or every exception of a group) is a disk's, a file in the way, or too
+    few descriptors; else None."""
     if isinstance(fault, BaseExceptionGroup):
         found = [system_fault(each) for each in fault.exceptions]
         return found[0] if found and None not in found else None

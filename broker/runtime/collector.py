@@ -1,4 +1,4 @@
-"""When Python looks for garbage: not while modules or files are loaded, and rarely in a shard."""
+"""The times of Python's garbage collection: not while modules or files are loaded, and rarely in a shard."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from broker.runtime.printable import printable
 
 @contextmanager
 def _without(package: str) -> Iterator[None]:
-    """What is imported meanwhile finds that `package` is not installed, unless it is imported already."""
+    """Makes `package` look as if it was not installed to modules that are imported meanwhile, unless it is imported already."""
     hidden = package not in sys.modules
     if hidden:
         sys.modules[package] = None  # type: ignore[assignment]
@@ -86,7 +86,7 @@ def escape_controls(
 
 
 class _Said(NamedTuple):
-    """When an event text was last written, and how often it has occurred since."""
+    """The time at which an event text was last written, and its number of occurrences since."""
 
     at_s: float
     withheld: int

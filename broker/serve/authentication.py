@@ -202,7 +202,7 @@ class Authentication:
             channel.serving.logged_in_by = SASL if mechanism.token is None else TOKEN
 
     def _session_ms(self, token: TokenLogin | None) -> int | None:
-        """How long a session lasts; None: for ever. Source: SaslServerAuthenticator.ReauthInfo."""
+        """The length of a session; None: for ever. Source: SaslServerAuthenticator.ReauthInfo."""
         most_ms = self._image.get("connections.max.reauth.ms")
         if token is None:
             return most_ms if most_ms > 0 else None

@@ -81,7 +81,7 @@ class ChannelServer(Protocol):
 
     listener: str
     logged_in_by: str | None
-    """How its clients prove who they are: by SASL; by a delegation token, a connection whose session is so; None: not at all."""
+    """The login of its clients: by SASL; by a delegation token, a connection whose session is so; None: not at all."""
     max_frame_bytes: int
     tls: ssl.SSLContext | None
     poller: Poller

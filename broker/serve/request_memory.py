@@ -1,4 +1,4 @@
-"""How much memory the unfinished requests of all connections of a shard may take: `queued.max.request.bytes`.
+"""The bound on the memory of all unfinished requests of a shard: `queued.max.request.bytes`.
 
 A request that arrives in pieces waits in memory for its end. Over the limit connections are not read any more, as Kafka's
 selector mutes channels when its memory pool is empty; what their clients send waits in the kernel.

@@ -169,7 +169,7 @@ class Throttling:
         )
 
     def _cost_ms(self, call: Call, size: int, encoded: Encoded | None) -> float:
-        """What `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
+        """The time that `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
         if not self._costs:
             return 0.0
         name = apis.api_name(call.api_key)

@@ -53,7 +53,7 @@ def context_of(endpoint: ListenerEndpoint) -> ssl.SSLContext | None:
 
 
 def _unusable(certificate: str, key: str, listener: str, fault: OSError) -> str:
-    """Which of two files that can be read is no PEM of its kind, or that they don't belong together."""
+    """The fault of two files that can be read: one is no PEM of its kind, or they don't belong together."""
     for path, what, mark in ((certificate, "certificate", b" CERTIFICATE-"), (key, "private key", b"PRIVATE KEY-")):
         if mark not in Path(path).read_bytes():
             return f"{path} for listener {listener}: it is no {what} in PEM"

@@ -39,7 +39,7 @@ from broker.wire import codes
 
 MOST_LOGS: Final = 1 << 19
 KEY: Final = 0
-"""Which log has this place: a hash of its broker, topic and partition; 0: no one has, and none had; FREED."""
+"""The log that has this place: a hash of its broker, topic and partition; 0: none has, and none had; FREED."""
 GENERATION: Final = 1
 DIRTY: Final = 2
 BASE: Final = 3
@@ -55,7 +55,7 @@ CLAIMED_AT: Final = 8
 """The version of the configuration by which its topic id was written."""
 TOPIC_ID: Final = 9  # and the word behind it
 CLEANINGS: Final = 11
-"""How many changes of GENERATION were but a cleaned segment that took the place of others."""
+"""The number of changes of GENERATION that were but a cleaned segment in the place of others."""
 WANTED: Final = 12
 """1: a shard has waited for the lock for a while (appenders_yield_the_lock). Written without the lock: it is a hint."""
 _WORDS: Final = 16

@@ -112,7 +112,7 @@ class LogSegments:
     # Repairing
 
     def _reading(self, read: Callable[[], T]) -> T:
-        """What `read` returns. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
+        """Returns what `read` does. A segment in which it meets damage is repaired, and `read` tried again. Raises OSError."""
         for _ in range(_MOST_REPAIRS):
             try:
                 return read()

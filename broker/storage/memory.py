@@ -1,4 +1,4 @@
-"""How this process's memory allocator treats the large buffers of Fetch."""
+"""The treatment of Fetch's large buffers by this process's memory allocator."""
 
 import ctypes
 

@@ -123,7 +123,7 @@ class CompactedFile(ABC):
     holds: ClassVar[str]
     """The subject of the records in log lines: "committed offsets"."""
     live_is_costly: ClassVar[bool] = False
-    """Whether COMPACT_BYTES more are appended before `live` is asked again."""
+    """True if COMPACT_BYTES more are to be appended before `live` is asked again."""
 
     def __init__(self, path: Path) -> None:
         """A subclass makes its empty state first: the file is loaded here."""

@@ -93,7 +93,7 @@ class RecordFilter:
         self._now_ms = now_ms
         self._horizon_ms = now_ms + retention_ms
         self.left: bytes | None = None
-        """What is left of the last batch; None: nothing."""
+        """The records that are left of the last batch; None: nothing."""
 
     def filter(self, batch: Batch, data: bytes) -> Steps:
         """Looks at the batch that is `data`; the result is in `left`."""

@@ -157,7 +157,7 @@ def _behind_headers(buffer: Buffer, at: int, count: int, end: int) -> int:
 
 
 def _like(buffer: Buffer, start: int, layout: _Layout, index: int, most: int) -> tuple[int, int, int]:
-    """How many records behind the one at `start` have its layout, and their earliest and latest timestamp delta.
+    """The number of records behind the one at `start` that have its layout, and their earliest and latest timestamp delta.
 
     0 if columns alone don't show that. `index`: the index of the first of them; `most`: how many records are left.
     """

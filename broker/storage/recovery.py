@@ -195,7 +195,7 @@ class ProducersSnapshot(NamedTuple):
 
 
 def _latest_snapshot(segments: list[LogSegment]) -> ProducersSnapshot:
-    """What is known of the producers as some segment began, the latest that can be read, and the index of that one."""
+    """The state of the producers as a segment began, the latest that can be read, and the index of that segment."""
     for index in range(len(segments) - 1, -1, -1):
         producers = load_snapshot(segments[index])
         if producers is not None:
@@ -292,7 +292,7 @@ def save_aborted(segment: LogSegment, aborted: TransactionIndex) -> None:
 
 
 def _load_aborted(segment: LogSegment) -> list[bytes] | None:
-    """What `save_aborted` kept: empty columns if there is no file; None if it is damaged. Raises OSError."""
+    """The columns that `save_aborted` kept: empty ones if there is no file; None if it is damaged. Raises OSError."""
     try:
         dumped: list[bytes] | None = read_checked(aborted_path(segment))
     except FileNotFoundError:

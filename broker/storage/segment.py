@@ -34,7 +34,7 @@ _SCAN_BYTES = 8192
 
 
 class DamagedSegment(Exception):
-    """What is at a place of the file is no batch, or not the one that belongs there."""
+    """Raised where a place of the file has no batch, or not the one that belongs there."""
 
     def __init__(self, path: str, position: int) -> None:
         super().__init__(f"{path} is damaged at byte {position}")

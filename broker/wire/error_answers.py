@@ -99,7 +99,7 @@ def _name(values: dict[str, object], fields: list[Field], source: object) -> Non
 
 
 def _items(source: object, name: str) -> tuple[object, ...]:
-    """What the request names: its array of that name, else its first array."""
+    """The items that the request names: its array of that name, else its first array."""
     if not isinstance(source, Message):
         return ()
     arrays = [each for each in source.field_names if isinstance(getattr(source, each), (tuple, list))]

@@ -72,11 +72,11 @@ public sealed class AdminApi : IDisposable
     public Task<BrokerOverrides> GetBrokerOverridesAsync(bool? observe = null) =>
         JsonAsync<BrokerOverrides>("GET", "/v1/cluster_config/broker_overrides", null, ("observe", observe));
 
-    /// <summary>Who changed what, and when: settings, quotas, topics and all else that is versioned.</summary>
+    /// <summary>The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time.</summary>
     public Task<SettingHistory> GetConfigHistoryAsync(long? limit = null, long? before = null) =>
         JsonAsync<SettingHistory>("GET", "/v1/config/history", null, ("limit", limit), ("before", before));
 
-    /// <summary>What people should know of the limits in force.</summary>
+    /// <summary>Warnings about the limits in force, such as a cap that refuses everything.</summary>
     public Task<NotesAnswer> GetNotesAsync() =>
         JsonAsync<NotesAnswer>("GET", "/v1/notes");
 
@@ -144,7 +144,7 @@ public sealed class AdminApi : IDisposable
     public Task<RefusalsAnswer> GetRefusalsAsync(string? by = null, bool? observed = null) =>
         JsonAsync<RefusalsAnswer>("GET", "/v1/refusals", null, ("by", by), ("observed", observed));
 
-    /// <summary>What became of the connections of each address.</summary>
+    /// <summary>The admitted and refused connections of each address.</summary>
     public Task<SourcesAnswer> GetSourcesAsync() =>
         JsonAsync<SourcesAnswer>("GET", "/v1/sources");
 
@@ -200,7 +200,7 @@ public sealed class AdminApi : IDisposable
     public Task<string> GetPublicMetricsAsync() =>
         TextAsync("GET", "/public_metrics");
 
-    /// <summary>Whether every shard is up, and the supervisor runs, which would start them again; needs no token.</summary>
+    /// <summary>The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token.</summary>
     public Task<HealthAnswer> GetHealthAsync() =>
         JsonAsync<HealthAnswer>("GET", "/healthz");
 
@@ -263,14 +263,14 @@ public sealed record AdvertisedAddress(long Broker, string Listener, string Addr
 /// <summary>Each listener of each broker.</summary>
 public sealed record AdvertisedAnswer(List<AdvertisedAddress> Advertised);
 
-/// <summary>Whether a client has proven who it is.</summary>
+/// <summary>The proof of its identity that a client has given, if any.</summary>
 public sealed record AuthenticationInfo(string State, string UserPrincipal);
 
 /// <summary>A broker, as rpk asks for it.</summary>
 /// <param name="ConfigVersion">The version that every shard of the broker has acknowledged.</param>
 public sealed record BrokerConfigStatus(long NodeId, bool Restart, long ConfigVersion, List<string> Invalid, List<string> Unknown);
 
-/// <summary>Whether a broker refuses Produce because the volume is full.</summary>
+/// <summary>The space that a broker needs: while less is free it is `full`, and refuses Produce.</summary>
 public sealed record BrokerDisk(long Broker, long LeastFreeBytes, bool Full);
 
 /// <summary>The settings that single brokers have of their own.</summary>
@@ -380,7 +380,7 @@ public sealed record FaultsChange(List<NewFault>? Add = null, List<string>? Remo
 /// <summary>The broker that is asked for.</summary>
 public sealed record GetBrokerBody(long? NodeId = null);
 
-/// <summary>Whether every shard is up, and the supervisor runs.</summary>
+/// <summary>The state of the cluster: up if every shard is, and the supervisor runs.</summary>
 /// <param name="Missing">The shards that are not up, and the supervisor where it is stopped.</param>
 /// <param name="States">The state of each of them.</param>
 public sealed record HealthAnswer(string Status, List<string>? Missing = null, Dictionary<string, object>? States = null);
@@ -482,7 +482,7 @@ public sealed record NewFault(string Kind, string? ClientId = null, string? Ip =
 /// <summary>Of the limits in force: those that let no connection in, and how much of each rate passes at once.</summary>
 public sealed record NotesAnswer(List<string> Notes);
 
-/// <summary>What the observed caps would have done since they were last changed; a shard that was started again has forgotten its part.</summary>
+/// <summary>The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten its part.</summary>
 /// <param name="Addresses">Of how many addresses.</param>
 /// <param name="More">Of at least as many.</param>
 /// <param name="Set">By name; null: it has no value.</param>
@@ -580,7 +580,7 @@ public sealed record RefusedAddress(string Ip, long Count, long Error, Dictionar
 /// <param name="More">A shard has more of them than it counts apart.</param>
 public sealed record RefusedAddresses(long Known, long OthersRefused, bool More);
 
-/// <summary>What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was asked.</summary>
+/// <summary>The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked.</summary>
 /// <param name="Error">By ip: by how many `count` may be too high.</param>
 /// <param name="Reasons">Connections, by the reason of the refusal.</param>
 /// <param name="Value">Of the limit.</param>
@@ -629,7 +629,7 @@ public sealed record ShardRow(long Broker, long Shard, long Pid, long Epoch, str
 /// <summary>Every shard.</summary>
 public sealed record ShardsAnswer(List<ShardRow> Shards);
 
-/// <summary>What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.</summary>
+/// <summary>The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.</summary>
 /// <param name="Shards">How many shards have answered.</param>
 /// <param name="Forgotten">How often one had too many addresses, and began anew.</param>
 /// <param name="Sources">By address, by outcome: `admitted`, or the reason of the refusal.</param>
@@ -647,7 +647,7 @@ public sealed record TelemetryAnswer(List<ClientInstance> ClientInstances);
 /// <param name="Error">Why it can't be read.</param>
 public sealed record TelemetryPush(string ClientInstanceId, long PushedAtMs, List<MetricPoint> Metrics, string? Error);
 
-/// <summary>What a kind of quota has slowed down, since the start.</summary>
+/// <summary>The requests that a kind of quota has slowed down since the start.</summary>
 /// <param name="ThrottleMs">Milliseconds, added up.</param>
 public sealed record Throttles(long Requests, long ThrottleMs);
 
@@ -700,7 +700,7 @@ public sealed record UsersAnswer(List<UserRow> Users);
 /// <param name="By">The setting or quota that gives the limit.</param>
 public sealed record Utilisation(long Broker, string What, string Of, string? User, string? ClientId, double Used, double Limit, double? Percent, string Level, string By);
 
-/// <summary>How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds.</summary>
+/// <summary>The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Limits">All of brokers and listeners, and of addresses and clients the closest.</param>
 public sealed record UtilisationAnswer(double At, List<Utilisation> Limits, List<CloseRow> Close);
@@ -715,7 +715,7 @@ public sealed record VolumeAnswer(long TotalBytes, long FreeBytes, List<BrokerDi
 /// <param name="Refused">Likewise.</param>
 public sealed record WatchAnswer(long Broker, string? Ip, string? User, string? ClientId, double Began, double StepS, List<WatchPoint> Points, long? Admitted, Dictionary<string, long> Refused);
 
-/// <summary>What was seen at a moment, and what has happened since the point before.</summary>
+/// <summary>A point in time: the use that was seen then, and the events since the point before.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Used">By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its key.</param>
 /// <param name="Limits">Those that hold, in the same units.</param>

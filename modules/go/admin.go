@@ -165,12 +165,13 @@ func (q GetConfigHistoryQuery) values() url.Values {
 	return query
 }
 
-// GetConfigHistory: Who changed what, and when: settings, quotas, topics and all else that is versioned.
+// GetConfigHistory: The history of changes: each change of settings, quotas, topics and all else that is versioned,
+// with its author and time.
 func (a *AdminAPI) GetConfigHistory(ctx context.Context, query GetConfigHistoryQuery) (SettingHistory, error) {
 	return ask[SettingHistory](ctx, a, "GET", "/v1/config/history", query.values(), nil)
 }
 
-// GetNotes: What people should know of the limits in force.
+// GetNotes: Warnings about the limits in force, such as a cap that refuses everything.
 func (a *AdminAPI) GetNotes(ctx context.Context) (NotesAnswer, error) {
 	return ask[NotesAnswer](ctx, a, "GET", "/v1/notes", nil, nil)
 }
@@ -345,7 +346,7 @@ func (a *AdminAPI) GetRefusals(ctx context.Context, query GetRefusalsQuery) (Ref
 	return ask[RefusalsAnswer](ctx, a, "GET", "/v1/refusals", query.values(), nil)
 }
 
-// GetSources: What became of the connections of each address.
+// GetSources: The admitted and refused connections of each address.
 func (a *AdminAPI) GetSources(ctx context.Context) (SourcesAnswer, error) {
 	return ask[SourcesAnswer](ctx, a, "GET", "/v1/sources", nil, nil)
 }
@@ -484,7 +485,8 @@ func (a *AdminAPI) GetPublicMetrics(ctx context.Context) ([]byte, error) {
 	return a.text(ctx, "GET", "/public_metrics", nil, nil)
 }
 
-// GetHealth: Whether every shard is up, and the supervisor runs, which would start them again; needs no token.
+// GetHealth: The state of the cluster: up if every shard is, and the supervisor runs, which would start them again;
+// needs no token.
 func (a *AdminAPI) GetHealth(ctx context.Context) (HealthAnswer, error) {
 	return ask[HealthAnswer](ctx, a, "GET", "/healthz", nil, nil)
 }
@@ -587,7 +589,7 @@ type AdvertisedAnswer struct {
 	Advertised []AdvertisedAddress `json:"advertised"`
 }
 
-// AuthenticationInfo: Whether a client has proven who it is.
+// AuthenticationInfo: The proof of its identity that a client has given, if any.
 type AuthenticationInfo struct {
 	State         string `json:"state"`
 	UserPrincipal string `json:"userPrincipal"`
@@ -603,7 +605,7 @@ type BrokerConfigStatus struct {
 	Unknown       []string `json:"unknown"`
 }
 
-// BrokerDisk: Whether a broker refuses Produce because the volume is full.
+// BrokerDisk: The space that a broker needs: while less is free it is `full`, and refuses Produce.
 type BrokerDisk struct {
 	Broker         int64 `json:"broker"`
 	LeastFreeBytes int64 `json:"least_free_bytes"`
@@ -826,7 +828,7 @@ type GetBrokerBody struct {
 	NodeID *int64 `json:"nodeId,omitempty"`
 }
 
-// HealthAnswer: Whether every shard is up, and the supervisor runs.
+// HealthAnswer: The state of the cluster: up if every shard is, and the supervisor runs.
 type HealthAnswer struct {
 	Status string `json:"status"`
 	// The shards that are not up, and the supervisor where it is stopped.
@@ -1078,8 +1080,8 @@ type NotesAnswer struct {
 	Notes []string `json:"notes"`
 }
 
-// ObservedAnswer: What the observed caps would have done since they were last changed; a shard that was started again
-// has forgotten its part.
+// ObservedAnswer: The refusals that observed caps would have made since they were last changed; a shard that was
+// started again has forgotten its part.
 type ObservedAnswer struct {
 	Refused   int64 `json:"refused"`
 	Waited    int64 `json:"waited"`
@@ -1270,8 +1272,8 @@ type RefusedAddresses struct {
 	More bool `json:"more"`
 }
 
-// RefusedRow: What was refused, of one address, listener, reason, shard or observed limit: that member is there by
-// which it was asked.
+// RefusedRow: The refusals of one address, listener, reason, shard or observed limit: that member is there by which
+// it was asked.
 type RefusedRow struct {
 	Count int64   `json:"count"`
 	IP    *string `json:"ip,omitempty"`
@@ -1386,7 +1388,7 @@ type ShardsAnswer struct {
 	Shards []ShardRow `json:"shards"`
 }
 
-// SourcesAnswer: What became of the connections of each address, since its shard started. Two answers can be
+// SourcesAnswer: The admitted and refused connections of each address, since its shard started. Two answers can be
 // subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.
 type SourcesAnswer struct {
 	// How many shards have answered.
@@ -1419,7 +1421,7 @@ type TelemetryPush struct {
 	Error *string `json:"error"`
 }
 
-// Throttles: What a kind of quota has slowed down, since the start.
+// Throttles: The requests that a kind of quota has slowed down since the start.
 type Throttles struct {
 	Requests int64 `json:"requests"`
 	// Milliseconds, added up.
@@ -1528,9 +1530,9 @@ type Utilisation struct {
 	By string `json:"by"`
 }
 
-// UtilisationAnswer: How much of each limit is used, the closest to being reached first. Each figure is of the moment
-// at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients,
-// which of them are the closest, and `close`, was seen in the last ten seconds.
+// UtilisationAnswer: The use of each limit, the closest to being reached first. Each figure is of the moment at which
+// its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of
+// them are the closest, and `close`, was seen in the last ten seconds.
 type UtilisationAnswer struct {
 	// Unix seconds.
 	At float64 `json:"at"`
@@ -1564,7 +1566,7 @@ type WatchAnswer struct {
 	Refused map[string]int64 `json:"refused"`
 }
 
-// WatchPoint: What was seen at a moment, and what has happened since the point before.
+// WatchPoint: A point in time: the use that was seen then, and the events since the point before.
 type WatchPoint struct {
 	// Unix seconds.
 	At float64 `json:"at"`

@@ -24,10 +24,10 @@ export class AdminApi {
   /** The settings that single brokers have of their own. */
   getBrokerOverrides (query?: { observe?: boolean }): Promise<BrokerOverrides>
 
-  /** Who changed what, and when: settings, quotas, topics and all else that is versioned. */
+  /** The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time. */
   getConfigHistory (query?: { limit?: number, before?: number }): Promise<SettingHistory>
 
-  /** What people should know of the limits in force. */
+  /** Warnings about the limits in force, such as a cap that refuses everything. */
   getNotes (): Promise<NotesAnswer>
 
   /** The advertised addresses. */
@@ -78,7 +78,7 @@ export class AdminApi {
   /** The connections that were refused, counted by what they have in common. */
   getRefusals (query?: { by?: 'ip' | 'listener' | 'reason' | 'shard' | 'limit', observed?: boolean }): Promise<RefusalsAnswer>
 
-  /** What became of the connections of each address. */
+  /** The admitted and refused connections of each address. */
   getSources (): Promise<SourcesAnswer>
 
   /** By which proxies, and which private endpoints of a cloud, the open connections came. */
@@ -120,7 +120,7 @@ export class AdminApi {
   /** Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`). */
   getPublicMetrics (): Promise<string>
 
-  /** Whether every shard is up, and the supervisor runs, which would start them again; needs no token. */
+  /** The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token. */
   getHealth (): Promise<HealthAnswer>
 
   /** The live page. Connections, refusals, and how much of each limit and quota is used; changes them. */
@@ -210,7 +210,7 @@ export interface AdvertisedAnswer {
   advertised: AdvertisedAddress[]
 }
 
-/** Whether a client has proven who it is. */
+/** The proof of its identity that a client has given, if any. */
 export interface AuthenticationInfo {
   state: string
   userPrincipal: string
@@ -226,7 +226,7 @@ export interface BrokerConfigStatus {
   unknown: string[]
 }
 
-/** Whether a broker refuses Produce because the volume is full. */
+/** The space that a broker needs: while less is free it is `full`, and refuses Produce. */
 export interface BrokerDisk {
   broker: number
   least_free_bytes: number
@@ -452,7 +452,7 @@ export interface GetBrokerBody {
   nodeId?: number
 }
 
-/** Whether every shard is up, and the supervisor runs. */
+/** The state of the cluster: up if every shard is, and the supervisor runs. */
 export interface HealthAnswer {
   status: 'ok' | 'degraded'
   /** The shards that are not up, and the supervisor where it is stopped. */
@@ -705,8 +705,8 @@ export interface NotesAnswer {
 }
 
 /**
- * What the observed caps would have done since they were last changed; a shard that was started again has forgotten
- * its part.
+ * The refusals that observed caps would have made since they were last changed; a shard that was started again has
+ * forgotten its part.
  */
 export interface ObservedAnswer {
   refused: number
@@ -901,8 +901,7 @@ export interface RefusedAddresses {
 }
 
 /**
- * What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was
- * asked.
+ * The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked.
  */
 export interface RefusedRow {
   count: number
@@ -1019,8 +1018,8 @@ export interface ShardsAnswer {
 }
 
 /**
- * What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`,
- * `forgotten` and the shards' epochs are the same in both.
+ * The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if
+ * `shards`, `forgotten` and the shards' epochs are the same in both.
  */
 export interface SourcesAnswer {
   /** How many shards have answered. */
@@ -1053,7 +1052,7 @@ export interface TelemetryPush {
   error: string | null
 }
 
-/** What a kind of quota has slowed down, since the start. */
+/** The requests that a kind of quota has slowed down since the start. */
 export interface Throttles {
   requests: number
   /** Milliseconds, added up. */
@@ -1163,9 +1162,9 @@ export interface Utilisation {
 }
 
 /**
- * How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its
- * shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them
- * are the closest, and `close`, was seen in the last ten seconds.
+ * The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards
+ * answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the
+ * closest, and `close`, was seen in the last ten seconds.
  */
 export interface UtilisationAnswer {
   /** Unix seconds. */
@@ -1201,7 +1200,7 @@ export interface WatchAnswer {
   refused: Record<string, number> | null
 }
 
-/** What was seen at a moment, and what has happened since the point before. */
+/** A point in time: the use that was seen then, and the events since the point before. */
 export interface WatchPoint {
   /** Unix seconds. */
   at: number

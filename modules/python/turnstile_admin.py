@@ -83,11 +83,11 @@ class AdminApi:
         return self._json("GET", "/v1/cluster_config/broker_overrides", {"observe": observe})
 
     def get_config_history(self, *, limit: int | None = None, before: int | None = None) -> SettingHistory:
-        """Who changed what, and when: settings, quotas, topics and all else that is versioned."""
+        """The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time."""
         return self._json("GET", "/v1/config/history", {"limit": limit, "before": before})
 
     def get_notes(self) -> NotesAnswer:
-        """What people should know of the limits in force."""
+        """Warnings about the limits in force, such as a cap that refuses everything."""
         return self._json("GET", "/v1/notes", {})
 
     def get_advertised(self) -> AdvertisedAnswer:
@@ -155,7 +155,7 @@ class AdminApi:
         return self._json("GET", "/v1/refusals", {"by": by, "observed": observed})
 
     def get_sources(self) -> SourcesAnswer:
-        """What became of the connections of each address."""
+        """The admitted and refused connections of each address."""
         return self._json("GET", "/v1/sources", {})
 
     def get_proxies(self) -> ProxiesAnswer:
@@ -211,7 +211,7 @@ class AdminApi:
         return self._text("GET", "/public_metrics", {})
 
     def get_health(self) -> HealthAnswer:
-        """Whether every shard is up, and the supervisor runs, which would start them again; needs no token."""
+        """The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token."""
         return self._json("GET", "/healthz", {})
 
     def get_page(self) -> str:
@@ -317,7 +317,7 @@ class AdvertisedAnswer(TypedDict):
 
 
 class AuthenticationInfo(TypedDict):
-    """Whether a client has proven who it is."""
+    """The proof of its identity that a client has given, if any."""
 
     state: str
     userPrincipal: str
@@ -335,7 +335,7 @@ class BrokerConfigStatus(TypedDict):
 
 
 class BrokerDisk(TypedDict):
-    """Whether a broker refuses Produce because the volume is full."""
+    """The space that a broker needs: while less is free it is `full`, and refuses Produce."""
 
     broker: int
     least_free_bytes: int
@@ -578,7 +578,7 @@ class GetBrokerBody(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """Whether every shard is up, and the supervisor runs."""
+    """The state of the cluster: up if every shard is, and the supervisor runs."""
 
     status: Literal["ok", "degraded"]
     # The shards that are not up, and the supervisor where it is stopped.
@@ -848,7 +848,7 @@ class NotesAnswer(TypedDict):
 
 
 class ObservedAnswer(TypedDict):
-    """What the observed caps would have done since they were last changed; a shard that was started again has forgotten its part."""
+    """The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten its part."""
 
     refused: int
     waited: int
@@ -1057,7 +1057,7 @@ class RefusedAddresses(TypedDict):
 
 
 class RefusedRow(TypedDict):
-    """What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
+    """The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
 
     count: int
     ip: NotRequired[str]
@@ -1183,7 +1183,7 @@ class ShardsAnswer(TypedDict):
 
 
 class SourcesAnswer(TypedDict):
-    """What became of the connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both."""
+    """The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both."""
 
     # How many shards have answered.
     shards: int
@@ -1219,7 +1219,7 @@ class TelemetryPush(TypedDict):
 
 
 class Throttles(TypedDict):
-    """What a kind of quota has slowed down, since the start."""
+    """The requests that a kind of quota has slowed down since the start."""
 
     requests: int
     # Milliseconds, added up.
@@ -1338,7 +1338,7 @@ class Utilisation(TypedDict):
 
 
 class UtilisationAnswer(TypedDict):
-    """How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds."""
+    """The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds."""
 
     # Unix seconds.
     at: float
@@ -1374,7 +1374,7 @@ class WatchAnswer(TypedDict):
 
 
 class WatchPoint(TypedDict):
-    """What was seen at a moment, and what has happened since the point before."""
+    """A point in time: the use that was seen then, and the events since the point before."""
 
     # Unix seconds.
     at: float

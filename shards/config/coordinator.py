@@ -89,7 +89,7 @@ class Coordinator:
         """Sentences: what of the store could not be used."""
         self.state = ConfigState(brokers, static or {}, records, store.version)
         self.is_first = not run or store.run() != run
-        """Whether this is the first coordinator of its run."""
+        """True if this is the first coordinator of its run."""
         self.overruled = (
             {each: store.changed("setting", each.key) for each in overruled(self.state)} if self.is_first else {}
         )

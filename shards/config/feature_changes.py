@@ -11,6 +11,6 @@ from shards.settings.releases import AS_VERSION, OWN_VERSION
 
 
 def why_not_updated(state: ConfigState, updates: Iterable[tuple[str, int, int]], controller: int) -> str:
-    """Why features can't be updated to these (name, level, kind of update), as Kafka says it; empty: they can."""
+    """The refusal of an update of features to these (name, level, kind of update), in Kafka's words; empty: there is none."""
     release = given(EVERY_BROKER, state.static, state.settings).get(AS_VERSION, OWN_VERSION)
     return why_not(state.features, updates, controller, str(release))

@@ -27,7 +27,7 @@ class ProxyOption:
         self.required = required
         self.networks = tuple(networks)
         self.trusts = lru_cache(maxsize=_KNOWN_PEERS)(self._trusts)
-        """Whether an address, in the spelling of `normalise_ip`, is of a trusted network."""
+        """True if an address, in the spelling of `normalise_ip`, is of a trusted network."""
 
     def _trusts(self, ip: str) -> bool:
         address = ip_address(ip)

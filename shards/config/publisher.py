@@ -28,7 +28,7 @@ _FOR_EVER_S = 1e9  # `push` ends a shard that gets nowhere, and with it the call
 
 
 class Shards(Protocol):
-    """How the coordinator reaches its shards."""
+    """The links of the coordinator to its shards."""
 
     async def request(self, member: BrokerShard, method: str, *args: object, timeout_s: float = ...) -> object:
         """Raises PeerLost, DeadlineExceeded or RemoteError."""

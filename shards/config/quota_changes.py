@@ -29,7 +29,7 @@ def quotas_delta(state: ConfigState, changes: Sequence[QuotaChange], *, observed
 def _quotas_delta(
     kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[QuotaChange], semantics: str
 ) -> list[Change]:
-    """What the semantics in force don't have can't be set; it can be removed."""
+    """Refuses to set what the semantics in force don't have; it can be removed."""
     bounded(changes)
     wanted: dict[str, dict[str, float]] = {}
     for types_to_names, quotas in changes:

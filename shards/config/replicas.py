@@ -45,7 +45,7 @@ def _alone(leader: int) -> tuple[int]:
 
 
 def factor_problem(factor: int, brokers: int) -> Result | None:
-    """Why there can't be so many replicas, if so."""
+    """The refusal of so many replicas; None: there can be."""
     if factor <= 0:
         message = "Replication factor must be larger than 0, or -1 to use the default value."
     elif factor > brokers:
@@ -59,7 +59,7 @@ def factor_problem(factor: int, brokers: int) -> Result | None:
 
 
 def number_problem(assigned: int, added: int) -> Result | None:
-    """Why assignments of so many partitions are none of the partitions to be added, if so."""
+    """The refusal of assignments of another number of partitions than is to be added; None: it is the same."""
     if assigned == added:
         return None
     return [
@@ -75,7 +75,7 @@ def assignments_problem(assigned: Iterable[Sequence[int]], brokers: int, factor:
 
 
 def assignment_problem(replicas: Sequence[int], brokers: int, factor: int | None = None) -> Result | None:
-    """Why these can't be the replicas of one partition, if so. `factor`: as many as those of the others have to be."""
+    """The refusal of these as replicas of one partition; None: they can be. `factor`: as many as those of the others have to be."""
     what = "The manual partition assignment includes"
     message = None
     before = None

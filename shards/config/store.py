@@ -33,7 +33,7 @@ _PUT_META = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = ex
 
 
 class LastChange(NamedTuple):
-    """When something was changed, in Unix seconds, and by whom."""
+    """The time of a change, in Unix seconds, and its author."""
 
     at: float
     who: str

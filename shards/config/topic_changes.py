@@ -210,7 +210,7 @@ def create_partitions(state: ConfigState, wanted: Sequence[TopicToExtend], shard
 def _assigned_problem(
     state: ConfigState, first: Sequence[int], added: int, assigned: Sequence[Sequence[int]] | None
 ) -> Result | None:
-    """Why these can't be the replicas of `added` more partitions of a topic, of which the first has those."""
+    """The refusal of these as replicas of `added` more partitions of a topic, of which the first has those."""
     if not assigned:
         return None
     return number_problem(len(assigned), added) or assignments_problem(assigned, state.brokers, len(first))
@@ -261,5 +261,5 @@ def _spread(state: ConfigState) -> int:
 
 
 def _default(state: ConfigState, name: str, asked: int) -> int:
-    """What was asked for; for -1 what the setting says."""
+    """The number that was asked for; for -1 that of the setting."""
     return given(0, state.static, state.settings).get(name, 1) if asked == -1 else asked  # type: ignore[return-value]

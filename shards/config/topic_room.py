@@ -1,4 +1,4 @@
-"""How many topics and replicas may still be created: Redpanda's `kafka_topics_max`, `topic_partitions_per_shard` and
+"""The room for topics and replicas that may still be created: Redpanda's `kafka_topics_max`, `topic_partitions_per_shard` and
 `topic_memory_per_partition`. Pure.
 
 Internal topics count for neither. Replicas count that are named (replicas.py): a partition of three counts three times.
@@ -54,7 +54,7 @@ class TopicRoom:
         self._replicas = counted
 
     def problem(self, name: str, topics: int, replicas: int) -> Result | None:
-        """Why there is no room for `topics` (0 or 1) of this name, and so many replicas."""
+        """The refusal of `topics` (0 or 1) of this name, and so many replicas; None: there is room."""
         if name in internal_topics.INTERNAL_TOPICS:
             return None
         if topics > self._topics:

@@ -52,7 +52,7 @@ class TokenBucket:
         )
 
     def idle_since_ms(self) -> int:
-        """When it was last refilled."""
+        """The time of the last refill."""
         return self._now_ms
 
     def is_spent(self, quota_per_s: float | None, *, now_ms: int) -> bool:

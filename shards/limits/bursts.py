@@ -1,4 +1,4 @@
-"""How much of a rate passes at once after a pause, before the rate holds anything back; and the setting that makes it small.
+"""The burst of a rate: what passes at once after a pause, before the rate holds anything back; and the setting that makes it small.
 
 Kafka averages over a window of samples, so a client that was quiet may use most of a window's worth in one instant. A new user
 who sets 2 connections a second and opens 20 at once sees none refused. The amounts are those of the arithmetic that enforces:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 OBSERVED: Final = "observed/"
-"""How the key of an observed pool begins, such as `observed/ip:10.0.0.1`: its tokens are those of the connections that the
+"""The beginning of the key of an observed pool, such as `observed/ip:10.0.0.1`: its tokens are those of the connections that the
 observed caps would have admitted (observed_limits.py)."""
 
 

@@ -19,7 +19,7 @@ NODE_LIMITS = (NODE_IN, NODE_OUT)
 
 
 class NodeDelays(NamedTuple):
-    """How long a client is to be held, in milliseconds, by what the node received and by what it sent."""
+    """The throttle times of a client, in milliseconds: for what the node received, and for what it sent."""
 
     in_ms: int
     out_ms: int

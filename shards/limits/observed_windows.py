@@ -17,7 +17,7 @@ from shards.limits.rate_replay import RateQuotas
 
 
 class RateAnswer(NamedTuple):
-    """How long an arrival would have been delayed: by the rate of the listener or the address, and by the broker's."""
+    """The delays that an arrival would have had: by the rate of the listener or the address, and by the broker's."""
 
     own_ms: int
     broker_ms: int = 0

@@ -38,7 +38,7 @@ class Window(NamedTuple):
 
     @property
     def burst_s(self) -> float:
-        """How many seconds' worth of a quota pass in one instant after a pause (missing_windows_are_added)."""
+        """The seconds' worth of a quota that pass in one instant after a pause (missing_windows_are_added)."""
         return self.stretched_ms(0) / 1000
 
 
@@ -158,7 +158,7 @@ class Rate:
         return total
 
     def idle_since_ms(self) -> int | None:
-        """When something was last recorded or cleared; None if never."""
+        """The time of the last record or clearing; None: there was none."""
         return max(self._last, default=None)
 
     def is_spent(self, quota_per_s: float | None, *, now_ms: int) -> bool:
@@ -242,7 +242,7 @@ class Rate:
         self._derive()
 
     def _derive(self) -> None:
-        """What `charge` needs to know of all samples, kept because it changes once a window.
+        """The sums over all samples that `charge` needs, kept because they change once a window.
 
         The current sample's last record is the latest of all, so it is the least only where it is alone.
         """

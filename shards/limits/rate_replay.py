@@ -70,7 +70,7 @@ class RateReplay:
         self._rates.update(others)
 
     def _rates_of(self, key: str, quotas: RateQuotas) -> list[Rate]:
-        """What a unit of a pool counts in: its own rate, and for a listener that is not exempt its broker's."""
+        """The rates in which a unit of a pool counts: its own, and for a listener that is not exempt its broker's."""
         keys = [key, "listener:"] if key.startswith("listener:") and not quotas.exempt else [key]
         for each in keys:
             if each not in self._rates:

@@ -112,7 +112,7 @@ class RedpandaQuotaTable:
         self._of_user: dict[str | None, _Clients] = {}  # None: the default user
         self._of_none = _Clients()
         self.in_use = False
-        """Whether any quota is set."""
+        """True if any quota is set."""
         for entity, value in quotas:
             names = dict(entity)
             if names and not names.keys() - {USER, CLIENT_ID, PREFIX}:

@@ -1,4 +1,4 @@
-"""How long to hold a client that is over its quota, in Kafka's milliseconds."""
+"""The throttle time of a client that is over its quota, in Kafka's milliseconds."""
 
 import math
 

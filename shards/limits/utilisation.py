@@ -1,4 +1,5 @@
-"""How much of a limit is used, and from which share on it is close: the words of displays, the admin API and the metrics. Pure."""
+"""The used share of a limit, and the share from which on it is close: the words of displays, the admin API and the metrics.
+Pure."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class Spawn:
         self._start_soon = start_soon
 
     def __call__(self, coroutine: Awaitable[T], *, cancellable: bool = False) -> Deferred[T]:
-        """What it returns or raises, when it has ended.
+        """Returns or raises what it does, when it has ended.
 
         `cancellable`: cancelling the Deferred ends the task, as a wait should. Otherwise the task runs to its end: a change
         that was begun is finished though the client that asked for it is gone.

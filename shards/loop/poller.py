@@ -199,7 +199,7 @@ class Poller:
             self.round_ns = self.clock_ns() - began_ns - waited_ns
 
     def _wait(self) -> list[tuple[int, int]]:
-        """What is ready next, within `linger_s`; awake as long as something is expected."""
+        """The events that are ready next, within `linger_s`; awake as long as something is expected."""
         ready: list[tuple[int, int]] = []
         while not ready and self.clock_ns() < self._expected_ns:
             ready = self._epoll.poll(0, _EVENTS_PER_PASS)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import trio
 
 STALL_NS = 50_000_000
-"""What takes longer has held up everything else. Seastar, which Redpanda runs on, calls it a stall of its reactor."""
+"""A callback that takes longer has held up everything else. Seastar, which Redpanda runs on, calls it a stall of its reactor."""
 
 
 class Stall(NamedTuple):
@@ -23,7 +23,7 @@ class Stall(NamedTuple):
 
 
 def cpu_waited_ns() -> int:
-    """How long this thread was ready to run while others had the CPUs; 0 where the kernel does not tell (schedstat)."""
+    """The time for which this thread was ready to run while others had the CPUs; 0 where the kernel does not tell (schedstat)."""
     try:
         with open("/proc/thread-self/schedstat", "rb") as file:
             return int(file.read().split()[1])

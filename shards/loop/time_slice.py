@@ -1,4 +1,4 @@
-"""How much one callback of the loop may do before everything else has its turn.
+"""The share of work of one callback of the loop, after which everything else has its turn.
 
 What one peer sends may go on for ever: requests, messages, bytes that its socket takes. So whatever works through them counts
 each step here, and once the slice is over it asks the poller to be called again (`Poller.again`), behind all that is ready by then.
@@ -27,7 +27,7 @@ class TimeSlice:
         self._clock_ns = clock_ns
         self.most_ns = SLICE_NS
         self.now_ns = 0
-        """When the callback began."""
+        """The time at which the callback began."""
         self.fresh = True
         """Nothing was spent of it. The poller begins slices by setting this, `over` and `now_ns`: few callbacks spend any."""
         self.over = False

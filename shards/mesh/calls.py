@@ -28,7 +28,7 @@ from shards.settings.errors import TurnstileError
 
 Served = Callable[..., object]
 Mistaken = Callable[[Exception], None]
-"""What is told of an error that no served method means to raise."""
+"""The message about an error that no served method means to raise."""
 
 
 class Calls:
@@ -147,7 +147,8 @@ class Calls:
             self._queue(link, (RESULT, call_id, value))
 
     def _failure(self, call_id: int, fault: Exception) -> Sent:
-        """What tells an error to another process: named by its class, as it was first raised (mistakes_fail_their_call)."""
+        """The answer that carries an error to another process: named by its class, as it was first raised
+        (mistakes_fail_their_call)."""
         if not isinstance(fault, TurnstileError):
             self._mistaken(fault)
         code = fault.code if isinstance(fault, RemoteError) else type(fault).__name__

@@ -17,7 +17,7 @@ ONE_WAY, CALL, RESULT, FAILURE = range(4)
 
 
 PeerKey: TypeAlias = int | BrokerShard
-"""What a process calls another one: by its number a shard of the same broker, and the coordinator; else by (broker, shard)."""
+"""The address of a process in the mesh: by its number a shard of the same broker, and the coordinator; else by (broker, shard)."""
 
 
 class Hello(NamedTuple):

@@ -84,7 +84,7 @@ class Attendance(Generic[B]):
         return not was_over
 
     def next_due_ms(self) -> int | None:
-        """When the first batch is due; None: none waits."""
+        """The time at which the first batch is due; None: none waits."""
         return min((other.asked[0].due_ms for other in self._others.values() if other.asked), default=None)
 
     def overdue(self, *, now_ms: int) -> list[B]:

@@ -54,7 +54,7 @@ class QuotaImage(Protocol):
 
 
 class Metered(NamedTuple):
-    """How a client is metered: the home of its key, its quota (None: it has none), and the key."""
+    """The meter of a client: the home of its key, its quota (None: it has none), and the key."""
 
     home: int
     limit: float | None
@@ -79,9 +79,9 @@ class Decision(NamedTuple):
 
 
 class QuotaUse(NamedTuple):
-    """How much a client uses of its quota now: `used` and `limit` in bytes a second, percent, or mutations a second; `throttle_ms`,
-    its average throttle within the window (None: it was not throttled). `user` and `client_id` are "" where the quota does
-    not tell them apart."""
+    """The use that a client makes of its quota now: `used` and `limit` in bytes a second, percent, or mutations a second;
+    `throttle_ms`, its average throttle within the window (None: it was not throttled). `user` and `client_id` are "" where the
+    quota does not tell them apart."""
 
     kind: str
     user: str
@@ -183,7 +183,7 @@ class Meters:
         return self._clients.get((kind, user, client_id)) or self._look_up(kind, user, client_id)
 
     def _look_up(self, kind: str, user: str, client_id: str) -> Metered:
-        """How a client is metered; remembered until a quota changes."""
+        """The meter of a client; remembered until a quota changes."""
         if len(self._clients) >= MOST_KNOWN:
             self._clients.clear()
         table: QuotaTable = self._managers[kind].table

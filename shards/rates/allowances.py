@@ -112,7 +112,7 @@ class Allowances:
             self._give_back(key, allowance)
 
     def next_ms(self) -> int | None:
-        """When `expire` has something to do, in ms; None: nothing is due."""
+        """The time at which `expire` has something to do, in ms; None: nothing is due."""
         return self._due[0][0] if self._due else None
 
     def expire(self, now_ms: int) -> None:

@@ -116,7 +116,7 @@ class ListenerThrottle:
             self._work(listener, listener.blocked_until_ms)
 
     def next_ms(self) -> int | None:
-        """When `advance` has something to do, in ms; None: not before the next ask."""
+        """The time at which `advance` has something to do, in ms; None: not before the next ask."""
         listener = self._next()
         return None if listener is None else listener.blocked_until_ms
 

@@ -28,7 +28,7 @@ from shards.ownership import home_of
 METHOD: Final = "observe_rates"
 MOST_IN_A_CALL: Final = 2000
 LISTENER, BACK, ADDRESS = "listener", "back", "ip"
-"""What is asked: an arrival at a listener, that it is taken back, an arrival from an address."""
+"""The kinds of questions: an arrival at a listener, that it is taken back, an arrival from an address."""
 
 
 class Ask(NamedTuple):

@@ -137,7 +137,7 @@ class Rates:
         return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def batch(self, listener: str) -> int:
-        """How many accepted connections of a listener may wait on a shard; the others stay in the backlog. As many as its
+        """The number of accepted connections of a listener that may wait on a shard; the others stay in the backlog. As many as its
         quota allows in one second while none is delayed, so that messages are few; in 10 ms while connections are."""
         quota = self._here.listeners.tightest(listener)
         if quota is None:
@@ -202,7 +202,7 @@ class Rates:
             self._handlers[item[0]](peer, now_ms, *item[1:])
 
     def next_ms(self) -> int | None:
-        """When `advance` has something to do, in ms; None: not before the next call."""
+        """The time at which `advance` has something to do, in ms; None: not before the next call."""
         listeners_ms, expires_ms = self._here.listeners.next_ms(), self._allowances.next_ms()
         if listeners_ms is None or expires_ms is None:
             return listeners_ms if expires_ms is None else expires_ms

@@ -56,7 +56,7 @@ def level_of(levels: Mapping[str, int], name: str, release: str = OWN_VERSION) -
 def why_not(
     levels: Mapping[str, int], updates: Iterable[tuple[str, int, int]], controller: int, release: str = OWN_VERSION
 ) -> str:
-    """Why features can't be updated to these (name, level, kind of update); empty: they can."""
+    """The refusal of an update of features to these (name, level, kind of update); empty: there is none."""
     for name, level, kind in updates:
         said = _why_not(levels, name, level, kind, controller, release)
         if said:

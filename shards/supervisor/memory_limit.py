@@ -1,4 +1,4 @@
-"""Whether the kernel has ended processes for want of memory: the counter of this process's cgroup, and the limit there.
+"""Processes that the kernel has ended for want of memory: the counter of this process's cgroup, and the limit there.
 
 Linux counts in a cgroup the processes of it that the OOM killer has ended, for whatever limit: the cgroup's own, one above it,
 or the memory of the machine. Processes of others in the same cgroup count, too.
@@ -68,7 +68,7 @@ class MemoryLimit:
                     return
 
     def _count(self) -> int:
-        """How many processes of the cgroup were ended; 0 where that can't be known."""
+        """The number of the cgroup's processes that were ended; 0 where that can't be known."""
         try:
             lines = self._counter.read_text().splitlines() if self._counter is not None else []
             return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)

@@ -39,7 +39,7 @@ class Owner:
 
 
 def _is_at_its_end(descriptor: int) -> bool:
-    """What it has to say is dropped."""
+    """True if its other end is closed. What was sent through it is dropped."""
     try:
         return not os.read(descriptor, 4096)
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether processes make progress, by the CPU time they use: so that a deadline counts lack of progress instead of time.
+"""Progress of processes, by the CPU time that they use: so that a deadline counts lack of progress instead of time.
 
 A process that reads a large state or waits for its turn on a busy machine uses CPU time; one that is stopped, or waits
 for an event that never comes, uses next to none. An event loop that only ticks is well below BUSY.
@@ -30,7 +30,7 @@ class Progress:
 
 
 class CpuWaits:
-    """How long a process has waited for a CPU, from one look to the next: on a busy machine that is no sign of hanging."""
+    """The time for which a process has waited for a CPU between two looks: on a busy machine that is no sign of hanging."""
 
     def __init__(self) -> None:
         self._seen: tuple[int, float] = 0, 0.0

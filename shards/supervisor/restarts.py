@@ -1,4 +1,4 @@
-"""How often each process of a cluster was started again, and when the next start is due: shared with all of them.
+"""Restarts of each process of a cluster, and the time of the next one: shared with all of them.
 
 restart_delays_double  A process that dies is started again at once; one that keeps dying after a delay that doubles from
     FIRST_S to MOST_S. Having lived for LIVED_S makes it a process that does not keep dying.
@@ -30,7 +30,7 @@ class Backoff:
         self._started_s = now_s
 
     def delay_s(self, *, now_s: float) -> float:
-        """How long to wait with the next start; to be asked once for each death."""
+        """The delay of the next start; to be asked once for each death."""
         if now_s - self._started_s >= LIVED_S:
             self._failures = 0
         self._failures += 1
@@ -38,7 +38,7 @@ class Backoff:
 
 
 class Restarts(NamedTuple):
-    """How often a process was started again, how often it was killed for want of memory, and the seconds until its next start;
+    """The restarts of a process, those for want of memory among them, and the seconds until its next start;
     None while it runs."""
 
     number: int = 0

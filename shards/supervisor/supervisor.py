@@ -99,7 +99,7 @@ class Supervisor:
         self._memory = memory or MemoryLimit()
         self._pid = os.getpid()
         self.starts_again = False
-        """Whether the signal that ended it was AGAIN."""
+        """True if the signal that ended it was AGAIN."""
 
     def start(self) -> None:
         """Forks every child. SIGCHLD and the signals that end the cluster are held from here on, until `run` takes them.

@@ -1,4 +1,4 @@
-"""Whether the process that watches the others still runs: it says so in shared memory, and the supervisor looks.
+"""The watch on the process that watches the others: it beats in shared memory, and the supervisor looks.
 
 hung_without_beat_or_progress  The watched process beats several times within its timeout. It is hung once it has neither
     beaten nor made progress for that long: time in which it uses CPU does not count, as reading a large store may keep it

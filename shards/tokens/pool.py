@@ -74,7 +74,7 @@ class Pool:
 
     @property
     def mode(self) -> PoolMode:
-        """Whether tokens may be cached."""
+        """True if tokens may be cached."""
         return self.terms.mode
 
     @property

@@ -107,7 +107,7 @@ class Tokens(ConnectionTokens):
         self._handlers = self._list_handlers()
 
     def _list_handlers(self) -> dict[str, Callable[..., None]]:
-        """What handles an item of a message, by its first field."""
+        """The handlers of an item of a message, by its first field."""
         return {
             "borrow": self._ledger.borrow,
             "withdraw": self._ledger.withdraw,

@@ -66,7 +66,7 @@ def advertise(
 
 
 def told_address(row: AdvertisedAddress) -> str:
-    """What clients are told, and whether that is a guess."""
+    """The address that clients are told, and whether it is a guess."""
     told = f"the address that they reached, port {row['port']}" if row["address"] == _AUTO else str(row["address"])
     return f"{told} (a guess)" if row["guess"] else told
 

@@ -137,7 +137,7 @@ def entity_words(*, values: str = "", named: bool = False) -> Completer:
 
 
 def _asked(ctx: click.Context, path: str, table: str = "") -> Any:
-    """What the cluster answers that the command line or the environment names; nothing where none does."""
+    """The answer of the cluster that the command line or the environment names; nothing where none does."""
     from turnstile.admin_client import DEFAULT_ADMIN, AdminClient, AdminError
 
     client = AdminClient(ctx.params.get("admin") or DEFAULT_ADMIN, ctx.params.get("token"), timeout_s=_ASK_S)

@@ -23,7 +23,7 @@ from turnstile.settings import as_text
 
 UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
 _SETTINGS = {"setting": "", "static": " (command line)", "observed": " (observed)"}
-"""What the history adds to the names of settings, by the kind of record."""
+"""The words that the history adds to the names of settings, by the kind of record."""
 _ADDRESSES = 20
 
 broker_option = click.option(

@@ -139,7 +139,7 @@ def _defined(name: str) -> Schema:
 
 
 def _value(row: ConfigKey) -> Schema:
-    """What a setting may be: a value of its type, or the text of one; a list also as several texts, overrides as a table."""
+    """The schema of a setting: a value of its type, or the text of one; a list also as several texts, overrides as a table."""
     kind = row.kind
     schemas: list[Schema] = []
     if kind.json_type in ("integer", "number"):

@@ -18,12 +18,12 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def events_here(memory_bytes: int, cores: int) -> int:
-    """How many events, with so much memory to be had, of which one process takes half at most, and so many cores."""
+    """The number of events, with so much memory to be had, of which one process takes half at most, and so many cores."""
     return FEW_EVENTS if cores > FEW_CORES else max(FEW_EVENTS, memory_bytes // 2 // EVENT_BYTES)
 
 
 def events_on_this_machine() -> int:
-    """How many events, with the cores and the memory that this process may have now."""
+    """The number of events, with the cores and the memory that this process may have now."""
     return events_here(min(_available_bytes(), MemoryLimit().limit_bytes or 1 << 60), len(os.sched_getaffinity(0)))
 
 

@@ -233,7 +233,7 @@ def _runs(
     processes: int | None,
     console: Console,
 ) -> Iterator[Callable[[], LoadResult]]:
-    """What runs the scenario once: here, or on the workers of a Spark cluster."""
+    """The function that runs the scenario once: here, or on the workers of a Spark cluster."""
     if on is not None:
         with runs_on_spark(on, chosen, bootstrap, cluster, processes) as on_workers:
             yield on_workers

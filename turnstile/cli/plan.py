@@ -74,7 +74,7 @@ class _Percent(ParamType[Fraction]):
 
 
 class IncidentSpan(NamedTuple):
-    """When an incident began and ended, in UTC."""
+    """The beginning and the end of an incident, in UTC."""
 
     start: datetime
     end: datetime

@@ -98,7 +98,7 @@ def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterat
 
 
 def _show_disk(disk: VolumeAnswer) -> None:
-    """How much of the disk is free, and who refuses Produce because that is too little."""
+    """The free space of the disk, and the brokers that refuse Produce because it is too little."""
     if disk["free_bytes"] >= 0:
         click.echo(f"  {'disk':<12} {_gib(disk['free_bytes'])} of {_gib(disk['total_bytes'])} free")
     for broker in disk["brokers"]:

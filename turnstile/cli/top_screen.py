@@ -195,7 +195,7 @@ def _addresses(live: LiveAnswer, width: int, most: int) -> Table:
 
 
 def _open_of(row: RefusedAddress) -> Text:
-    """What a refused address has open beside its cap, on the broker where it is closest to that."""
+    """The open connections of a refused address beside its cap, on the broker where it is closest to that."""
     uses = row["uses"]
     if not uses:
         return Text(count(row["open"]))

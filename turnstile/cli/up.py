@@ -241,7 +241,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 def _check(
     brokers: int, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...], file: ConfigFile
 ) -> None:
-    """What the cluster would refuse, said before it starts. Raises UsageError."""
+    """Says before the cluster starts what it would refuse. Raises UsageError."""
     from shards.config.changes import ConfigState, observed_delta, static_settings
     from shards.config.quota_changes import quotas_delta, users_delta
     from shards.config.stored_records import CredentialRecord

@@ -1,4 +1,4 @@
-"""How far another machine's clock is ahead of this one's, from questions and answers.
+"""The offset of another machine's clock from this one's, from questions and answers.
 
 bound   whatever an answer's way took in either direction, the clock is ahead by `ahead_s`, give or take `within_s`, as long as
         neither clock jumped between question and answer

@@ -54,7 +54,7 @@ LOCAL_HUB = "127.0.0.1"
 
 
 class Places(NamedTuple):
-    """How many drivers, and what they reach. None: as many as there are slots; the scenario's addresses; Spark's own host."""
+    """The number of drivers, and what they reach. None: as many as there are slots; the scenario's addresses; Spark's own host."""
 
     drivers: int | None = None
     allowed: str | None = None

@@ -94,7 +94,7 @@ def given_value(environment: Mapping[str, str], arguments: Sequence[str], option
 
 
 class _Given:
-    """What was said before it comes to defaults."""
+    """The values that were given before it comes to defaults."""
 
     def __init__(self, environment: Mapping[str, str], arguments: Sequence[str], file: ConfigFile) -> None:
         self._environment = environment

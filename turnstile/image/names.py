@@ -9,9 +9,9 @@ _OF_THE_SCRIPTS = re.compile(
     r"KAFKA_(VERSION|OPTS|DEBUG|HEAP_OPTS|JMX_\w+|GC_LOG_OPTS|LOG4J_\w+|TOOLS_\w+|JVM_PERFORMANCE_OPTS|HOME|DATA|CLASSPATH"
     r"|CLUSTER_ID|MODE)"
 )
-"""What Kafka's scripts and its JVM read, and no broker's setting is. Source: docker/ and bin/ of Apache Kafka."""
+"""Variables that Kafka's scripts and its JVM read, and that are no broker's setting. Source: docker/ and bin/ of Apache Kafka."""
 _OF_A_SERVICE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$")
-"""What Kubernetes, and Docker's links, give every container for a service named `kafka` or `turnstile`."""
+"""Variables that Kubernetes, and Docker's links, give every container for a service named `kafka` or `turnstile`."""
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://.*|\d{1,5}|[0-9a-fA-F.:]+|tcp|udp|sctp")
 _URL = re.compile(r"(tcp|udp|sctp)://.*")
 _BARE_PORT = re.compile(r"(?<!_SERVICE)_PORT$")

@@ -49,7 +49,7 @@ class Counters:
     by_source: BySource | None = None
     """None: the cluster doesn't tell, or some shard did not answer."""
     was_blocked: bool = False
-    """Whether a rate, or a cap that lets connections wait, ever stopped a listener."""
+    """True if a rate, or a cap that lets connections wait, ever stopped a listener."""
 
     def since(self, before: Counters) -> Counters:
         """The counts since `before`; reasons that did not occur are left out."""
@@ -70,7 +70,7 @@ class Counters:
         return Counters(_let_in(total.pop(ADMITTED_OUTCOME, 0), total), dict(total), self.epochs)
 
     def of_others(self, own: Container[str]) -> dict[str, int]:
-        """How many connections each other address had, the most first."""
+        """The number of connections of each other address, the most first."""
         counts = self.by_source.counts if self.by_source is not None else {}
         found = {ip: _let_in(sum(outcomes.values()), outcomes) for ip, outcomes in counts.items() if ip not in own}
         return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))

@@ -51,7 +51,7 @@ class DriverReport:
 
 
 def summary(drivers: Sequence[DriverReport]) -> str:
-    """How many on which hosts, how close their starts were, and how far their clocks are off."""
+    """The number of drivers on each host, the spread of their starts, and the offsets of their clocks."""
     clocks: dict[str, DriverReport] = {}
     for driver in drivers:
         known = clocks.setdefault(driver.host, driver)

@@ -52,7 +52,7 @@ class Lane:
         return None
 
     def next_s(self) -> float:
-        """When take() may have a client, as far as time alone decides; infinity when never again."""
+        """The time at which take() may have a client, as far as time alone decides; infinity when never again."""
         due = self._later[0][0] if self._later else math.inf
         if self._started < len(self._share):
             due = min(due, self._due_s(self._share[self._started]))
@@ -85,7 +85,7 @@ class Lane:
         heappush(self._later, (now_s, client))
 
     def hold_s(self, client: int) -> float:
-        """How long this client's connection stays open."""
+        """The seconds for which this client's connection stays open."""
         recorded = self.group.recorded
         return self.group.hold_s if recorded is None else recorded.hold_s[client]
 

@@ -15,7 +15,7 @@ _BITS = EXACT_US.bit_length() - 1
 
 
 class Latencies:
-    """How many values each bucket has."""
+    """The number of values in each bucket."""
 
     __slots__ = ("_counts", "largest_us")
 

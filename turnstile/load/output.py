@@ -27,7 +27,7 @@ Milliseconds = dict[str, float | None]
 
 
 class TallyJson(TypedDict):
-    """What happened to connections, and how long it took. `refused_as`: the refused ones by how they ended."""
+    """The connections by how they ended, and the times that they took. `refused_as`: the refused ones by how they ended."""
 
     attempted: int
     admitted: int
@@ -48,7 +48,7 @@ class GroupJson(TallyJson):
 
 
 class ClusterCounts(TypedDict):
-    """What the cluster counted meanwhile; `refused` by reason."""
+    """The cluster's own counts of the same time; `refused` by reason."""
 
     admitted: int
     refused: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""What a connection asks, one request after the other, until it counts as admitted; and what an answer says of a refusal.
+"""The requests of a connection, one after the other, until it counts as admitted; and the refusal that an answer tells.
 
     apiversions  ApiVersions: a broker that serves the connection answers it.
     login        and then SaslHandshake: a cap of Turnstile's that refuses with an answer (turnstile.refuse.mode) answers

@@ -29,7 +29,7 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Whether both sides agree, and a sentence about it. `agree` is None where the cluster has no counters.
+    """The agreement of both sides, and a sentence about it. `agree` is None where the cluster has no counters.
 
     `others`: connections of addresses that the driver does not use, which were left out.
     """
@@ -60,7 +60,7 @@ def baseline(admin: AdminClient, own: Container[str]) -> Counters | None:
 
 
 def _of(counters: Counters, own: Container[str]) -> dict[str, dict[str, int]]:
-    """What the cluster has counted of these addresses; empty where it does not tell."""
+    """The cluster's counts of these addresses; empty where it does not tell them."""
     counts = counters.by_source.counts if counters.by_source is not None else {}
     return {ip: outcomes for ip, outcomes in counts.items() if ip in own}
 

@@ -46,7 +46,7 @@ class Sources:
         self._at = lru_cache(maxsize=65536)(self._find)
 
     def __reduce__(self) -> tuple[type[Sources], tuple[str]]:
-        """What is sent to another process is the text: a cache can't be."""
+        """Pickled as the text: a cache can't be sent to another process."""
         return Sources, (self.text,)
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ from turnstile.load.suggestion import NONE, Suggestion
 
 FIN, RST = "fin", "rst"
 CHOICES = {"probe": (API_VERSIONS, LOGIN, NO_PROBE), "close": (FIN, RST)}
-"""What some fields of a scenario may be."""
+"""The values that some fields of a scenario may have."""
 UNTIL_THE_END = math.inf
 """A hold: until every client of every group has had its answer."""
 
@@ -52,18 +52,18 @@ class ClientGroup:
     duration_s: float | None = None
     """From start_s: then nothing more is opened, and what is held is closed. None: until every client is done."""
     hold_s: float = 0.0
-    """How long an admitted connection stays open; UNTIL_THE_END is allowed."""
+    """The seconds for which an admitted connection stays open; UNTIL_THE_END is allowed."""
     reconnect: bool = False
-    """Whether a client that was refused or cut off tries again, after a back-off that doubles, as Kafka's clients do."""
+    """True if a client that was refused or cut off tries again, after a back-off that doubles, as Kafka's clients do."""
     backoff_s: float = 0.05
     backoff_max_s: float = 1.0
     repeat: bool = False
-    """Whether a client whose hold is over opens its next connection, after pause_s."""
+    """True if a client whose hold is over opens its next connection, after pause_s."""
     pause_s: float = 0.0
     drop_at_s: float | None = None
     """All connections are cut at this time, and every client that had one connects again at once."""
     concurrency: int = 256
-    """How many connections may be without an answer at a time, where `rate` is None; all processes together."""
+    """The number of connections that may be without an answer at a time, where `rate` is None; all processes together."""
     recorded: RecordedConnection | None = None
     """Replaces rate and hold_s: each client is one connection of a log."""
 
@@ -99,7 +99,7 @@ class Traffic:
     """Of each producer, and of each impatient one."""
     size_bytes: int = 200
     client_id: str = ""
-    """What quotas of client-ids go by; the topic's name by default."""
+    """The client id, by which quotas go; the topic's name by default."""
     user: str = ""
     """Logs in with SASL PLAIN; the bootstrap address must be a listener that asks for it."""
     password: str = ""
@@ -141,7 +141,7 @@ class LoadScenario:
     timeout_s: float = 30.0
     """A connection without an answer after so long is closed, and counts as unanswered."""
     close: str = FIN
-    """How connections end: `fin`, as real clients do, or `rst`, which leaves no TIME_WAIT on this machine."""
+    """The end of connections: `fin`, as real clients do, or `rst`, which leaves no TIME_WAIT on this machine."""
     proxy_protocol: str | None = None
     """v1 or v2: every connection begins with a header that announces its client, as a proxy's does; sources are only in there, so
     any address will do."""
@@ -184,7 +184,7 @@ class LoadScenario:
         return sum(group.clients for group in self.groups)
 
     def length_s(self) -> float | None:
-        """When the last group stops opening; None when a group only ends with its clients."""
+        """The time at which the last group stops opening; None when a group only ends with its clients."""
         ends = [_end_s(group) for group in self.groups]
         if self.seconds is not None:
             ends.append(self.seconds)

@@ -330,7 +330,7 @@ class Storm:
             self._close(connection)
 
     def _drop(self, lane: Lane, now_s: float) -> None:
-        """What clients see of a broker's restart: every connection gone in one moment."""
+        """Ends every connection in one moment, as clients see a broker's restart."""
         for connection in [c for c in self._connections.values() if c.lane is lane and c.state == OPEN]:
             self._close(connection)
             lane.dropped(connection.client, now_s)

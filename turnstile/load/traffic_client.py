@@ -90,7 +90,7 @@ def create_topic(order: TrafficOrder) -> int:
 
 
 def _why(error: Exception, failures: Sequence[KafkaError]) -> str:
-    """What a broker answered; else why none was reached, as librdkafka tells before it says that all are down."""
+    """A broker's answer; else the reason for which none was reached, as librdkafka tells before it says that all are down."""
     said = [each.str() for each in failures if each.code() != KafkaError._ALL_BROKERS_DOWN]
     if said:
         return said[-1]

@@ -45,7 +45,7 @@ _SENTENCES = (
     (r"Call From \S+ to (?P<name>\S+) failed", "{name} can't be reached."),
     (r"File (?P<name>\S+) does not exist", WORKERS_SEE_NO),
 )  # fmt: skip
-"""What to look for in an exception's text, and what it means. `{of}`: which worker failed, where that is told."""
+"""Words of an exception's text, and what they mean. `{of}`: which worker failed, where that is told."""
 _WORKER = re.compile(r"\(TID \d+\) \((?P<host>[^\s)]+) executor (?!driver)")
 _GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 

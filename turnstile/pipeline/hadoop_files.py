@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 
 class ParquetFooter(NamedTuple):
-    """How many rows a Parquet file has, its schema as Parquet spells it, and of each row group its rows, and the least and
+    """The rows of a Parquet file, its schema as Parquet spells it, and of each row group its rows, and the least and
     greatest of a column of numbers."""
 
     rows: int

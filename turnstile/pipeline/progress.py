@@ -1,4 +1,4 @@
-"""How far a job is, on stderr: what is being done, and how many of Spark's tasks are.
+"""The progress of a job, on stderr: its step, and how many of Spark's tasks are done.
 
 On a terminal one line, drawn anew twice a second. Elsewhere, as in CI, a line each PIPED_S, of jobs that take longer than that.
 """

@@ -249,7 +249,7 @@ _NEEDED = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
 }
-"""What the jobs rely on, on any master."""
+"""The settings of Spark that the jobs rely on, on any master."""
 
 
 def _defaults(master: str) -> dict[str, str]:
@@ -273,7 +273,7 @@ def _defaults(master: str) -> dict[str, str]:
 
 
 def _reason(error: Exception, said: str) -> str:
-    """What the JVM's log or the exception means; else the line of the log that says why, or the exception's first line."""
+    """The meaning of the JVM's log or of the exception; else the line of the log that says why, or the exception's first line."""
     meant = known(said) or known(str(error))
     if meant is not None:
         return meant

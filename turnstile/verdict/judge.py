@@ -68,7 +68,7 @@ def _judged(timeline: Timeline, check: Check) -> Finding:
 
 
 def _why_not(timeline: Timeline, check: Check) -> str:
-    """Why it does not count that a client did not pass; empty where it does."""
+    """The reason for which a failed check does not count; empty where it does."""
     if timeline.has_faltered:
         return "a shard of the cluster ended by itself meanwhile"
     longest_ms = max(

@@ -1,4 +1,4 @@
-"""Whether this machine served while a client was judged: how late it woke a thread that wanted to wake every 20 ms.
+"""The machine while a client was judged: how late it woke a thread that wanted to wake every 20 ms.
 
 What a client does late, or a broker sees late, because neither had a CPU is not the client's fault. Cluster, client and this thread
 have one priority, so what this thread has waited stands for what the others have.
@@ -20,7 +20,7 @@ _STALL_NS = 10 * MS
 
 
 class Beat(NamedTuple):
-    """When the thread was to wake, and by how much it was late, in nanoseconds."""
+    """The time at which the thread was to wake, and its delay, in nanoseconds."""
 
     due_ns: int
     late_ns: int

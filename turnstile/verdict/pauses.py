@@ -1,4 +1,4 @@
-"""How long a client usually pauses on a connection after an answer, for each API.
+"""The usual pause of a client on a connection after an answer, for each API.
 
 A throttle time that is shorter than the pause says nothing: a client that ignores it would have sent nothing either.
 """

@@ -102,7 +102,7 @@ class Stage:
         return found
 
     def measure(self) -> None:
-        """How busy it has been up to now."""
+        """The load of the machine up to now."""
         if self.client is not None:
             self.busy.append(Busy(time.monotonic_ns(), *self.client.busy_s()))
 

@@ -180,7 +180,7 @@ class Timeline:
         return list(zip((at_ns for at_ns, _ in changes), accumulate(change for _, change in changes), strict=True))
 
     def _lives(self) -> Iterator[tuple[int, int | None]]:
-        """When each connection was let in, and when it ended. A shard that is killed takes its connections with it."""
+        """The times at which each connection was let in and ended. A shard that is killed takes its connections with it."""
         deaths = {tuple(step.detail["place"]): step.began_ns for step in self.of_kind("kill")}
         opened: dict[tuple[int, int, int, int], int] = {}
         for event in self.events:

@@ -40,5 +40,5 @@ class Watch:
                 yield event
 
     def first_work_after(self, at_ns: int) -> int | None:
-        """When the client's first piece of work after an instant was taken up."""
+        """The time at which the client's first piece of work after an instant was taken up."""
         return min((event.at_ns for event in self.since(at_ns) if is_work(event)), default=None)

@@ -122,7 +122,7 @@ class OffsetsFile(CompactedFile):
         self._live += known.entries - held
 
     def _end(self, producer_id: int, *, commit: bool) -> None:
-        """What a transaction committed replaces what was committed before it, and not what came later."""
+        """Puts the offsets of a transaction in the place of those that were committed before it, and not of later ones."""
         for group, offsets in self.pending.end(producer_id).items():
             known = self.groups[group]
             held = len(known.offsets)

@@ -1,4 +1,4 @@
-"""When the groups of a shard, or its share partitions, are to be looked at next. No clock.
+"""The times at which the groups of a shard, or its share partitions, are to be looked at next. No clock.
 
 every_deadline_has_an_entry  Every group with a deadline has an entry in the heap at or before it, if `note` was told of
     each that came nearer.
@@ -17,7 +17,7 @@ K = TypeVar("K", bound=tuple | str)  # type: ignore[type-arg]
 A_ROUND = 2000
 """Members that are looked at in one round, a few milliseconds; then everything else in the process has its turn."""
 A_GROUP = 30
-"""How many members take as long as what is done once for a group: a record is written."""
+"""The number of members that take as long as what is done once for a group: a record is written."""
 
 
 class Deadlines(Generic[K]):
@@ -37,7 +37,7 @@ class Deadlines(Generic[K]):
                 heapq.heapify(self._due)
 
     def next_ms(self) -> int | None:
-        """When something is to be done at the earliest; it may turn out to be nothing."""
+        """The earliest time at which something is to be done; it may turn out to be nothing."""
         return self._due[0][0] if self._due else None
 
     def take(self, now_ms: int) -> K | None:

@@ -66,7 +66,7 @@ def _found(
     key: str,
     no_error: str,
 ) -> T:
-    """What `make` makes of a coordinator's fields; `no_error` is the error message where there is no error."""
+    """The object that `make` makes of a coordinator's fields; `no_error` is the error message where there is no error."""
     owner: str | None = key
     if kind not in (GROUP, TRANSACTION):
         owner = _group_of(key) if kind == SHARE and call.api_version >= SHARE_SINCE else None

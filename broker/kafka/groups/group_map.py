@@ -53,7 +53,7 @@ class GroupMap(ABC, Generic[G]):
         self._deadlines.clear()
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do at the earliest; it may turn out to be nothing."""
+        """The earliest time at which `tick` has something to do; it may turn out to be nothing."""
         return self._deadlines.next_ms()
 
     def tick(self, now_ms: int) -> bool:

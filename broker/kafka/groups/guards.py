@@ -312,7 +312,7 @@ _FOUND = {
     ),
     _SHARE_KEY: (Operation.CLUSTER_ACTION, ResourceType.CLUSTER, codes.CLUSTER_AUTHORIZATION_FAILED),
 }
-"""What a client must be allowed to find out where a key is, and the error if it is not."""
+"""The operation that a client must be allowed to find out where a key is, and the error if it is not."""
 
 
 def find_coordinator(access: Access, handler: Handler) -> Handler:

@@ -184,7 +184,7 @@ class _Offsets:
         stable: bool,
         member: tuple[str | None, int] = (None, -1),
     ) -> MaybeDeferred[Fetched]:
-        """What is committed of `topics` (None: all), as GroupCoordinator.fetch gives it."""
+        """The committed offsets of `topics` (None: all), as GroupCoordinator.fetch gives it."""
         if not self._cluster.coordinates(group):
             return NOT_COORDINATOR_ANSWER
         places = None

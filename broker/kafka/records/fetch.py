@@ -49,7 +49,7 @@ READ_COMMITTED = 1
 _DENIED = FAILED["read"](Rejected(codes.TOPIC_AUTHORIZATION_FAILED, ""))
 
 FetchTopics: TypeAlias = "dict[tuple[str, UUID | None], dict[int, FetchPartition]]"
-"""What a request asks for, by topic name or id (the other is "" or None) and partition."""
+"""The partitions that a request asks for, by topic name or id (the other is "" or None) and number."""
 
 
 def routes(
@@ -162,7 +162,7 @@ class _Fetch:
         return types.FetchResponse(error_code=codes.NONE, session_id=session_id, responses=responses)
 
     def _unknown(self, topic_id: str | UUID | None, by_id: bool) -> int:
-        """What it is called that there is no such partition: perhaps there is not even the topic."""
+        """The error for a partition that is not there: perhaps there is not even the topic."""
         known = isinstance(topic_id, str) or not by_id or self._partitions.name_of(topic_id)
         return codes.UNKNOWN_TOPIC_OR_PARTITION if known else codes.UNKNOWN_TOPIC_ID
 

@@ -65,7 +65,7 @@ OPERATIONS = {
         _O.CREATE, _O.ALTER, _O.DESCRIBE, _O.CLUSTER_ACTION, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS, _O.IDEMPOTENT_WRITE,
     ),
 }  # fmt: skip
-"""What a client is told of, where an answer has the operations that it is authorized to."""
+"""The operations that a client is told of, where an answer has those that it is authorized to."""
 
 
 class Acl(NamedTuple):

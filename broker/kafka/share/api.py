@@ -51,7 +51,7 @@ RECORD_LIMIT = 1
 """Of `share_acquire_mode`."""
 ANSWERS_S = 5.0
 LOST_S = 0.2
-"""How long who asks is kept waiting while a home restarts: clients come again at once."""
+"""The longest wait of a client while a home restarts: it comes again at once."""
 NO_LEADER = -1
 
 Results = dict[TopicIdPartition, PartitionResult]

@@ -46,7 +46,7 @@ class Lock(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """How much may be acquired. `batch_size`: records in one AcquiredRecords, about. `strict`: not one record more than
+    """The bounds of what may be acquired. `batch_size`: records in one AcquiredRecords, about. `strict`: not one record more than
     `max_records` (KIP-1206's record_limit); else up to the end of the batch that exceeds it."""
 
     max_records: int
@@ -234,7 +234,7 @@ class SharePartition:
         return True
 
     def lock_deadline_ms(self) -> int | None:
-        """When the next lock runs out."""
+        """The time at which the next lock runs out."""
         return min((run.until_ms for run in self.runs if run.state is RecordState.ACQUIRED), default=None)
 
     # The start offset

@@ -88,7 +88,7 @@ def _channel(call: Call) -> Channel:
 
 
 def _client(call: Call, channel: Channel) -> dict[str, str]:
-    """What the client can be matched by, but its instance id."""
+    """The selectors of the client, but for its instance id."""
     name, version = channel.software or _UNKNOWN
     told = {
         "client_software_name": name,

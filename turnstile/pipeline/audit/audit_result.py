@@ -14,7 +14,7 @@ HELD, EXCEEDED, NOT_JUSTIFIED, UNKNOWN, NOT_JUDGED = "held", "exceeded", "not ju
 EXIT_CODE = {HELD: 0, EXCEEDED: 1, NOT_JUSTIFIED: 1, UNKNOWN: 2}
 FINDINGS = (EXCEEDED, NOT_JUSTIFIED)
 WORST_FIRST = (EXCEEDED, NOT_JUSTIFIED, UNKNOWN, HELD)
-"""What the whole is: a check that was not judged is told, and leaves it to the others."""
+"""The verdict of all checks: one that was not judged is told, and leaves it to the others."""
 
 
 class Check(NamedTuple):
@@ -66,7 +66,7 @@ class AuditResult(NamedTuple):
 
     @property
     def facts(self) -> str:
-        """How many events, and from when to when."""
+        """The number of events, and the times of the first and the last."""
         if self.wall is None:
             return f"{self.events:,} events"
         first, last = (datetime.fromtimestamp(each / 1e9, UTC) for each in self.wall)

@@ -56,8 +56,8 @@ _FOUND = pyarrow.schema(
 
 
 class Ends(NamedTuple):
-    """When what has no close ended (counted_while_certain): just after the last event of a process that is gone, and after that
-    before each gap, in order."""
+    """The end of connections without a close (counted_while_certain): just after the last event of a process that is gone, and
+    after that before each gap, in order."""
 
     last_ns: Mapping[Incarnation, int]
     gaps_ns: Mapping[Incarnation, Sequence[int]]

@@ -109,7 +109,7 @@ def _sequence(seen: Survey, unreadable: Sequence[Unreadable]) -> list[Fault]:
 
 
 class _Known(NamedTuple):
-    """What the survey knows of processes, by incarnation.
+    """The survey's facts about processes, by incarnation.
 
     up        the last coordinator that says that it was up
     starts    the event with seq 0

@@ -34,7 +34,7 @@ SLICE = 100_000
 SETTLED_MS = 2_000
 """A shard that has run for so long was told what the others recorded before."""
 TOLD_WITHIN_MS = 1_000
-"""What another shard recorded so long ago has arrived, whatever was stopped: a process that goes on reads it first."""
+"""The time after which a record of another shard has arrived, whatever was stopped: a process that goes on reads it first."""
 MS = 1_000_000
 
 
@@ -169,7 +169,7 @@ class _Part:
             )
 
     def _judge_cause(self, row: TableRow, place: Incarnation, at_ms: int, used: float) -> None:
-        """What a meter goes on from was recorded by some shard."""
+        """Checks that the state from which a meter goes on was recorded by some shard."""
         key = row["meter_user"], row["meter_client"]
         is_all_noted = self._known.tables.always_limits(row["version"], row["quota"], key)
         if (

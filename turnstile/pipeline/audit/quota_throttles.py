@@ -193,7 +193,8 @@ def _is_redpandas(limit: str | None) -> bool:
 
 
 def _key(row: TableRow, asker: int) -> tuple[Any, ...]:
-    """What the two events of one throttle have in common. Handler time is told in whole milliseconds, and is left out."""
+    """The fields that the two events of one throttle have in common. Handler time is told in whole milliseconds, and is left
+    out."""
     amount = None if row["limit"] == REQUEST else row["bytes"]
     return asker, row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
 

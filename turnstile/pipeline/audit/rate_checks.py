@@ -40,7 +40,7 @@ _PLACE = [
     ("pool", pyarrow.string()),
 ]
 PER_SECOND = pyarrow.schema([*_PLACE, ("second", pyarrow.int64()), ("admitted", pyarrow.int64())])
-"""How many a pool admitted in a second; shard and epoch are 0 for a rate that all shards share."""
+"""The admissions of a pool in a second; shard and epoch are 0 for a rate that all shards share."""
 OVER = pyarrow.schema(
     [
         ("kind", pyarrow.string()),

@@ -258,7 +258,7 @@ class _Replay:
         return found
 
     def _event(self, seq: int, version: int, detail: EventDetail) -> int:
-        """How many units of an event are beyond; none of one that follows a gap."""
+        """The number of units of an event that are beyond; none of one that follows a gap."""
         if seq >= self._until:
             return 0
         quotas = self._quotas.get(version)
@@ -269,7 +269,7 @@ class _Replay:
 
 
 class _Quotas:
-    """What a version says of rates, each asked once."""
+    """The rates of a version, each asked once."""
 
     def __init__(self, limits: VersionLimits, exempt: Sequence[str]) -> None:
         self.window = Window(*limits.limits.window)

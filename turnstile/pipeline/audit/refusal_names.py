@@ -1,5 +1,5 @@
-"""What a refusal names, a setting or quota, its value and a version, was in force: that version sets that limit to that value for
-the address, it was stored before, and no newer one had been acknowledged when the connection arrived."""
+"""The limit that a refusal names, a setting or quota, its value and a version, was in force: that version sets that limit to that
+value for the address, it was stored before, and no newer one had been acknowledged when the connection arrived."""
 
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _misnamed(row: TableRow, timeline: Timeline, *, early: bool, late: bool) -> str:
-    """What is wrong with what a refusal names; "" for nothing, or when what its version says is not known."""
+    """The fault of the limit that a refusal names; "" for none, or when the version is not known."""
     version = row["version"]
     if not version:
         return "it names no version"

@@ -80,7 +80,7 @@ def books(table: pyarrow.Table) -> Books:
 
 
 def _begins(columns: Mapping[str, Array]) -> Array:
-    """Whether each step is a move with which books may begin."""
+    """True for each step that is a move with which books may begin."""
     what = columns["what"]
     begins: Array = (what > 0) & (columns["is_own"] | (what == WHAT[GRANT]) | (what == WHAT[REPORT]))
     return begins
@@ -118,7 +118,7 @@ def ends(table: pyarrow.Table) -> pyarrow.Table:
 
 
 class _Known(NamedTuple):
-    """What is so of each pool and shard after some slices; an array of each, by the number of the pool and shard."""
+    """The state of each pool and shard after some slices; an array of each, by the number of the pool and shard."""
 
     what: Array
     epoch: Array

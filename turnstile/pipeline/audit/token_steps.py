@@ -28,7 +28,7 @@ STEPS = pyarrow.schema(
         ("is_carried", pyarrow.bool_()),
     ]
 )
-"""What happened to a pool at its home (`is_own`) and at each other shard: moves of tokens (`what`: a number of WHAT, `epoch` of
+"""The events of a pool at its home (`is_own`) and at each other shard: moves of tokens (`what`: a number of WHAT, `epoch` of
 their home), connections that open and close (what 0, `change`).
 
 `is_carried`: no step, but what was so before them (token_books.py).

@@ -11,8 +11,8 @@ SLACK_NS = 3_000_000_000
 
 
 class Unseen(NamedTuple):
-    """When connections may have held tokens that the journal doesn't show: broker -> (from, until) around each death, and from
-    `end_ns` on everywhere."""
+    """The times at which connections may have held tokens that the journal doesn't show: broker -> (from, until) around each
+    death, and from `end_ns` on everywhere."""
 
     spans: Mapping[int, Sequence[tuple[int, int]]]
     end_ns: int
@@ -49,7 +49,7 @@ def deaths(found: Survey) -> list[Death]:
 
 
 def unseen_in(found: Survey) -> Unseen:
-    """When connections may have held tokens that the journal doesn't show."""
+    """The times at which connections may have held tokens that the journal doesn't show."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for death in deaths(found):
         spans.setdefault(death.broker, []).append((death.last_ns - SLACK_NS, death.known_ns + SLACK_NS))

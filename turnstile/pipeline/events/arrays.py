@@ -27,7 +27,7 @@ def numbers(table: pyarrow.Table, name: str, *, null: int = 0) -> Array:
 
 
 def present(table: pyarrow.Table, name: str) -> Array:
-    """Whether each row has that column."""
+    """True for each row that has that column."""
     column = table[name]
     return column.is_valid().to_numpy() if column.null_count else numpy.ones(len(column), dtype=bool)
 
@@ -52,7 +52,7 @@ def codes(table: pyarrow.Table, name: str) -> Codes:
 
 
 def is_one_of(table: pyarrow.Table, name: str, wanted: Sequence[str]) -> Array:
-    """Whether each row's string is one of them."""
+    """True for each row whose string is one of them."""
     numbered, names = codes(table, name)
     return numpy.array([each in wanted for each in names])[numbered]
 
@@ -81,7 +81,7 @@ def begins(*keys: Array) -> Array:
 
 
 def in_span(group: Array, at: Array, low: int, high: int, counted: Array) -> Array:
-    """How many `counted` rows of each row's group are at most `low` before and `high` after it. In any order."""
+    """The number of `counted` rows of each row's group that are at most `low` before and `high` after it. In any order."""
     if not len(at):
         return at
     first, width = int(at.min()), int(at.max()) - int(at.min()) + low + high + 1

@@ -178,7 +178,7 @@ def _of_versions(
     kind: arrays.Array,
     kinds: Sequence[str | None],
 ) -> list[TableRow]:
-    """When a version was first carried by any event, and when something was first admitted under it."""
+    """The time at which a version was first carried by any event, and that of the first admission under it."""
     version = arrays.numbers(table, "version")
     is_admission = kind == (kinds.index("admitted") if "admitted" in kinds else -1)
     rows = []

@@ -136,7 +136,7 @@ def _coded(columns: pyarrow.Schema) -> pyarrow.Schema:
 
 
 def nothing_in(places: Sequence[str | Path], unreadable: Sequence[Unreadable]) -> str:
-    """Why there is nothing to read."""
+    """The reason for which there is nothing to read."""
     if unreadable:
         return unreadable[0].sentence
     return f"{places[0]} has no journal in it (no .parquet parts)."

@@ -92,7 +92,7 @@ class ObservedTimeline(Timeline):
         return bool(self.observed_settings(version, broker))
 
     def _rehearsed(self, version: int, broker: int) -> VersionLimits:
-        """What a version would say for a broker if the observed limits were set."""
+        """The limits of a version for a broker if the observed ones were set."""
         key = version, broker if broker in self._own else -1
         found = self._would_be.get(key)
         if found is None:

@@ -18,7 +18,7 @@ InTurn = Callable[[Iterator[pyarrow.Table]], pyarrow.Table]
 
 
 class Carry(NamedTuple):
-    """How a kernel over rows in order of `at_ns` is cut in time.
+    """The cuts in time of a kernel over rows in order of `at_ns`.
 
     ends      a kernel: what is so at the end of a slice of the rows, whatever was before it (columns of `schema`)
     carried   `ends` of all slices in order of time -> for each slice in turn the rows that stand for all before it

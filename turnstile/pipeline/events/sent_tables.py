@@ -37,7 +37,7 @@ class SentTables:
         context.addFile(str(path))
 
     def __getstate__(self) -> dict[str, object]:
-        """What a task is sent."""
+        """The tables that a task is sent."""
         return {"_name": self._name, "_ends": self._ends}
 
     def table(self, number: int, schema: pyarrow.Schema) -> pyarrow.Table:

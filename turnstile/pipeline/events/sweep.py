@@ -1,4 +1,4 @@
-"""How many connections of a pool are open, at every admission, over a whole journal, without a hot key doing all the work.
+"""The open connections of a pool, at every admission, over a whole journal, without a hot key doing all the work.
 
 Counting is a prefix sum, so it is cut in slices of time: what a pool carries into a slice is the sum of what happened in it
 before (`nets`, `carried`), a number. In a slice every pool is counted with numpy in one pass. One address may have every event
@@ -116,7 +116,7 @@ def carried(slices: Sequence[pyarrow.Table]) -> Iterator[pyarrow.Table]:
 
 
 Judge = Callable[[PoolCounts], pyarrow.Table]
-"""What is found among the rows of one kind of pool in one slice."""
+"""The findings among the rows of one kind of pool in one slice."""
 
 
 def judged(
@@ -195,7 +195,7 @@ def _codes(steps: pyarrow.Table, kind: str) -> _PoolCodes:
 
 
 def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> Array:
-    """What each pool carries into this slice, by number."""
+    """The connections that each pool carries into this slice, by number."""
     mine = carry.filter(pyarrow.compute.equal(carry["kind"], kind)) if carry.num_rows else carry
     if not mine.num_rows:
         return numpy.zeros(len(pools), dtype="i8")

@@ -20,7 +20,7 @@ CONNECTIONS = (
 )
 COLUMNS = ("ip", "port", "opened_at", "closed_at", "listener", "bytes", "source")
 ARRIVALS = ("ip", "opened_us", "closed_us", "listener")
-"""What a replay needs of each connection, times in epoch microseconds; closed_us null: open at the end of the log."""
+"""The columns that a replay needs of each connection, times in epoch microseconds; closed_us null: open at the end of the log."""
 PLACE = ("block", "rank")
 """Where in its log a row is: the stretch of its file (rows of one are in order), or a number to be ordered by instead."""
 

@@ -1,4 +1,4 @@
-"""How many connections of each address are above each cap (its *excess*), and which addresses a task must tell all about.
+"""The connections of each address above each cap (its *excess*), and the addresses of which a task must tell all.
 
 levels_above_the_cap_are_refused  under a cap of C exactly the connections of levels above C are refused (what_if.py), so an
     override that is at least an address's peak spares the excess of that address, and of no other
@@ -16,7 +16,7 @@ import numpy
 from turnstile.pipeline.events.arrays import Array
 
 MOST = 20
-"""How many overrides are recommended at most, and how many addresses are looked at for leaks."""
+"""The number of overrides that are recommended at most, and of addresses that are looked at for leaks."""
 KEPT = 2 * MOST
 """So that MOST are left when all that are looked at are left out as leaks."""
 EXACT_BITS = 12

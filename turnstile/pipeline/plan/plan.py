@@ -164,7 +164,7 @@ def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> Lef
 def _judged(
     sums: LogSums, number: int, candidate: Candidate, total: int, incident: LogPeriod | None
 ) -> CandidateOutcome:
-    """What a candidate does."""
+    """The effect of a candidate."""
     of_candidate = sums.of_candidate
     refused = of_candidate["refused", number]
     worst = max(sums.minutes[number].items(), key=lambda each: (each[1], -each[0]), default=None)
@@ -201,7 +201,7 @@ def _headroom(sums: LogSums, candidate: Candidate) -> float | None:
 
 
 def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int) -> list[str]:
-    """What a reader should know about how the answer was come by. `busiest`: the busiest addresses of each task."""
+    """Notes on how the answer was found, for its reader. `busiest`: the busiest addresses of each task."""
     notes = []
     ip, most = min(busiest.items(), key=lambda each: (-each[1], parse(each[0]) or (0, 0)))
     if most > HOT_SHARE * total and total > 1_000_000:

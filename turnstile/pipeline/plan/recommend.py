@@ -120,7 +120,7 @@ class _Above:
 
 
 class _Refused:
-    """What every cap refuses, with up to MOST overrides."""
+    """The refusals of every cap, with up to MOST overrides."""
 
     def __init__(self, log: LogLevels) -> None:
         self._all = _Above(log.levels)
@@ -132,7 +132,7 @@ class _Refused:
         self.under = lru_cache(maxsize=None)(self._under)
 
     def _under(self, cap: int) -> list[int]:
-        """How many a cap refuses with no override, with one, and so on."""
+        """The number of refusals of a cap with no override, with one, and so on."""
         spared = (excess for excess, _ in self._greatest(cap))
         left = list(accumulate(spared, lambda rest, excess: rest - excess, initial=self._all(cap)))
         return left + left[-1:] * (MOST + 1 - len(left))

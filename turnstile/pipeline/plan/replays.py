@@ -36,7 +36,7 @@ class Replays:
         self._replays += [_by_gate(number, candidate) for number, candidate in rest]
         self.slots = Slots(tasks, len(self._replays) - tasks)
         self.columns = ("ip", "opened_us", "closed_us", *(("listener",) if rest else ()), "bad")
-        """What they need of a connection, beside its place in the log."""
+        """The columns that they need of a connection, beside its place in the log."""
 
     def decided(self, slot: int, pieces: Batches, incident: Incident | None) -> Batches:
         """TELLS of what one replay was sent."""

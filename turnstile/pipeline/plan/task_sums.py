@@ -15,7 +15,7 @@ from turnstile.pipeline.inputs.addresses import Addresses
 from turnstile.pipeline.plan.excess import Excess, stepped
 
 NETWORKS = ("network_v4", "network_v6")
-"""What the networks hit are told as: a /24 or a /64, as a number; one that several tasks tell of is one."""
+"""The networks that are hit: each a /24 or a /64, as a number; one that several tasks tell of is one."""
 TELLS = "what string, candidate int, name string, number long, n long"
 MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
@@ -43,11 +43,11 @@ class Incident(NamedTuple):
     span_s: float
 
     def contains(self, opened_us: Array) -> Array:
-        """Whether each connection was opened in it."""
+        """True for each connection that was opened in it."""
         return (opened_us >= self.low_us) & (opened_us < self.high_us)
 
     def uninvolved(self, part: Part) -> Array:
-        """Whether each address of a part took no part in it: it came at most three times as often as it usually does."""
+        """True for each address of a part that took no part in it: it came at most three times as often as it usually does."""
         inside = self.contains(part.opened_us)
         count = len(part.names)
         during = numpy.bincount(part.ips[inside], minlength=count)

@@ -19,7 +19,7 @@ from turnstile.pipeline.plan.candidates import commands, paste
 from turnstile.pipeline.plan.recommend import LogLevels, Recommendation
 
 NAMED = 5
-"""How many of the addresses that a variant hits are named."""
+"""The number of the addresses hit by a variant that are named."""
 
 
 class Variant(NamedTuple):

@@ -69,7 +69,7 @@ def levels(opened_us: Array, closed_us: Array, pools: Array | None = None, passe
 
 
 def _finds_none(opened_us: Array, closed_us: Array, pools: Array | None) -> Array:
-    """Whether each connection arrives when none of its pool is open."""
+    """True for each connection that arrives when none of its pool is open."""
     if not len(opened_us):
         return numpy.zeros(0, dtype=bool)
     is_new = numpy.zeros(len(opened_us), dtype=bool)
@@ -122,7 +122,7 @@ def _lowest_free(opened_us: Array, closed_us: Array, is_start: Array) -> Array:
 
 
 def within_rate(opened_us: Array, per_s: int) -> Array:
-    """Whether each connect of one address is within its `connection_creation_rate` (KIP-612), as the gate decides it."""
+    """True for each connect of one address within its `connection_creation_rate` (KIP-612), as the gate decides it."""
     rate = Rate(DEFAULT_WINDOW)
     passed = numpy.ones(len(opened_us), dtype=bool)
     for start in range(0, len(opened_us), _CHUNK):

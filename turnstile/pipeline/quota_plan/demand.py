@@ -29,7 +29,7 @@ MOST_KEYS = 200
 MOST_OVERRIDES = 10
 """So many of them, and a quarter of all at most, may get an override: what more need is no exception."""
 BY = {"user": ("user",), "client-id": ("client_id",), "user,client-id": ("user", "client_id")}
-"""What a default quota is for: each user, each client id, or each pair of both."""
+"""The entities of a default quota: each user, each client id, or each pair of both."""
 Name = tuple[str, ...]
 
 

@@ -138,7 +138,7 @@ def _files(paths: Sequence[str]) -> list[Path]:
 
 
 class _LoggedRequest(NamedTuple):
-    """When a request was logged, in epoch ms, and its JSON; None for what a line does not have."""
+    """The time at which a request was logged, in epoch ms, and its JSON; None for what a line does not have."""
 
     at_ms: int | None
     text: str | None

@@ -135,7 +135,7 @@ def _filled(minutes: Mapping[int, int]) -> dict[int, int]:
 
 
 def _clients(plan: QuotaPlan) -> list[str]:
-    """Who would have been throttled by each candidate."""
+    """The clients that each candidate would have throttled."""
     heading = ["client", "quota", "charges", "throttled", "refused", "in all", "longest", "longest in the minute of"]
     made = []
     for one in plan.candidates:

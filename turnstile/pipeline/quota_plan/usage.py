@@ -25,7 +25,7 @@ class Use(NamedTuple):
 
 
 class UsageSpan(NamedTuple):
-    """When the first and the last charge were, in UTC."""
+    """The times of the first and the last charge, in UTC."""
 
     first: datetime
     last: datetime
@@ -51,7 +51,7 @@ class Usage(NamedTuple):
 
     @property
     def span(self) -> UsageSpan:
-        """When the first and the last charge were; there is one."""
+        """The times of the first and the last charge; there is one."""
         first, last = (datetime.fromtimestamp(use.at_ms / 1000, UTC) for use in (self.uses[0], self.uses[-1]))
         return UsageSpan(first, last)
 

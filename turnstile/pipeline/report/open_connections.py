@@ -58,7 +58,7 @@ def _steps(steps: TimeSteps, shown: pyarrow.Array, connections: pyarrow.Table) -
 
 
 def _peaks(table: pyarrow.Table) -> pyarrow.Table:
-    """What each step of time adds, and the most that it adds on the way there, of rows that have whole steps."""
+    """The sum of each step of time, and the most that it adds on the way there, of rows that have whole steps."""
     if not table.num_rows:
         return _PEAKS.empty_table()
     (ip, names), at = arrays.codes(table, "ip"), arrays.numbers(table, "at")

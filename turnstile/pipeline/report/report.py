@@ -41,7 +41,7 @@ class Summary(TypedDict):
 
 
 class _Facts(NamedTuple):
-    """How many events there are, when the first and the last was in epoch seconds (None of no events), and by how much mono_ns is
+    """The number of events, the times of the first and the last in epoch seconds (None of no events), and by how much mono_ns is
     before the wall clock."""
 
     events: int
@@ -129,7 +129,8 @@ def _facts_of(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float, str]]:
-    """When each change came into force, with what it changed, and which shards were lost; the first MARKS of each."""
+    """The times at which changes came into force, with what they changed, and at which shards were lost; the first MARKS of
+    each."""
     first: dict[int, int] = {}
     for told in seen.told:
         if told.kind == "config":

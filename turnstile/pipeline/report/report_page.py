@@ -109,7 +109,7 @@ def _conclusions(built: Built) -> list[str]:
 
 
 def _reasons(rows: TableRows, not_refused: str) -> str:
-    """How many were refused by what, of rows of outcomes."""
+    """The number of refusals by reason, of rows of outcomes."""
     by: Counter[str] = Counter()
     for row in rows:
         by[row["outcome"]] += row["count"]

@@ -64,7 +64,7 @@ def _of_variant(timeline: Timeline, step: Step) -> Judgement:
 
 
 def _gaps(gaps: list[float]) -> str:
-    """How the gaps grow, their ceiling and their jitter, in words."""
+    """The growth of the gaps, their ceiling and their jitter, in words."""
     third = max(len(gaps) // 3, 1)
     early, late = gaps[:third], gaps[-third:]
     jitter = pstdev(late) / mean(late) if len(late) > 1 and mean(late) else 0.0

@@ -86,7 +86,7 @@ def _was_followed(timeline: Timeline, told: Event) -> bool:
 
 
 def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
-    """Whether the longer time was kept; None if not even the shorter was, or it can't be told.
+    """True if the longer time was kept; None if not even the shorter was, or it can't be told.
 
     What was served after an answer, and what waits then, is more than what waited at that answer by what has arrived since.
     """

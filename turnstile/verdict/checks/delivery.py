@@ -56,7 +56,7 @@ def _before_copies(timeline: Timeline) -> list[Record]:
 
 
 def _lost(records: Sequence[Record], own: Sequence[Record]) -> int | None:
-    """How many numbers are missing where values are numbered one by one; None where they are not.
+    """The number of missing values where values are numbered one by one; None where they are not.
 
     One that is in `own` at another time was not lost: some clients, as kafkajs, stamp a record again when they send it again.
     """

@@ -21,7 +21,7 @@ copies with 1 to 4 connections, simulated), without any 0.9 at least."""
 LATE_MS = 5.0
 """By which a machine wakes threads on the mean: beyond, it puts copies in step apart, and that they are says nothing."""
 _STALL_MS = 20
-"""What a machine has held up for longer comes at one instant, in step or not: it does not count."""
+"""Attempts that a machine has held up for longer come at one instant, in step or not: they do not count."""
 ALONE = "closed at accept"
 _ENOUGH, _LONG_S = 6, 2.0  # attempts of one copy alone, in so much time
 _DENSE_PER_S = 5
@@ -71,7 +71,7 @@ def _late_ms(timeline: Timeline, step: Step) -> float:
 
 
 def _in_step(excess: float, copies: int, least: float, most: float) -> Bounds:
-    """What part of a whole herd an excess is, at least and at most. `least`, `most`: of one copy by itself."""
+    """The part of a whole herd that an excess is, at least and at most. `least`, `most`: of one copy by itself."""
     found = [max(excess - own, 0.0) / ((copies - 1) * (own + 1)) for own in (most, least)]
     return Bounds(min(found), max(found))
 
@@ -101,7 +101,7 @@ def _attempts(timeline: Timeline, step: Step) -> list[int]:
 
 
 def _excess(attempts: list[int]) -> float:
-    """How many others are near an attempt, on the mean, beyond those that its surroundings let expect."""
+    """The mean number of others near an attempt, beyond those that its surroundings let expect."""
     near = sum(_pairs(attempts, at_ns, 0, _NEAR_NS) - 1 for at_ns in attempts)
     far = sum(_pairs(attempts, at_ns, *_FAR_NS) for at_ns in attempts)
     return (near - far * _NEAR_NS / (_FAR_NS[1] - _FAR_NS[0])) / len(attempts)

@@ -17,7 +17,7 @@ from turnstile.verdict.timeline import MS, Event, Timeline
 
 SOURCE = "KIP-219: a client sends nothing on a connection until its throttle time is over"
 AT_ONCE_MS = 25
-"""What arrives so soon may have been under way already; but not after every other response."""
+"""A request that arrives so soon may have been under way already; but not after every other response."""
 OFTEN = 0.2
 """Of the throttled responses: less may come of a client that reads a response late."""
 _EDGE_MS = 5

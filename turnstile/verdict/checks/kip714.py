@@ -54,8 +54,8 @@ def judge(timeline: Timeline) -> Finding:
 
 
 def _in_time(timeline: Timeline, steps: Iterable[Step]) -> int:
-    """How many pushes came in time although the machine had let an early one be early: it served, but for a short time, since the
-    one before. Who always pushes too early has none."""
+    """The number of pushes that came in time although the machine had let an early one be early: it served, but for a short time,
+    since the one before. Who always pushes too early has none."""
     found = 0
     for step in steps:
         most_ms = _STALLED * step.detail["interval_ms"]

@@ -12,7 +12,7 @@ from turnstile.verdict.steps.throttling import DATA
 from turnstile.verdict.timeline import SECOND, Event
 
 _TRIES, _PAIRS = 8, 2
-"""Whether two requests are on the way when the throttle times are told is chance; so many times it is tried, for so many pairs."""
+"""Tries, and pairs that are wanted: it is chance whether two requests are on the way when the throttle times are told."""
 _ALONE = 3
 """Tries: a client that never had a request waiting behind another one by then sends one at a time."""
 _NEXT_S = 2.0

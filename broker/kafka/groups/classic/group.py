@@ -25,7 +25,7 @@ from broker.kafka.groups.classic.rebalance import GroupState, Rebalance
 from broker.wire import codes
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
-"""How long a member that was never told its id may wait for its first rebalance; it can't send heartbeats yet."""
+"""The longest wait for its first rebalance of a member that was never told its id: it can't send heartbeats yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,7 +88,8 @@ class ClassicGroup(Rebalance):
         return code
 
     def may_commit(self, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
-        """Whether this identity may commit offsets. Without one (generation -1, no member) only for an empty group."""
+        """NONE if this identity may commit offsets, else the code. Without one (generation -1, no member) only for an empty
+        group."""
         if generation < 0 and self.state is GroupState.EMPTY:
             return codes.NONE
         if generation < 0 and not member_id and instance_id is None:

@@ -131,7 +131,7 @@ class GroupTable(GroupMap[ClassicGroup]):
     def _guarded(
         self, group: ClassicGroup, step: Callable[[], T], failed: T, waiting: tuple[Reply, object] | None = None
     ) -> T:
-        """What `step` returns. If it raises, the group ends (mistakes_end_one_group) and `failed` is returned.
+        """Returns what `step` does. If it raises, the group ends (mistakes_end_one_group) and `failed` is returned.
 
         `waiting`: the reply that the step was given, and what it is answered if the step raises.
         """

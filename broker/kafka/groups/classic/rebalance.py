@@ -86,7 +86,7 @@ class Rebalance:
     # --- time -------------------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do, in ms; None: not before the next request."""
+        """The time at which `tick` has something to do, in ms; None: not before the next request."""
         deadlines = [m.expires_ms for m in self.members.values() if m.expires_ms is not None]
         deadlines += self.pending.values()
         if self._phase_deadline_ms is not None:

@@ -1,4 +1,4 @@
-"""How one member comes to its target, a step at each heartbeat: what it must give up first, then what is free.
+"""The way of one member to its target, a step at each heartbeat: what it must give up first, then what is free.
 
          target has another epoch                     it has given up what it was asked for
 STABLE ----------------------------> UNREVOKED ---------------------------------+

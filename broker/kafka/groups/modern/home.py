@@ -12,9 +12,9 @@ class HomeOfGroups(NamedTuple):
     """The home of a group of any protocol, to the part of it that has the groups of one protocol."""
 
     is_known: Callable[[str], bool]
-    """Whether there is a group of any protocol by that id."""
+    """True if there is a group of any protocol by that id."""
     make_way: Callable[[str], bool]
-    """Whether no group of another protocol is in the way of a new one; a classic one without members is dropped."""
+    """True if no group of another protocol is in the way of a new one; a classic one without members is dropped."""
     served: Callable[[], None]
     """Called after each heartbeat: deadlines may have come nearer."""
     now_ms: Callable[[], int]

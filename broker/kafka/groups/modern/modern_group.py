@@ -33,7 +33,7 @@ class ModernMember(Protocol):
     def epoch(self) -> int: ...
 
     def deadline_ms(self) -> int:
-        """When it is fenced, if nothing is heard of it and it does not revoke what it is to."""
+        """The time at which it is fenced, if nothing is heard of it and it does not revoke what it is to."""
 
 
 M = TypeVar("M", bound=ModernMember)
@@ -79,7 +79,7 @@ class ModernGroup(ABC, Generic[M]):
     # --- time ------------------------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When the first member is to be fenced; None: there is no member."""
+        """The time at which the first member is to be fenced; None: there is no member."""
         return min((member.deadline_ms() for member in self.members.values()), default=None)
 
     def tick(self, now_ms: int) -> None:

@@ -104,7 +104,7 @@ def _member(
 
 
 def _refusal(request: ShareGroupHeartbeatRequest) -> str | None:
-    """Why no group could answer it; None: one can."""
+    """The refusal of a request that no group could answer; None: one can."""
     if not request.member_id.strip():
         return "MemberId can't be empty."
     if not request.group_id.strip():

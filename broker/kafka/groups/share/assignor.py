@@ -68,7 +68,8 @@ def _hand_out(members: Sequence[ShareSubscriber], places: Sequence[TopicIdPartit
 def _keep(
     members: Sequence[ShareSubscriber], count: dict[TopicIdPartition, int], readers: int, share: int, odd: int
 ) -> _Shares:
-    """What each may keep of what it had, in the order in which the others are to be filled; `count` is of readers."""
+    """The partitions that each may keep of what it had, in the order in which the others are to be filled; `count` is of
+    readers."""
     had = {member.id: [place for place in sorted(member.target) if place in count] for member in members}
     got: _Shares = {}
     for member in sorted(members, key=lambda each: (-len(had[each.id]), each.id)):

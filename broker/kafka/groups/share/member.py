@@ -24,7 +24,7 @@ class ShareMember:
     session_deadline_ms: int = 0
 
     def deadline_ms(self) -> int:
-        """When it is fenced, if nothing is heard of it."""
+        """The time at which it is fenced, if nothing is heard of it."""
         return self.session_deadline_ms
 
     def update(self, request: ShareHeartbeat) -> bool:

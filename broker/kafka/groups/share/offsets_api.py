@@ -76,7 +76,7 @@ class _ShareGroupOffsets:
         self._turns = turns
 
     def _refusal(self, group: str) -> int:
-        """Why no coordinator is asked."""
+        """NONE if this broker coordinates the group and may be asked, else the code."""
         if not is_on(self._image):
             return codes.UNSUPPORTED_VERSION
         if not group:

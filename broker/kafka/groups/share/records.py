@@ -1,4 +1,4 @@
-"""How a share group is kept: rows that msgpack carries, and back.
+"""The records of a share group: rows that msgpack carries, and back.
 
 A row of a group is [epoch, assignment epoch, fingerprint, initialized partitions]; one of a member is the list of `to_row`.
 Partitions are [[topic id, [number, ...]], ...]. What no version of this code has written is refused by TypeError, ValueError

@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
 
 
 class SubtopologyTasks(NamedTuple):
-    """How many tasks it has; those of a stateful subtopology have standbys."""
+    """The number of its tasks; those of a stateful subtopology have standbys."""
 
     tasks: int
     is_stateful: bool

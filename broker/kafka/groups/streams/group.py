@@ -130,8 +130,8 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         return StreamsResult(codes.NONE, None, member_id, LEAVE)
 
     def may_commit(self, member_id: str, epoch: int, topics: Iterable[tuple[str, int]], version: int | None) -> int:
-        """Whether this member may commit offsets of these partitions (topic, number). `version` is that of OffsetCommit; None: in
-        a transaction. A member may commit with an earlier epoch what it has had since then (KIP-1251)."""
+        """NONE if this member may commit offsets of these partitions (topic, number), else the code. `version` is that of
+        OffsetCommit; None: in a transaction. A member may commit with an earlier epoch what it has had since then (KIP-1251)."""
         is_anonymous = epoch < 0 and not member_id
         if epoch < 0 and (not self.members or (version is None and is_anonymous)):
             return codes.NONE

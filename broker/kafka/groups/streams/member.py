@@ -78,7 +78,7 @@ class StreamsMember:
         self.revoke_deadline_ms = now_ms + self.facts.rebalance_ms if waits else None
 
     def deadline_ms(self) -> int:
-        """When it is fenced, if nothing is heard of it."""
+        """The time at which it is fenced, if nothing is heard of it."""
         return min(self.session_deadline_ms, self.revoke_deadline_ms or self.session_deadline_ms)
 
     def kept(self) -> tuple[object, ...]:

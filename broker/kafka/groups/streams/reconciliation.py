@@ -1,4 +1,4 @@
-"""How a member of a streams group comes to its target, a step at each heartbeat: what it must give up first, then what is free.
+"""The way of a member of a streams group to its target, a step at each heartbeat: what it must give up first, then what is free.
 
 no_active_task_held_twice  A task becomes active at a member only if it is active nowhere, a member that is to revoke it included.
 one_role_per_process  A task is given to a member only while no member of its process has it in any role.

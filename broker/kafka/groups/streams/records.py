@@ -1,4 +1,4 @@
-"""How a streams group is kept: rows that msgpack carries, and back.
+"""The records of a streams group: rows that msgpack carries, and back.
 
 A row of a group is that of `StreamsGroup.take_changes`; one of a member is the list of `to_row`. What no version of this code has
 written is refused by TypeError, ValueError or IndexError.

@@ -138,17 +138,23 @@ public final class AdminApi {
         return getBrokerOverrides(null);
     }
 
-    /** Who changed what, and when: settings, quotas, topics and all else that is versioned. */
+    /**
+     * The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author
+     * and time.
+     */
     public SettingHistory getConfigHistory(Long limit, Long before) {
         return json("GET", target("/v1/config/history", "limit", limit, "before", before), null, new TypeReference<>() {});
     }
 
-    /** Who changed what, and when: settings, quotas, topics and all else that is versioned. */
+    /**
+     * The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author
+     * and time.
+     */
     public SettingHistory getConfigHistory() {
         return getConfigHistory(null, null);
     }
 
-    /** What people should know of the limits in force. */
+    /** Warnings about the limits in force, such as a cap that refuses everything. */
     public NotesAnswer getNotes() {
         return json("GET", "/v1/notes", null, new TypeReference<>() {});
     }
@@ -263,7 +269,7 @@ public final class AdminApi {
         return getRefusals(null, null);
     }
 
-    /** What became of the connections of each address. */
+    /** The admitted and refused connections of each address. */
     public SourcesAnswer getSources() {
         return json("GET", "/v1/sources", null, new TypeReference<>() {});
     }
@@ -365,7 +371,10 @@ public final class AdminApi {
         return text("GET", "/public_metrics", null);
     }
 
-    /** Whether every shard is up, and the supervisor runs, which would start them again; needs no token. */
+    /**
+     * The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no
+     * token.
+     */
     public HealthAnswer getHealth() {
         return json("GET", "/healthz", null, new TypeReference<>() {});
     }
@@ -462,7 +471,7 @@ public final class AdminApi {
     public record AdvertisedAnswer(
             List<AdvertisedAddress> advertised) {}
 
-    /** Whether a client has proven who it is. */
+    /** The proof of its identity that a client has given, if any. */
     public record AuthenticationInfo(
             String state,
             String userPrincipal) {}
@@ -476,7 +485,7 @@ public final class AdminApi {
             List<String> invalid,
             List<String> unknown) {}
 
-    /** Whether a broker refuses Produce because the volume is full. */
+    /** The space that a broker needs: while less is free it is `full`, and refuses Produce. */
     public record BrokerDisk(
             long broker,
             long leastFreeBytes,
@@ -683,7 +692,7 @@ public final class AdminApi {
     public record GetBrokerBody(
             Long nodeId) {}
 
-    /** Whether every shard is up, and the supervisor runs. */
+    /** The state of the cluster: up if every shard is, and the supervisor runs. */
     public record HealthAnswer(
             String status,
             /** The shards that are not up, and the supervisor where it is stopped. */
@@ -918,8 +927,8 @@ public final class AdminApi {
             List<String> notes) {}
 
     /**
-     * What the observed caps would have done since they were last changed; a shard that was started again has
-     * forgotten its part.
+     * The refusals that observed caps would have made since they were last changed; a shard that was started again
+     * has forgotten its part.
      */
     public record ObservedAnswer(
             long refused,
@@ -1095,8 +1104,8 @@ public final class AdminApi {
             boolean more) {}
 
     /**
-     * What was refused, of one address, listener, reason, shard or observed limit: that member is there by which it
-     * was asked.
+     * The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was
+     * asked.
      */
     public record RefusedRow(
             long count,
@@ -1202,7 +1211,7 @@ public final class AdminApi {
             List<ShardRow> shards) {}
 
     /**
-     * What became of the connections of each address, since its shard started. Two answers can be subtracted if
+     * The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if
      * `shards`, `forgotten` and the shards' epochs are the same in both.
      */
     public record SourcesAnswer(
@@ -1232,7 +1241,7 @@ public final class AdminApi {
             /** Why it can't be read. */
             String error) {}
 
-    /** What a kind of quota has slowed down, since the start. */
+    /** The requests that a kind of quota has slowed down since the start. */
     public record Throttles(
             long requests,
             /** Milliseconds, added up. */
@@ -1332,9 +1341,9 @@ public final class AdminApi {
             String by) {}
 
     /**
-     * How much of each limit is used, the closest to being reached first. Each figure is of the moment at which its
-     * shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of
-     * them are the closest, and `close`, was seen in the last ten seconds.
+     * The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards
+     * answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are
+     * the closest, and `close`, was seen in the last ten seconds.
      */
     public record UtilisationAnswer(
             /** Unix seconds. */
@@ -1368,7 +1377,7 @@ public final class AdminApi {
             /** Likewise. */
             Map<String, Long> refused) {}
 
-    /** What was seen at a moment, and what has happened since the point before. */
+    /** A point in time: the use that was seen then, and the events since the point before. */
     public record WatchPoint(
             /** Unix seconds. */
             double at,
