@@ -68,19 +68,15 @@ def main() -> int:
         scores = _scores(measured)
         bounds = guard.of(scores, known) if asked.only else known
         worse = guard.fallen(scores, bounds)
-        slow = [
-            name
-            for name, rows in measured.items()
-            if guard.fallen(part := _scores({name: rows}), guard.of(part, known))
-        ]
+        slow = _fallen(measured, known)
         if slow:
             _say(worse)
             print("once more, what has fallen:", file=sys.stderr)
             again = {name: _rows(name, ways[name]) for name in slow}
             worse = guard.fallen(scores | _scores(again), bounds)
-            slow = [name for name in slow if guard.fallen(part := _scores({name: again[name]}), guard.of(part, known))]
+            slow = _fallen(again, known)
     if slow and not any(sentence.endswith(guard.NOT_MEASURED) for sentence in worse):
-        worse = _beside_the_reference(slow, worse)
+        worse = _beside_the_reference(slow)
     rows = [row for found in measured.values() for row in found]
     failed = any(row.value.startswith(_NOT_MEASURED) for row in rows)
     table.show(rows)
@@ -93,12 +89,23 @@ def main() -> int:
     return 1 if failed or worse else 0
 
 
-def _beside_the_reference(slow: list[str], worse: list[str]) -> list[str]:
-    """The sentences that remain of `worse` when the measures `slow` are compared with the reference."""
+def _fallen(measured: Mapping[str, Iterable[Row]], known: Mapping[str, guard.Bound]) -> dict[str, list[str]]:
+    """The sentences of guard.fallen of each measure that has any."""
+    scores = {name: _scores({name: rows}) for name, rows in measured.items()}
+    said = {name: guard.fallen(part, guard.of(part, known)) for name, part in scores.items()}
+    return {name: sentences for name, sentences in said.items() if sentences}
+
+
+def _beside_the_reference(slow: Mapping[str, list[str]]) -> list[str]:
+    """The sentences that remain of `slow`, those of measures, when the measures are compared with the reference; those of measures
+    that have no row there remain."""
+    worse = [sentence for sentences in slow.values() for sentence in sentences]
     _say(worse)
-    print(f"beside {reference.COMMIT[:8]}: {', '.join(slow)}", file=sys.stderr)
+    compared = [name for name in slow if name in reference.ROWS]
+    print(f"beside {reference.COMMIT[:8]}: {', '.join(compared) or 'none of them'}", file=sys.stderr)
+    remaining = [sentence for name in slow if name not in compared for sentence in slow[name]]
     try:
-        return list(reference.slower(slow, ROOT))
+        return [*remaining, *reference.slower(compared, ROOT)] if compared else remaining
     except CannotMeasure as reason:
         print(reason, file=sys.stderr)
         return worse
