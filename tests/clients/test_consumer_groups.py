@@ -160,10 +160,12 @@ def test_an_expression_finds_topics_that_come_later(quick, topic):
         until(lambda: owned() == {f"{topic}-a", f"{topic}-b"}, within_s=30, what="both topics")
 
 
-def test_members_go_on_after_their_shard_was_killed(quick, member, topic):
+@pytest.mark.parametrize("protocol", ["consumer", "classic"])
+def test_members_go_on_after_their_shard_was_killed(quick, member, topic, protocol):
     admin = create(quick.bootstrap, topic)
-    one, two = member(topic), member(topic)
+    one, two = (member(topic, **{"group.protocol": protocol}) for _ in range(2))
     until(lambda: len(one.owned) == len(two.owned) == 2, within_s=30, what="both have two")
+    rebalances = one.rebalances, two.rebalances
     before = {each.member_id for each in described(admin, topic).members}
     for each in quick.get("/v1/shards")["shards"]:
         pid, place = each["pid"], (each["shard"], each["broker"])
@@ -174,6 +176,7 @@ def test_members_go_on_after_their_shard_was_killed(quick, member, topic):
     admin = AdminClient({"bootstrap.servers": quick.bootstrap})  # the other one does not get over its lost connection
     assert {each.member_id for each in described(admin, topic).members} == before  # nobody had to join again
     assert len(one.owned) == len(two.owned) == 2
+    assert (one.rebalances, two.rebalances) == rebalances
 
 
 @pytest.mark.jars

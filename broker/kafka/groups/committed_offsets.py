@@ -13,6 +13,7 @@ starts. A body is one of these, packed by msgpack:
     [MEMBERS, group, row of the group, {member: row or None}]  of the consumer protocol: consumer/records.py; row None: no more
     [SHARE, group, row of the group, {member: row or None}]    of a share group: share/records.py
     [STREAMS, group, row of the group, {member: row or None}]  of a streams group: streams/records.py
+    [CLASSIC, group, row of the group, {member: row or None}]  of the classic protocol: classic/records.py
 
 Files and memory agree as broker/storage/record_file.py says (file_gives_memory); an entry is an offset, a member or a
 generation.
@@ -37,8 +38,8 @@ from broker.storage.topic_partition import TopicPartition
 from shards.ownership import PARTITIONS
 from shards.ownership import partition_of as bucket_of
 
-GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE, STREAMS = range(9)
-KEPT = MEMBERS, SHARE, STREAMS
+GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE, STREAMS, CLASSIC = range(10)
+KEPT = MEMBERS, SHARE, STREAMS, CLASSIC
 """Records of a group that is kept with its members."""
 
 
@@ -234,7 +235,7 @@ class CommittedOffsets:
         self._append(group, [kind, group, row, members])
 
     def convert(self, group: str) -> None:
-        """An empty group that was kept with its members is none any more; its offsets stay."""
+        """An empty group of any protocol is kept no more; its offsets stay."""
         self._append(group, [MEMBERS, group, None, {}])
 
     def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:

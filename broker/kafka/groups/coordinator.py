@@ -1,10 +1,9 @@
 """The groups whose home is this shard, with their clock and their files.
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
-Joins and syncs may be answered later; all else is answered at once. A shard that is killed forgets its groups' members
-and keeps their offsets: the members are told UNKNOWN_MEMBER_ID and join again. Groups of the consumer protocol, share groups and
-streams groups are kept with their members (modern/kept_groups.py), and go on. Its successor answers other shards only from when
-`run` has begun: before, it does not know the topics, and would say that nothing was ever committed.
+Joins and syncs may be answered later; all else is answered at once. Groups are kept with their members, and go on when their shard
+was killed (modern/kept_groups.py, classic/records.py). Its successor answers other shards only from when `run` has begun: before,
+it does not know the topics, and would say that nothing was ever committed.
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
@@ -119,6 +118,7 @@ class GroupCoordinator(OffsetsHome):
     async def run(self) -> None:
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
         self.topics.image_changed(["topic"])
+        self.groups.load(self._now_ms())
         for kept in self._kept_groups():
             kept.load()
         self._open.resolve(None)

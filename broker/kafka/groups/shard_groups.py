@@ -46,8 +46,7 @@ class ShardGroups:
         self.groups = GroupTable(
             limits=configs.classic,
             new_id=lambda: str(uuid.uuid4()),
-            past=offsets.generation,
-            remember=self._remember,
+            store=offsets,
             on_fault=lambda group, fault: log.error("a group was ended by a mistake", group=group, exc_info=fault),
         )
         self.topics = ConsumerTopics(image, access)
@@ -100,13 +99,6 @@ class ShardGroups:
             return codes.COORDINATOR_NOT_AVAILABLE
         self.consumers.drop(group_id)
         return codes.NONE
-
-    def _remember(self, group: str, generation: int, protocol_type: str | None) -> None:
-        try:
-            self.offsets.remember(group, generation, protocol_type)
-        except OSError as fault:
-            # A generation is worth keeping, but no reason to keep a group from working.
-            log.error("a generation was not written", group=group, error=str(fault))
 
     def _written(self, group: str, change: Callable[[], None]) -> int:
         """NONE, or KAFKA_STORAGE_ERROR if `change` could not be written (storage_error_changes_nothing)."""

@@ -21,7 +21,7 @@ import trio
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.rebalance import GroupState
-from broker.kafka.groups.committed_offsets import MEMBERS, CommittedOffsets, GroupOffsets
+from broker.kafka.groups.committed_offsets import CLASSIC, MEMBERS, CommittedOffsets, GroupOffsets
 from broker.kafka.groups.group_records import GROUP, OFFSET, GroupMember, GroupMetadata, consumer_group
 from broker.kafka.groups.group_records import key_of as group_key
 from broker.kafka.groups.group_records import value_of as group_value
@@ -131,7 +131,7 @@ class InternalRecords:
         """Keys and values of group_records.py."""
         ids = {topic.name: topic.id.hex for topic in self._image.topics}
         for name, group in known:
-            if group.kept is not None:
+            if group.kept is not None and group.kept.kind != CLASSIC:
                 if group.kept.kind == MEMBERS:
                     yield from [*consumer_group(name, group.kept.row, [*group.kept.members.items()])]
             elif group.generation:

@@ -4,7 +4,7 @@ The classic group protocol: KIP-62, KIP-134, KIP-345 (static members), KIP-389, 
 KIP-518 (states), KIP-559, KIP-800, KIP-814, KIP-848 (types), KIP-1043 (error of DescribeGroups 6).
 
 A group of another broker is NOT_COORDINATOR. So is one whose home shard died during the call: every client then looks
-for its coordinator again, finds this broker, and joins anew. ListGroups and DeleteGroups are of groups of both protocols;
+for its coordinator again, finds this broker, and goes on. ListGroups and DeleteGroups are of groups of both protocols;
 DescribeGroups does not find those of the consumer protocol (consumer_groups.py).
 """
 

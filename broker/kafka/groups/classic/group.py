@@ -161,6 +161,7 @@ class ClassicGroup(Rebalance):
             self._rejoin(member, request, reply, limits, now_ms)
             return None
         self._beat(member, now_ms)
+        self.is_unwritten = True
         if request.can_skip:
             leads = member.id == self.membership.leader
             return self._joined(member)._replace(skip_assignment=leads)

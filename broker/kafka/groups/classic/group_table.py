@@ -2,6 +2,9 @@
 
 empty_groups_are_dropped  A group without a generation, a member or a handed-out member id is not kept.
 generations_remembered_before_told  A new generation is remembered before any member hears of it.
+assignments_written_before_told  The members of a generation and what they are assigned are written before any of them hears of
+    its assignment: members whose shard is killed go on with their next heartbeat or commit. If the write fails, the group works
+    on, and the death of this process ends it for its members.
 mistakes_end_one_group  A mistake in serving a group ends that group alone, as the death of its shard would: its members are
     told UNKNOWN_MEMBER_ID and join again, its committed offsets stay. The call that met the mistake is answered
     UNKNOWN_SERVER_ERROR.
@@ -9,25 +12,48 @@ mistakes_end_one_group  A mistake in serving a group ends that group alone, as t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, Reply, SyncGroupResult
 from broker.kafka.groups.classic.messages import SyncGroup
+from broker.kafka.groups.classic.records import group_row, restored, to_row
+from broker.kafka.groups.committed_offsets import CLASSIC, LastGeneration
 from broker.kafka.groups.group_map import GroupMap
+from broker.kafka.groups.kept_group import KeptGroup
+from broker.runtime.logger import Logger
 from broker.wire import codes
 
 T = TypeVar("T")
+
+log = Logger()
+
+
+class GroupStore(Protocol):
+    """What CommittedOffsets keeps of groups; changes raise OSError if they can't be written."""
+
+    def __iter__(self) -> Iterator[str]: ...
+
+    def generation(self, group: str) -> LastGeneration: ...
+
+    def remember(self, group: str, generation: int, protocol_type: str | None) -> None: ...
+
+    def kept(self, group: str, kind: int) -> KeptGroup | None: ...
+
+    def keep(
+        self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
+    ) -> None: ...
+
+    def convert(self, group: str) -> None: ...
 
 
 class GroupTable(GroupMap[ClassicGroup]):
     """Group id -> ClassicGroup. Its collaborators:
 
-    `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `past(group id)` the last
-    generation and protocol type before this process, `remember(group id, generation, protocol type)` keeps them, and
-    `on_fault(group id, exception)` is told of a group that a mistake has ended (mistakes_end_one_group).
+    `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `store` keeps what outlives this
+    process, and `on_fault(group id, exception)` is told of a group that a mistake has ended (mistakes_end_one_group).
     """
 
     def __init__(
@@ -35,16 +61,23 @@ class GroupTable(GroupMap[ClassicGroup]):
         *,
         limits: Callable[[], GroupConfig],
         new_id: Callable[[], str],
-        past: Callable[[str], tuple[int, str | None]] = lambda _: (0, None),
-        remember: Callable[[str, int, str | None], None] = lambda *_: None,
+        store: GroupStore,
         on_fault: Callable[[str, Exception], None] = lambda *_: None,
     ) -> None:
         super().__init__()
         self._limits = limits
         self._new_id = new_id
-        self._past = past
-        self._remember = remember
+        self._store = store
         self._on_fault = on_fault
+
+    def load(self, now_ms: int) -> None:
+        """All groups that had members when they were last written."""
+        for group_id in self._store:
+            kept = self._store.kept(group_id, CLASSIC)
+            if kept is not None and kept.members:
+                known = self._store.generation(group_id).generation
+                group = self._groups[group_id] = restored(group_id, kept, known, now_ms, self._new_id)
+                self._deadlines.note(group_id, group.next_deadline_ms())
 
     # --- requests ----------------------------------------------------------------------------------------------
 
@@ -59,11 +92,12 @@ class GroupTable(GroupMap[ClassicGroup]):
             reply(JoinGroupResult(codes.UNKNOWN_MEMBER_ID, request.member_id))
         else:
             if group is None:
-                generation, protocol_type = self._past(group_id)
+                generation, protocol_type = self._store.generation(group_id)
                 group = ClassicGroup(
                     id=group_id,
                     new_id=self._new_id,
                     generation=generation,
+                    last_generation=generation,
                     protocol_type=protocol_type,
                     changed_ms=now_ms,
                 )
@@ -108,8 +142,10 @@ class GroupTable(GroupMap[ClassicGroup]):
         if group is None:
             if generation < 0:
                 return codes.NONE  # a consumer that assigns itself its partitions, or an administrator
-            # A group with a past has lost its members with a killed shard: they are to join anew.
-            return codes.UNKNOWN_MEMBER_ID if self._past(group_id)[0] else codes.ILLEGAL_GENERATION
+            known = self._store.generation(
+                group_id
+            ).generation  # of a group without members, or that a mistake has ended
+            return codes.UNKNOWN_MEMBER_ID if known else codes.ILLEGAL_GENERATION
         may_commit = partial(group.may_commit, member_id, instance_id, generation, now_ms)
         return self._guarded(group, may_commit, codes.UNKNOWN_SERVER_ERROR)
 
@@ -153,12 +189,17 @@ class GroupTable(GroupMap[ClassicGroup]):
             answers = [(reply, answer) for reply, answer in answers if reply is not waiting[0]] + [waiting]
         del self._groups[group.id]
         self._deadlines.forget(group.id)
+        if self._store.kept(group.id, CLASSIC) is not None:
+            self._write(group.id, partial(self._store.convert, group.id))
         for reply, answer in answers:
             reply(answer)
 
     def _settle(self, group: ClassicGroup, known: int) -> None:
         if group.generation != known:
-            self._remember(group.id, group.generation, group.protocol_type)
+            self._write(group.id, partial(self._store.remember, group.id, group.generation, group.protocol_type))
+        if group.is_unwritten:
+            self._write(group.id, partial(self._keep, group))
+            group.is_unwritten = False
         answers, group.outbox = group.outbox, []
         if group.unused:
             self.drop(group.id)
@@ -166,3 +207,21 @@ class GroupTable(GroupMap[ClassicGroup]):
             self._deadlines.note(group.id, group.next_deadline_ms())
         for reply, answer in answers:
             reply(answer)
+
+    def _keep(self, group: ClassicGroup) -> None:
+        """Writes the members that are not as they were last written."""
+        kept = self._store.kept(group.id, CLASSIC)
+        before = {} if kept is None else kept.members
+        rows = {member.id: to_row(member, group.protocol or "") for member in group.members.values()}
+        changed: dict[str, Sequence[object] | None] = {
+            each: row for each, row in rows.items() if before.get(each) != row
+        }
+        changed.update((each, None) for each in before if each not in rows)
+        self._store.keep(group.id, CLASSIC, group_row(group), changed)
+
+    def _write(self, group_id: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as fault:
+            # Records are worth having, but no reason to keep a group from working.
+            log.error("a change of a group was not written", group=group_id, error=str(fault))

@@ -8,7 +8,7 @@ No I/O and no clock; `now_ms` comes in. A join waits through PREPARING, a sync t
 the member and called later, exactly once.
 
 Invariants (`check` asserts joins_and_syncs_in_their_states and empty_means_no_members)
-one_leader_a_generation  A generation has one leader; the generation only rises.
+one_leader_a_generation  A generation has one leader; a new one is beyond every generation of which a member may know.
 joins_and_syncs_in_their_states  No member waits for a sync outside COMPLETING, nor for a join outside PREPARING.
 replies_called_once  A reply is called exactly once, or is still held by its member.
 empty_means_no_members  EMPTY means no members; every other state but PREPARING has some.
@@ -47,10 +47,15 @@ _NEXT = {
 
 @dataclass(slots=True, kw_only=True)
 class Rebalance:
-    """The rebalances of group `id`, one after the other. `outbox` holds (reply, answer) pairs that the caller delivers."""
+    """The rebalances of group `id`, one after the other. `outbox` holds (reply, answer) pairs that the caller delivers.
+
+    `last_generation` is `generation`, or of a rebalance that the death of a process cut short. `is_unwritten`: the members are
+    not those of the last record (classic/records.py).
+    """
 
     id: str
     generation: int = 0
+    last_generation: int = 0
     protocol_type: str | None = None
     state: GroupState = GroupState.EMPTY
     protocol: str | None = None
@@ -59,6 +64,7 @@ class Rebalance:
     unsynced: set[str] = field(default_factory=set)
     outbox: list[tuple[Reply, object]] = field(default_factory=list)
     changed_ms: int = 0
+    is_unwritten: bool = False
     _initial: bool = False  # the join phase that started from EMPTY: waits its delay out, however many have joined
     _grown: bool = False  # a member has joined since the initial delay was last set
     _delay_ms: int = 0
@@ -152,9 +158,11 @@ class Rebalance:
             # Only absent static members are left. The phase has no deadline until one of them rejoins; their sessions do.
             self._phase_deadline_ms = None
             return
-        self.generation += 1
+        self.last_generation += 1
+        self.generation = self.last_generation
         self._phase_deadline_ms = None
         if not self.members:
+            self.is_unwritten = True
             self.protocol = None
             self._turn(GroupState.EMPTY, now_ms)
             return
@@ -172,6 +180,7 @@ class Rebalance:
     def _assign(self, assignments: dict[str, bytes], now_ms: int) -> None:
         self._turn(GroupState.STABLE, now_ms)
         self._all_synced()
+        self.is_unwritten = True
         for member in self.members.values():
             member.assignment = assignments.get(member.id, b"")
             self._beat(member, now_ms)

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from transactional import TransactionalBroker
 
+from broker.kafka.groups.classic.members import JoinRequest
+from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.group_records import GROUP, GroupMember, GroupMetadata, consumer_group, key_of, value_of
 from broker.kafka.transactions.transaction_records import value_of as transaction_value
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
@@ -139,6 +141,22 @@ async def test_what_a_killed_shard_had_not_shown_is_shown_by_its_successor(broke
     broker.start_again(home)
     code, found = await read(broker, 1 - home, *place)
     assert (code, [value[:10] for _, value in found]) == (0, [pack(">hq", 4, 5), pack(">hq", 4, 6)])
+
+
+async def test_a_classic_group_is_read_with_its_members_and_assignments(broker: TransactionalBroker) -> None:
+    table = broker.groups[home_of_key("g", 1, broker.shards)].groups
+    answers: list[Any] = []
+    protocols = (("range", b"subscribed"),)
+    request = JoinRequest("", "one", "c", "/127.0.0.1", 10_000, 10_000, "consumer", protocols, False, True)
+    table.join("g", request, answers.append, 0)
+    table.tick(10_000)
+    joined = answers.pop()
+    table.sync(
+        SyncGroup("g", joined.member_id, "one", 1, (None, None), [(joined.member_id, b"assigned")]), print, 10_000
+    )
+    _, ((key, value),) = await read(broker, 0, GROUP_METADATA, partition_of("g"))
+    assert key == key_of((GROUP, "g"))
+    assert joined.member_id.encode() in value and b"subscribed" in value and value.endswith(b"assigned")
 
 
 async def test_while_the_home_is_away_clients_are_to_ask_again(broker: TransactionalBroker) -> None:

@@ -3,13 +3,16 @@
 The simulation's members behave as clients do (join, sync, heartbeat, leave), but also die, repeat themselves, restart
 under their instance id, use another member's ids, have timeouts of zero, and sleep through their sessions. After every
 step each group's invariants hold; every answer comes once; a generation has one leader; a member's assignment is the one
-that leader made; generations only rise; no group is ended by a mistake of the state machine.
+that leader made; generations only rise, and no new one has a number that was given before the process was killed; no group is
+ended by a mistake of the state machine.
 """
 
 from __future__ import annotations
 
+import errno
 import itertools
 import random
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,25 +23,74 @@ from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, SyncGroupResult
 from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.classic.rebalance import GroupState
+from broker.kafka.groups.committed_offsets import LastGeneration
+from broker.kafka.groups.kept_group import KeptGroup
 from broker.wire import codes
 
 LIMITS = GroupConfig(min_session_ms=3000, max_session_ms=60_000, max_size=100, initial_delay_ms=0)
 RANGE = (("range", b"r"),)
 
 
+class Kept:
+    """The records of groups, as CommittedOffsets has them."""
+
+    def __init__(self) -> None:
+        self.generations: dict[str, LastGeneration] = {}
+        self.groups: dict[str, KeptGroup] = {}
+        self.is_full = False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.generations])
+
+    def generation(self, group: str) -> LastGeneration:
+        return self.generations.get(group, LastGeneration(0, None))
+
+    def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
+        self._write()
+        self.generations[group] = LastGeneration(generation, protocol_type)
+
+    def kept(self, group: str, kind: int) -> KeptGroup | None:
+        return self.groups.get(group)
+
+    def keep(
+        self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
+    ) -> None:
+        self._write()
+        self.groups.setdefault(group, KeptGroup(kind)).apply(row, members)
+
+    def convert(self, group: str) -> None:
+        self._write()
+        self.groups.pop(group, None)
+
+    def _write(self) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
 class Table:
     """Groups with a clock and answers that can be looked at."""
 
     def __init__(self, limits: GroupConfig = LIMITS) -> None:
-        ids = itertools.count()
+        self.ids = itertools.count()
         self.now_ms = 0
-        self.remembered: list[tuple[str, int, str | None]] = []
-        self.groups = GroupTable(
-            limits=lambda: limits,
-            new_id=lambda: f"id{next(ids)}",
-            remember=lambda *args: self.remembered.append(args),
+        self.kept = Kept()
+        self.limits = limits
+        self.groups = self.loaded()
+
+    def loaded(self) -> GroupTable:
+        groups = GroupTable(
+            limits=lambda: self.limits,
+            new_id=lambda: f"id{next(self.ids)}",
+            store=self.kept,
             on_fault=lambda *args: self.failed(*args),
         )
+        groups.load(self.now_ms)
+        return groups
+
+    def kill(self) -> None:
+        """The process is killed, and its successor begins with the records; requests that waited are never answered."""
+        self.groups = self.loaded()
+        self.check()
 
     def failed(self, group_id: str, fault: Exception) -> None:
         raise fault
@@ -151,7 +203,7 @@ def test_a_lone_member_leads_its_generation(table: Table) -> None:
     assert (joined.code, joined.generation, joined.protocol, joined.protocol_type) == (0, 1, "range", "consumer")
     assert joined.leader == joined.member_id == "c-id0"
     assert joined.members == (("c-id0", None, b"r"),)
-    assert table.remembered == [("g", 1, "consumer")]
+    assert table.kept.generation("g") == (1, "consumer")
     (synced,) = table.sync(joined, {"c-id0": b"all"})
     assert synced == SyncGroupResult(0, "consumer", "range", b"all")
     assert table.state is GroupState.STABLE
@@ -336,7 +388,7 @@ def test_the_last_to_leave_empties_the_group(table: Table) -> None:
     table.leave(first.member_id)
     table.leave(second.member_id)
     assert table.state is GroupState.EMPTY
-    assert table.remembered[-1] == ("g", 3, "consumer")
+    assert table.kept.generation("g") == (3, "consumer")
     answers = table.join()
     table.pass_ms(0)
     assert answers[0].generation == 4
@@ -513,6 +565,100 @@ def test_an_absent_static_member_gets_a_rebalance_timeout_once_another_is_back(t
     assert len(again[0].members) == 2, "the absent one keeps its place until its session ends"
 
 
+# --- the process is killed ---------------------------------------------------------------------------------------
+
+
+def test_members_go_on_when_their_shard_was_killed(table: Table) -> None:
+    first, second = pair(table)
+    table.pass_ms(9000)
+    table.kill()
+    table.pass_ms(9000)  # sessions begin anew
+    assert table.state is GroupState.STABLE
+    assert [table.beat(first), table.beat(second)] == [codes.NONE] * 2
+    assert table.groups.may_commit("g", first.member_id, None, 2, table.now_ms) == codes.NONE
+    (synced,) = table.sync(second)
+    assert (synced.assignment, synced.protocol_type, synced.protocol) == (
+        second.member_id.encode(),
+        "consumer",
+        "range",
+    )
+    third = table.join()
+    assert table.beat(first) == codes.REBALANCE_IN_PROGRESS
+    table.join(second.member_id)
+    (again,) = table.join(first.member_id)
+    assert third[0].leader == again.leader == first.member_id and len(again.members) == 3
+    assert third[0].generation == 3
+
+
+def test_silent_members_are_lost_a_session_after_their_shard_was_killed(table: Table) -> None:
+    first, _ = pair(table)
+    table.kill()
+    table.pass_ms(5000)
+    assert table.beat(first) == codes.NONE
+    table.pass_ms(5000)
+    assert table.beat(first) == codes.REBALANCE_IN_PROGRESS
+    (again,) = table.join(first.member_id)
+    assert [member for member, _, _ in again.members] == [first.member_id]
+
+
+def test_members_wait_for_the_others_as_long_as_ever_when_their_shard_was_killed(table: Table) -> None:
+    first, second = pair(table)
+    table.kill()
+    again = table.join(first.member_id, protocols=(("range", b"new"),))
+    for _ in range(4):
+        table.pass_ms(5000)
+        assert table.beat(second) == codes.REBALANCE_IN_PROGRESS
+    assert again == []
+    table.join(second.member_id)
+    assert again[0].code == codes.NONE
+
+
+def test_a_rebalance_that_a_kill_cut_short_leaves_the_group_as_before(table: Table) -> None:
+    first, second = pair(table)
+    third = table.join()
+    table.join(second.member_id)
+    (again,) = table.join(first.member_id)
+    assert again.generation == third[0].generation == 3
+    table.kill()
+    assert table.state is GroupState.STABLE
+    assert table.beat(second) == codes.NONE
+    assert table.beat(again) == codes.ILLEGAL_GENERATION
+    assert table.beat(third[0]) == codes.UNKNOWN_MEMBER_ID
+    table.join(first.member_id)
+    (anew,) = table.join(second.member_id)
+    assert anew.generation == 4, "3 was told"
+
+
+def test_a_static_member_that_took_its_place_has_it_when_its_shard_was_killed(table: Table) -> None:
+    first, second = static_pair(table)
+    (back,) = table.join(instance_id="two")
+    table.kill()
+    assert table.beat(back, "two") == codes.NONE
+    assert table.beat(second, "two") == codes.FENCED_INSTANCE_ID
+    assert table.beat(first, "one") == codes.NONE
+
+
+def test_a_group_that_all_have_left_is_empty_when_its_shard_was_killed(table: Table) -> None:
+    first, second = pair(table)
+    table.leave(first.member_id)
+    table.leave(second.member_id)
+    table.kill()
+    assert table.groups.get("g") is None
+    assert table.join()[:0] == [] and table.join(first.member_id)[0].code == codes.UNKNOWN_MEMBER_ID
+
+
+def test_a_full_disk_keeps_no_group_from_working_and_its_members_join_anew_when_it_was_killed(table: Table) -> None:
+    first, second = pair(table)
+    table.kept.is_full = True
+    table.leave(second.member_id)
+    (again,) = table.join(first.member_id)
+    table.stable(again)
+    assert table.beat(again) == codes.NONE
+    table.kept.is_full = False
+    table.kill()
+    assert table.beat(again) == codes.ILLEGAL_GENERATION, "what was written before the disk was full"
+
+
 # --- mistakes of ours ------------------------------------------------------------------------------------------
 
 
@@ -552,6 +698,8 @@ def test_a_mistake_in_a_group_ends_that_group_alone(table: Table, monkeypatch: p
     assert table.groups.get("g") is None
     assert table.join(first.member_id)[0].code == codes.UNKNOWN_MEMBER_ID
     assert not table.join(), "the group begins anew"
+    table.kill()
+    assert table.groups.get("g") is None, "nor does the group come back"
 
 
 def test_a_tick_looks_at_each_group_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -602,8 +750,9 @@ class Actor:
 
 
 class Simulation:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, kills: bool = False) -> None:
         self.random = random.Random(seed)
+        self.kills = kills
         self.table = Table(LIMITS._replace(initial_delay_ms=self.random.choice([0, 50]), max_size=6))
         self.actors = [Actor(n, f"static{n}" if self.random.random() < 0.3 else None) for n in range(8)]
         self.rebalance_ms = self.random.choice([8000, 8000, 0])
@@ -618,6 +767,8 @@ class Simulation:
             actor = self.random.choice(self.actors)
             steps = [self.join, self.sync] * 3
             self.random.choice([*steps, self.beat, self.leave, self.die, self.stray])(actor)
+            if self.kills and self.random.random() < 0.02:
+                self.kill()
             if self.random.random() < 0.3:
                 self.table.pass_ms(self.random.choice([0, 10, 500, 4000, 11_000]))
             self.read()
@@ -625,6 +776,13 @@ class Simulation:
             if group is not None:
                 assert group.generation >= self.generation, "the generation only rises"
                 self.generation = group.generation
+
+    def kill(self) -> None:
+        """A generation without an assignment is gone, and its number is not used again."""
+        self.read()
+        self.table.kill()
+        group = self.table.groups.get("g")
+        self.generation = 0 if group is None else group.generation
 
     def join(self, actor: Actor) -> None:
         protocols = self.random.choice([RANGE, (("sticky", b"s"), ("range", b"r"))])
@@ -726,11 +884,12 @@ class Simulation:
             assert known == synced.assignment, "the assignment changed inside a generation"
 
 
+@pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("block", range(10))
-def test_random_members_keep_the_invariants(block: int) -> None:
+def test_random_members_keep_the_invariants(block: int, *, kills: bool) -> None:
     replies = generations = 0
     for seed in range(block * 40, block * 40 + 40):
-        simulation = Simulation(seed)
+        simulation = Simulation(seed, kills=kills)
         try:
             simulation.run(250)
         except Exception as fault:

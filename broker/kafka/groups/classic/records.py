@@ -1,0 +1,68 @@
+"""The records of a classic group: rows that msgpack carries, and back.
+
+A group is written as Kafka writes its GroupMetadata record: once the leader has assigned, when a static member takes the place of
+its former self, and when the last member is gone. So what is read is a stable group, as it was before a rebalance that the death
+of the process cut short, and its members have of all protocols the chosen one.
+
+A row of a group is [generation, protocol type, protocol, leader]; one of a member is the list of `to_row`. What no version of this
+code has written is refused by TypeError or ValueError.
+
+Source: GroupMetadataValue, GroupMetadataManager.replay of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.kafka.groups.classic.group import ClassicGroup
+from broker.kafka.groups.classic.members import Member
+from broker.kafka.groups.classic.rebalance import GroupState
+from broker.kafka.groups.kept_group import KeptGroup
+
+
+def group_row(group: ClassicGroup) -> list[object]:
+    return [group.generation, group.protocol_type, group.protocol, group.membership.leader]
+
+
+def to_row(member: Member, protocol: str) -> list[object]:
+    return [
+        member.instance_id, member.client_id, member.client_host, member.session_ms, member.rebalance_ms,
+        member.metadata(protocol), member.assignment,
+    ]  # fmt: skip
+
+
+def restored(
+    group_id: str, kept: KeptGroup, last_generation: int, now_ms: int, new_id: Callable[[], str]
+) -> ClassicGroup:
+    """The group of these rows, whose members' sessions begin now. `last_generation`: the last of which a member may know."""
+    generation, protocol_type, protocol, leader = kept.row
+    group = ClassicGroup(
+        id=group_id,
+        new_id=new_id,
+        generation=_number(generation),
+        last_generation=max(last_generation, _number(generation)),
+        protocol_type=str(protocol_type),
+        protocol=str(protocol),
+        state=GroupState.STABLE,
+        changed_ms=now_ms,
+    )
+    for member_id, row in kept.members.items():
+        group.membership.add(_member(member_id, row, str(protocol), now_ms))
+    if leader in group.members:
+        group.membership.leader = str(leader)
+    return group
+
+
+def _member(member_id: str, row: Sequence[Any], protocol: str, now_ms: int) -> Member:
+    instance_id, client_id, client_host, session_ms, rebalance_ms, metadata, assignment = row
+    return Member(
+        member_id, instance_id, client_id, client_host, session_ms, rebalance_ms, ((protocol, metadata),),
+        now_ms + session_ms, new=False, assignment=assignment,
+    )  # fmt: skip
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"a number is expected, and not {value!r}")
+    return value
