@@ -14,6 +14,7 @@ CPU time per operation says more than a rate: on few cores client and servers sh
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import statistics
@@ -28,7 +29,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import frames, held, machine, producing, table, wire  # noqa: E402 - importable only from here on
+from scripts.bench import consuming, frames, held, machine, producing, table, wire  # noqa: E402 - importable only from here on
+from scripts.bench import requests as requested  # noqa: E402
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
 from scripts.bench.wire import AT_ITS_CAP, CAPS  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
@@ -39,6 +41,9 @@ Measure = Callable[[], dict[str, float]]
 RATES = {"max.connection.creation.rate": 1_000_000}
 IP_RATE = {"connection_creation_rate": 100_000.0}
 RECORDS = {100: 500_000, 1000: 150_000}
+READ = {100: 2_000_000, 1000: 500_000}
+MANY = 8
+"""Shards of the row in which they are more than cores."""
 IN_A_PROCESS = {
     "decisions": "tokens.decisions(200_000)",
     "across": "tokens.across(10_000)",
@@ -125,12 +130,16 @@ def rows(checkouts: tuple[Path, Path], seconds: float) -> dict[str, Row]:
     """The rows by name. `seconds`: the length of a run over the wire."""
     return {
         "connections": partial(_new_clusters, checkouts, partial(connections, seconds)),
+        "connections-8": partial(_new_clusters, checkouts, partial(connections, seconds), MANY),
         "rated": partial(_new_clusters, checkouts, partial(rated, seconds)),
         "refusals": partial(_new_clusters, checkouts, partial(refusals, seconds)),
         "api-versions": partial(requests, checkouts, seconds, frames.API_VERSIONS),
         "metadata": partial(requests, checkouts, seconds, frames.METADATA),
+        "metered": partial(metered, checkouts, seconds),
         "produce-100": partial(produce, checkouts, 100),
         "produce-1000": partial(produce, checkouts, 1000),
+        "consume-100": partial(consume, checkouts, 100),
+        "consume-1000": partial(consume, checkouts, 1000),
         **{name: partial(_pair, checkouts, rows_of) for name, rows_of in FRESH.items()},
         **{name: partial(_pair, checkouts, partial(in_a_process, call)) for name, call in IN_A_PROCESS.items()},
     }
@@ -175,11 +184,13 @@ def _cells(figure: Figure) -> tuple[str, ...]:
 
 
 @contextmanager
-def _new_clusters(checkouts: tuple[Path, Path], measure: Callable[[Server], dict[str, float]]) -> Iterator[Pair]:
+def _new_clusters(
+    checkouts: tuple[Path, Path], measure: Callable[[Server], dict[str, float]], shards: int = machine.SHARDS
+) -> Iterator[Pair]:
     """A Turnstile for each run."""
 
     def one(checkout: Path) -> dict[str, float]:
-        with machine.turnstile(*CAPS, checkout=checkout) as server:
+        with machine.turnstile(*CAPS, shards=shards, checkout=checkout) as server:
             return measure(server)
 
     yield Pair(*(partial(one, each) for each in checkouts))
@@ -241,16 +252,50 @@ def requests(checkouts: tuple[Path, Path], seconds: float, frame: bytes) -> Iter
 
 
 @contextmanager
+def metered(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
+    """Produce and Fetch of 64 clients in turn, charged to byte quotas that none reaches."""
+    topic, partitions = requested.TOPIC, requested.PARTITIONS
+    kinds = frames.produce_and_fetch(requested.CONNECTIONS, topic, partitions)
+    with _both(checkouts, "--topic", f"{topic}:{partitions}") as servers, frames.file_of(*kinds) as path:
+
+        def one(server: Server) -> dict[str, float]:
+            load = requested.produce_and_fetch(server, path, seconds)
+            return {"server CPU, us per request": load.cpu_us, "requests/s": load.per_s}
+
+        for server in servers:
+            requested.set_quotas(server)
+        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
+
+
+@contextmanager
 def produce(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
     """kafka-producer-perf-test with records of `size` bytes."""
     with _both(checkouts, "--set", f"num.partitions={producing.PARTITIONS}") as servers, Tools() as tools:
 
         def one(server: Server) -> dict[str, float]:
-            peer = producing.Peer("Turnstile", f"127.0.0.1:{server.port}", server.pid)
-            done = producing.run(tools, peer, "compared", size, RECORDS[size])
+            done = producing.run(tools, _peer(server), "compared", size, RECORDS[size])
             return {"server CPU, us per record": done.cpu_us, "records/s": done.per_s}
 
         yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
+
+
+@contextmanager
+def consume(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
+    """kafka-consumer-perf-test of records of `size` bytes, each run in a group of its own."""
+    groups = itertools.count()
+    with _both(checkouts, "--set", f"num.partitions={producing.PARTITIONS}") as servers:
+
+        def one(server: Server) -> dict[str, float]:
+            done = consuming.consume(_peer(server), "compared", f"g-{next(groups)}", READ[size])
+            return {"server CPU, us per record": done.cpu_us, "records/s": done.per_s}
+
+        for server in servers:
+            producing.produce(_peer(server), "compared", size, READ[size])
+        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
+
+
+def _peer(server: Server) -> producing.Peer:
+    return producing.Peer("Turnstile", f"127.0.0.1:{server.port}", server.pid)
 
 
 # --- rows of the benchmarks, whose numbers are figures ---------------------------------------------------------------

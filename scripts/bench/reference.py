@@ -20,7 +20,10 @@ ROWS = {
     "connections": ("connections",),
     "refusals": ("refusals",),
     "requests": ("api-versions", "metadata"),
+    "metered": ("metered",),
+    "shards": ("connections", "connections-8"),
     "produce": ("produce-100", "produce-1000"),
+    "consume": ("consume-100", "consume-1000"),
 }
 """Measure of run.py -> rows of compare.py."""
 LEAST = 0.1

@@ -97,15 +97,13 @@ def _fallen(measured: Mapping[str, Iterable[Row]], known: Mapping[str, guard.Bou
 
 
 def _beside_the_reference(slow: Mapping[str, list[str]]) -> list[str]:
-    """The sentences that remain of `slow`, those of measures, when the measures are compared with the reference; those of measures
-    that have no row there remain."""
+    """A sentence for each figure that is worse than the reference's, of the measures in `slow`; if that can't be had, those of
+    `slow`."""
     worse = [sentence for sentences in slow.values() for sentence in sentences]
     _say(worse)
-    compared = [name for name in slow if name in reference.ROWS]
-    print(f"beside {reference.COMMIT[:8]}: {', '.join(compared) or 'none of them'}", file=sys.stderr)
-    remaining = [sentence for name in slow if name not in compared for sentence in slow[name]]
+    print(f"beside {reference.COMMIT[:8]}: {', '.join(slow)}", file=sys.stderr)
     try:
-        return [*remaining, *reference.slower(compared, ROOT)] if compared else remaining
+        return [*reference.slower(slow, ROOT)]
     except CannotMeasure as reason:
         print(reason, file=sys.stderr)
         return worse

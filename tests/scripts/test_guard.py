@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scripts.bench import guard, reference
+from scripts.bench import compare, guard, reference, run
 from scripts.bench.compare import Figure
 from scripts.bench.guard import FEWEST_RUNS, LEAST, Bound
 
@@ -64,6 +64,12 @@ def test_a_figure_is_slower_than_the_reference_by_a_tenth_in_most_pairs() -> Non
         "requests: server CPU, us per request: 1.200 of the reference's (1.100 .. 1.300)",
         "requests: requests/s: 0.800 of the reference's (0.700 .. 0.900)",
     ]
+
+
+def test_each_measure_of_the_guard_is_compared_with_the_reference() -> None:
+    assert set(reference.ROWS) == set(run.GUARDED)
+    rows = {row for rows in reference.ROWS.values() for row in rows}
+    assert rows <= compare.rows((Path("before"), Path("after")), 1.0).keys()
 
 
 def test_what_is_saved_reads_back(tmp_path) -> None:
