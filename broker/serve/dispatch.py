@@ -124,7 +124,7 @@ class Dispatcher:
                 response = response.then(partial(self._encode_large, call))
             return throttling.settle(channel, call, len(frame), response, began_ns)
         if isinstance(response, Deferred):
-            return response.then(partial(self._encode_there, call))
+            return response.then(partial(self._answer_there, channel, call, len(frame)))
         return _encode(call, response)
 
     def _unsupported_version(self, fault: wire.UnsupportedVersion) -> bytes:
@@ -154,9 +154,18 @@ class Dispatcher:
             call.encoded = await self._turns.aside(wire.encode_large_response, call, there, call.node_throttle_ms)
         return there
 
-    def _encode_there(self, call: Call, response: Message | None) -> MaybeDeferred[Encoded | None]:
-        """A response that came later, encoded: at once, or aside if that may take long."""
-        return then(self._encode_large(call, response), partial(_encode, call))
+    def _answer_there(
+        self, channel: Channel, call: Call, size: int, response: Message | None
+    ) -> MaybeDeferred[Encoded | None]:
+        """A response that came later, encoded; charged to a quota that was set while the request of `size` bytes waited, as by
+        Kafka, which charges when it answers."""
+
+        def answer(there: Message | None) -> MaybeDeferred[Encoded | None]:
+            if self._throttling.active and channel.authentication is None:
+                return self._throttling.settle(channel, call, size, there, time.perf_counter_ns())
+            return _encode(call, there)
+
+        return then(self._encode_large(call, response), answer)
 
     def _encode_large(self, call: Call, response: Message | None) -> MaybeDeferred[Message | None]:
         """The response, once it is encoded if that may take long."""

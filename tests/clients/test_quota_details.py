@@ -193,6 +193,22 @@ def test_a_cut_piece_is_charged_like_the_rest(client, filled):
     assert throttled.throttle_time == timedelta(milliseconds=size * 5 - 10_000)
 
 
+def test_a_fetch_that_waited_is_charged_to_a_quota_that_was_set_meanwhile(client):
+    topic = f"waited-{client.id}"
+    create(client, {topic: 1})
+    there(client, topic)
+    types = wire.request_types(KEYS["fetch"], 11)
+    partition = types.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=MB)
+    topics = (types.FetchTopic(topic=topic, partitions=(partition,)),)
+    with wired(client.bootstrap, client.id) as waiting, wired(client.bootstrap) as another:
+        waiting.send("fetch", 11, topics=topics, max_bytes=MB, min_bytes=1, max_wait=TIMEOUT)
+        client.limit(consumer_byte_rate=10.0)
+        another.sock.sendall(produce("another", topic, 0, batch(b"x" * 1000)))
+        throttled = waiting.answer("fetch", 11)
+    assert throttled.responses == ()
+    assert throttled.throttle_time > timedelta(seconds=10)
+
+
 # --- controller_mutation_rate -----------------------------------------------------------------------------------------
 
 RATE, BURST = 0.05, 0.55  # one partition is worth 20 s of throttle time, so what a test takes itself does not matter
