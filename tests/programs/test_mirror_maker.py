@@ -28,7 +28,7 @@ SETTINGS = {
     "target.exactly.once.source.support": "enabled", "dedicated.mode.enable.internal.rest": "true",
     "source.consumer.isolation.level": "read_committed", "sync.topic.acls.enabled": "false",
     "sync.group.offsets.enabled": "true", "offset.lag.max": "0", "offset.flush.interval.ms": "500",
-    "scheduled.rebalance.max.delay.ms": "0",
+    "target.scheduled.rebalance.max.delay.ms": "0",
     "offset.storage.partitions": "2", "status.storage.partitions": "2",
     **{f"{name}.storage.replication.factor": "1" for name in ("config", "offset", "status")},
     **{f"{name}.topic.replication.factor": "1" for name in ("checkpoints", "heartbeats", "offset-syncs")},
