@@ -32,7 +32,7 @@ log = Logger()
 
 
 class GroupStore(Protocol):
-    """What CommittedOffsets keeps of groups; changes raise OSError if they can't be written."""
+    """CommittedOffsets, as far as groups are kept there; changes raise OSError if they can't be written."""
 
     def __iter__(self) -> Iterator[str]: ...
 
