@@ -102,10 +102,9 @@ class Logins:
         return let_in
 
     def fewer(self, count: int) -> None:
-        before = open_here(self._cluster)
         for _ in range(count):
             self.open.pop().sock.close()
-        until(lambda: open_here(self._cluster) == before - count, what=f"{count} fewer connections")
+        until(lambda: open_here(self._cluster) == len(self.open), what=f"{count} fewer connections, and none refused")
 
     def close(self) -> None:
         for each in self.open:
