@@ -64,7 +64,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             name = group_of(item) or str(item.path.relative_to(TESTS))
             item.add_marker(pytest.mark.xdist_group(item.name if name == "docs" else name))
     yield
-    if "PYTEST_XDIST_WORKER" in os.environ and config.getoption("loadgroup") and items:
+    if "PYTEST_XDIST_WORKER" in os.environ and config.getoption("loadgroup", False) and items:
         assert all("@" in item.nodeid for item in items), "pytest-xdist does not keep groups in one process"
     items.sort(key=lambda item: GROUPS.index(group_of(item)))
 

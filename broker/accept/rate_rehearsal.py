@@ -41,7 +41,7 @@ class _ObservedCoreRates:
 
 
 class RateRehearsal:
-    """The observed rates of one shard. `is_on`: whether any is observed that would be another one."""
+    """The observed rates of one shard. `is_on`: whether any of arriving connections is observed that would be another one."""
 
     def __init__(self, image: ClusterImage, rates: ObservedRates) -> None:
         self.is_on = False
@@ -54,14 +54,14 @@ class RateRehearsal:
         """The image has another version."""
         self._rates.follow()
         self._has_core_rates = self._image.observes_core_rates
-        if self._rates.is_on is not self.is_on:
-            self.is_on = self._rates.is_on
+        if self._image.observes_rates is not self.is_on:
+            self.is_on = self._image.observes_rates
             self._core.reset()
 
     def reset(self) -> None:
         """Back to the start of the cluster."""
         self._core.reset()
-        if self.is_on:
+        if self._rates.is_on:
             self._rates.reset()
 
     def tick(self, *, now_ms: int) -> None:
@@ -79,6 +79,18 @@ class RateRehearsal:
             waits = (core,) if wait_ms else ()
         of_listener = self._rates.at_listener(listener)
         return then(of_listener, partial(self._at_listener, listener, ip, waits))
+
+    def of_user(self, user: str) -> MaybeDeferred[Refusal | None]:
+        """Asks the observed rate of a user for a connection that has logged in: why it would have been refused, or None."""
+        return then(self._rates.of_user(user), partial(self._of_user, user))
+
+    def _of_user(self, user: str, answer: RateAnswer) -> Refusal | None:
+        rule = self._image.observed_rate_of(f"user:{user}")
+        if not answer.own_ms or rule.rate is None:
+            return None
+        if answer.own_ms < 0:
+            return self._unavailable(rule)
+        return Refusal("user_rate", rule.name, rule.rate, self._image.version)
 
     def _at_listener(
         self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer

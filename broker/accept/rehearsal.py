@@ -13,7 +13,7 @@ each_wait_ends_in_the_journal  A decision that is not taken at once is journaled
     connection of which no `observed` event tells was in the observed world from its admission.
 members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
     or its decision is under way.
-no_observed_users  The cap of a user can't be observed: what follows a login is not in the observed world.
+users_last  A connection that logs in asks the observed limits of its user then (user_rehearsal.py).
 all_begin_as_members  When a first cap is observed, every open connection is in the observed world, also beyond its caps;
     when none is observed any more, all of that world's tokens have been given back.
 the_observed_world_has_no_backlog  Where a rule lets connections wait (KIP-402), one that would wait is counted as that, and does
@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
+from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes
 from broker.accept.rate_rehearsal import WAIT, RateRehearsal, RateVerdict
-from broker.journal.writer import K_OBSERVED
-from broker.metrics.observed_counts import ObservedCounts
+from broker.accept.user_rehearsal import TokenHolder, UserRehearsal, leave
 from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
@@ -39,31 +39,21 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused
 OpenT = TypeVar("OpenT", bound=Callable[..., object])
 """An Open, or an OpenAnnounced: takes over an admitted descriptor."""
 _BROKER = f"{OBSERVED}broker"
-CLOSED, ENDED = "closed", "ended"
-"""Journaled of a decision that came after its connection had closed; and where none comes, as no cap is observed any more."""
-
-
-class TokenHolder(Protocol):
-    """An open connection, as far as it holds tokens: a Connection."""
-
-    pools: tuple[str, ...]
-
-    def hold(self, pools: tuple[str, ...]) -> None: ...
 
 
 class Rehearsal:
-    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether a setting is observed, so
-    that there are observed pools."""
+    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether a cap, or the rate of a
+    user, is observed, so that there are observed pools."""
 
     def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder], rates: RateRehearsal) -> None:
         self.is_on = False
         self.rates = rates
-        self.counts = ObservedCounts()
+        self._outcomes = ObservedOutcomes(context)
+        self.counts = self._outcomes.counts
+        self.users = UserRehearsal(context, connections, rates, self._outcomes)
         self._context = context
         self._image = context.image
         self._tokens = context.tokens
-        self._journal = context.journal
-        self._counters = context.counters
         self._poller = context.poller
         self._connections = connections
         self._observed: dict[str, str] = {}
@@ -78,9 +68,9 @@ class Rehearsal:
             self.counts.clear()
         self.rates.follow()
         observed = self._image.observed_limits
-        is_on = observed is not None and observed.has_other_caps
+        is_on = observed is not None and observed.has_other_world
         if is_on is not self.is_on:
-            self.is_on = is_on
+            self.is_on = self.users.is_on = is_on
             if is_on:
                 self._begin()
             else:
@@ -113,7 +103,7 @@ class Rehearsal:
                 if decision is not ADMITTED:
                     open_connection(fd, number, ip, port, pools, *via)
                     if isinstance(decision, Refused):
-                        self._refused(attempt, decision)
+                        self._outcomes.turned_away(attempt, _observed_refusal(decision))
                     else:
                         attempt.is_late = True
                         under_way.add(attempt)
@@ -143,10 +133,10 @@ class Rehearsal:
         if attempt not in self._under_way:
             return
         for rule in verdict.waits:
-            self._count(attempt, WAIT, rule.name, rule.rate or 0)
+            self._outcomes.count(attempt, WAIT, rule.name, rule.rate or 0)
         if verdict.refusal is not None:
             self._under_way.discard(attempt)
-            self._turned_away(attempt, verdict.refusal)
+            self._outcomes.turned_away(attempt, verdict.refusal)
             return
         if not attempt.asked:
             self._under_way.discard(attempt)
@@ -164,44 +154,24 @@ class Rehearsal:
         """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""
         self._under_way.discard(attempt)
         if isinstance(decision, Refused):
-            self._refused(attempt, decision)
+            self._outcomes.turned_away(attempt, _observed_refusal(decision))
             return
         if attempt.asked != attempt.pools:
             self._tokens.force(_BROKER)
         connection = self._connections.get(attempt.number)
         if connection is None:
-            self._note(attempt, CLOSED)
+            self._outcomes.note(attempt, CLOSED)
             self._tokens.release(attempt.pools)
         else:
             connection.hold(connection.pools + attempt.pools)
             if attempt.is_late:
-                self._note(attempt)
-
-    def _refused(self, attempt: ObservedAttempt, decision: Refused) -> None:
-        self._turned_away(attempt, _observed_refusal(decision))
-
-    def _count(self, attempt: ObservedAttempt, reason: str, limit: str, value: float) -> None:
-        self._counters.add(f"observed_{reason}", 1, attempt.listener)
-        self.counts.add(attempt.ip, reason, limit, value)
-
-    def _turned_away(self, attempt: ObservedAttempt, refusal: Refusal) -> None:
-        reason, limit, value, version = refusal
-        self._count(attempt, reason, limit, value)
-        self._journal.refused(
-            attempt.number, attempt.ip, attempt.port, attempt.listener, reason=reason, limit=limit, limit_value=value,
-            version=version, held_ms=attempt.took_ms(self._poller.now_ns), code=K_OBSERVED,
-        )  # fmt: skip
-
-    def _note(self, attempt: ObservedAttempt, reason: str | None = None) -> None:
-        self._journal.add(
-            "observed", conn=attempt.number, ip=attempt.ip, port=attempt.port, listener=attempt.listener, reason=reason,
-            version=self._tokens.version, held_ms=attempt.took_ms(self._poller.now_ns),
-        )  # fmt: skip
+                self._outcomes.note(attempt)
+            self.users.came_in(connection)
 
     def _begin(self) -> None:
         taken: Counter[str] = Counter()
         for connection in self._connections.values():
-            observed = tuple(OBSERVED + pool for pool in connection.pools if not pool.startswith("user:"))
+            observed = tuple(OBSERVED + pool for pool in connection.pools)
             connection.hold(connection.pools + observed)
             taken.update(observed)
         for pool, tokens in taken.items():
@@ -210,13 +180,11 @@ class Rehearsal:
     def _end(self) -> None:
         for attempt in self._under_way:
             self._tokens.cancel(attempt)
-            self._note(attempt, ENDED)
+            self._outcomes.note(attempt, ENDED)
         self._under_way.clear()
+        self.users.end()
         for connection in self._connections.values():
-            observed = tuple(pool for pool in connection.pools if pool.startswith(OBSERVED))
-            if observed:
-                connection.hold(connection.pools[: -len(observed)])
-                self._tokens.release(observed)
+            leave(connection, self._tokens.release)
 
 
 @lru_cache(maxsize=256)
@@ -234,7 +202,8 @@ class ObservedAttempt:
     decision did not come at once (each_wait_ends_in_the_journal).
     """
 
-    __slots__ = ("_at_ns", "_rehearsal", "asked", "ip", "is_late", "listener", "number", "pools", "port")
+    __slots__ = ("_rehearsal", "asked", "at_ns", "ip", "is_late", "listener", "number", "pools", "port")
+    user = None
 
     def __init__(
         self,
@@ -255,7 +224,7 @@ class ObservedAttempt:
         self.pools = pools
         self.asked = asked
         self.is_late = False
-        self._at_ns = at_ns
+        self.at_ns = at_ns
 
     def decided(self, decision: Admitted | Refused) -> None:
         """Called by the tokens when homes have answered."""
@@ -263,7 +232,3 @@ class ObservedAttempt:
 
     def waits(self, pool: str, rule: CapRule) -> None:
         """Called by the tokens whenever it comes to wait for a pool: nothing waits for it."""
-
-    def took_ms(self, now_ns: int) -> float:
-        """From its admission until now."""
-        return (now_ns - self._at_ns) / 1e6

@@ -207,6 +207,7 @@ class UserConnections(PoolUse):
     """The cap of a user's connections on one broker, and the rate of new ones if that is limited."""
 
     broker: int
+    observed: Annotated[ObservedUse | None, "The cap that is observed beside it; null: none is."]
     rate: AddressRate | None
 
 

@@ -118,7 +118,7 @@ async def explain_user(
 ) -> list[UserConnections]:
     """For each broker the pool of a user's connections, and the rate of new ones."""
     pool = f"user:{user}"
-    answers = await coordinator.ask_all("describe_tokens", [pool])
+    answers = await coordinator.ask_all("describe_tokens", [pool, OBSERVED + pool])
     used = {(use.broker, use.of): use.used for use in await rate_uses()}
     found: list[UserConnections] = []
     for broker in range(coordinator.state.brokers):
@@ -126,7 +126,8 @@ async def explain_user(
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
         rule = image.rate_of(pool)
         rate = None if rule.rate is None else _rate("user", rule.name, rule.rate, image, used.get((broker, pool), 0.0))
-        found.append({"broker": broker, **_pool(image, pool, of_broker), "rate": rate})
+        observed = _observed(image, pool, of_broker)
+        found.append({"broker": broker, **_pool(image, pool, of_broker), "observed": observed, "rate": rate})
     return found
 
 

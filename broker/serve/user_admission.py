@@ -16,6 +16,7 @@ admitted_before  The connection was admitted, and counted as that, when it was a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
@@ -34,14 +35,18 @@ def too_many_connects() -> str:
 
 
 class UserAdmission:
-    """Of one listener's connections on one shard."""
+    """Of one listener's connections on one shard. `came_in` is called with each that has a token of its user's pool: observed
+    limits of users are asked then."""
 
-    def __init__(self, context: ShardContext, rates: Rates, outcomes: Outcomes) -> None:
+    def __init__(
+        self, context: ShardContext, rates: Rates, outcomes: Outcomes, came_in: Callable[[Channel], None]
+    ) -> None:
         self._image = context.image
         self._tokens = context.tokens
         self._poller = context.poller
         self._rates = rates
         self._outcomes = outcomes
+        self._came_in = came_in
 
     def admit(self, channel: Channel, user: str) -> MaybeDeferred[Refusal | None]:
         """A token of the user's pool for a connection that has just proven to be of `user`; or why it has none. A channel that
@@ -82,6 +87,7 @@ class UserAdmission:
         if decision is ADMITTED:
             channel.hold((attempt.pool, *channel.pools))  # observed pools are the last ones (rehearsal.py)
             self._outcomes.authenticated(channel.id, channel.ip, channel.port, user, self._tokens.version, waited_ms)
+            self._came_in(channel)
             return None
         assert isinstance(decision, Refused | Refusal)
         refusal = decision if isinstance(decision, Refusal) else refusal_by_pool(decision)

@@ -680,7 +680,8 @@ public sealed record UserChange(string Name, string? Password = null);
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
-public sealed record UserConnections(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, long Broker, AddressRate? Rate);
+/// <param name="Observed">The cap that is observed beside it; null: none is.</param>
+public sealed record UserConnections(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, long Broker, ObservedUse? Observed, AddressRate? Rate);
 
 /// <summary>A user of listeners that ask for SASL.</summary>
 /// <param name="Mechanisms">In which it can log in besides PLAIN.</param>

@@ -1493,7 +1493,9 @@ type UserConnections struct {
 	Cached  int64        `json:"cached"`
 	Holders []HeldTokens `json:"holders"`
 	Broker  int64        `json:"broker"`
-	Rate    *AddressRate `json:"rate"`
+	// The cap that is observed beside it; null: none is.
+	Observed *ObservedUse `json:"observed"`
+	Rate     *AddressRate `json:"rate"`
 }
 
 // UserRow: A user of listeners that ask for SASL.

@@ -1124,6 +1124,8 @@ export interface UserConnections {
   cached: number
   holders: HeldTokens[]
   broker: number
+  /** The cap that is observed beside it; null: none is. */
+  observed: ObservedUse | null
   rate: AddressRate | null
 }
 

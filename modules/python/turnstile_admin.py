@@ -1297,6 +1297,8 @@ class UserConnections(TypedDict):
     cached: int
     holders: list[HeldTokens]
     broker: int
+    # The cap that is observed beside it; null: none is.
+    observed: ObservedUse | None
     rate: AddressRate | None
 
 

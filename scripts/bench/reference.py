@@ -14,7 +14,7 @@ from scripts.bench import compare
 from scripts.bench.compare import Figure
 from scripts.bench.machine import CannotMeasure
 
-COMMIT = "d232bb2ccd2bf4dff27a8a3a5bdcd45c4af3fae1"
+COMMIT = "d232bb2c3de52cc0284b79746d762bad35d97a21"
 """Of the day of the bounds, with an admin API that the benchmarks can still drive."""
 ROWS = {
     "connections": ("connections",),

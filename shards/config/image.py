@@ -275,6 +275,11 @@ class ClusterImage:
         return self._rehearsed_ip_quotas.by_ip != self._ip_quotas.by_ip
 
     @property
+    def observes_user_rates(self) -> bool:
+        """True if the rate of a user is observed that would be another one."""
+        return self.observed_limits is not None and self.observed_limits.has_other_user_rates
+
+    @property
     def observes_core_rates(self) -> bool:
         """True if a rate of a core is observed that would be another one."""
         return self.observed_limits is not None and self.observed_limits.has_other_core_rates

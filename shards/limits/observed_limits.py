@@ -3,14 +3,14 @@ it.
 
 An observed cap takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
 broker. What follows from all of them together is the configuration that would be, and its caps are those of the observed
-pools: `observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`. An observed client quota takes the place
-that `quota set` would give it, beside the entity's other quotas.
+pools: `observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`, `observed/user:NAME`. An observed client
+quota takes the place that `quota set` would give it, beside the entity's other quotas.
 
 differences_only  An observed pool has a cap only where that differs from the enforced one. An equal one would refuse nothing:
     what is open in the observed pool is open in the enforced one, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
 from shards.limits.connection_limits import (
@@ -22,16 +22,26 @@ from shards.limits.connection_limits import (
     ConnectionLimits,
 )
 from shards.limits.quota_entities import Entity
-from shards.settings.broker_config import CAP, IP_CAP, IP_OVERRIDES, RATE, SSL_CAP
+from shards.settings.broker_config import (
+    CAP,
+    IP_CAP,
+    IP_OVERRIDES,
+    RATE,
+    SSL_CAP,
+    USER_CAP,
+    USER_OVERRIDES,
+    USER_RATE,
+    USER_RATE_OVERRIDES,
+)
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
 
 OBSERVABLE = (
     CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, SSL_CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE,
-    CORE_RATE_OVERRIDES,
+    CORE_RATE_OVERRIDES, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
 )  # fmt: skip
 """The settings that can be observed; `max.connections` and `max.connection.creation.rate` also of a listener."""
-_EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip"))
+_EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip", "user"))
 
 
 def check_observable(name: str) -> None:
@@ -74,19 +84,29 @@ class ObservedLimits:
         return bool(self.rehearsed.changed_pools(self.enforced))
 
     @property
+    def has_other_world(self) -> bool:
+        """True if there are observed pools: the cap of any would be another one, or the creation rate of a user, which a
+        connection meets only if it is in the observed world."""
+        return self.has_other_caps or self.has_other_user_rates
+
+    @property
     def has_other_core_rates(self) -> bool:
         """True if Redpanda's rate of a core, or of an address there, would be another one."""
-        return any(
-            self.enforced.given.get(name) != self.rehearsed.given.get(name) for name in (CORE_RATE, CORE_RATE_OVERRIDES)
-        )
+        return self._has_other((CORE_RATE, CORE_RATE_OVERRIDES))
+
+    @property
+    def has_other_user_rates(self) -> bool:
+        """True if the creation rate of a user would be another one."""
+        return self._has_other((USER_RATE, USER_RATE_OVERRIDES))
 
     @property
     def has_other_rates(self) -> bool:
         """True if a creation rate, of the broker, a listener or a core, would be another one."""
         names = {name for name in (*self.enforced.given, *self.rehearsed.given) if name.endswith(RATE)}
-        return self.has_other_core_rates or any(
-            self.enforced.given.get(name) != self.rehearsed.given.get(name) for name in names
-        )
+        return self.has_other_core_rates or self._has_other(names)
+
+    def _has_other(self, names: Iterable[str]) -> bool:
+        return any(self.enforced.given.get(name) != self.rehearsed.given.get(name) for name in names)
 
 
 def changed_pools(before: ObservedLimits | None, after: ObservedLimits | None) -> set[str]:

@@ -2,9 +2,10 @@
 
 delayed_arrivals_stay_recorded  An arrival that a broker's or a listener's rate would have delayed stays recorded, as in Kafka,
     where it goes on after its delay. Nothing is delayed here, so each arrival is recorded when it comes.
-refused_arrivals_are_taken_back  An arrival that the rate of its address would have refused is taken back, as in Kafka.
+refused_arrivals_are_taken_back  An arrival that the rate of its address would have refused is taken back, as in Kafka; so is a
+    login that the rate of its user would have refused.
 
-Addresses are kept as long as they count (address_rates.py, windows_are_forgotten).
+Addresses and users are kept as long as they count (address_rates.py, windows_are_forgotten).
 Times are ms, quotas connections a second, None: no quota. The same windows run at their home and in the audit.
 Source: SocketServer.ConnectionQuotas (KIP-612).
 """
@@ -36,6 +37,7 @@ class ObservedWindows:
         self._broker = Rate(window)
         self._listeners: dict[str, Rate] = {}
         self._ips = AddressRates(window)
+        self._users = AddressRates(window)
 
     def arrive(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> RateAnswer:
         """One connection at a listener; its delays, each at most one window."""
@@ -51,15 +53,22 @@ class ObservedWindows:
 
     def arrive_from(self, ip: str, quota: float | None, *, now_ms: int) -> int:
         """One connection of an address: 0, or how long it would have been held before it was refused."""
-        rate = self._ips.take(ip, now_ms=now_ms)
+        return self._arrive_of(self._ips, ip, quota, now_ms)
+
+    def log_in(self, user: str, quota: float | None, *, now_ms: int) -> int:
+        """One connection of a user that logs in: 0, or how long it is until one would not have been refused."""
+        return self._arrive_of(self._users, user, quota, now_ms)
+
+    def _arrive_of(self, rates: AddressRates, name: str, quota: float | None, now_ms: int) -> int:
+        rate = rates.take(name, now_ms=now_ms)
         delay_ms = rate.charge(1, quota, now_ms=now_ms, max_ms=self.window.size_ms)
         if delay_ms:
             rate.record(-1, now_ms=now_ms)
         return delay_ms
 
     def __len__(self) -> int:
-        """Addresses that are remembered."""
-        return len(self._ips)
+        """Addresses and users that are remembered."""
+        return len(self._ips) + len(self._users)
 
     def _listener(self, name: str) -> Rate:
         found = self._listeners.get(name)

@@ -27,12 +27,12 @@ from shards.ownership import home_of
 
 METHOD: Final = "observe_rates"
 MOST_IN_A_CALL: Final = 2000
-LISTENER, BACK, ADDRESS = "listener", "back", "ip"
-"""The kinds of questions: an arrival at a listener, that it is taken back, an arrival from an address."""
+LISTENER, BACK, ADDRESS, USER = "listener", "back", "ip", "user"
+"""The kinds of questions: an arrival at a listener, that it is taken back, an arrival from an address, a login of a user."""
 
 
 class Ask(NamedTuple):
-    """`name`: the listener or the address."""
+    """`name`: the listener, the address or the user."""
 
     what: str
     name: str
@@ -78,7 +78,7 @@ class ObservedRates:
         notes: RateNotes,
     ) -> None:
         self.is_on = False
-        self._has_ip_rates = False
+        self._has_ip_rates = self._has_user_rates = False
         self._quotas: dict[str, RateQuotas] = {}  # of the listeners that were asked for in this version
         self._me = me
         self._shards = shards
@@ -100,7 +100,8 @@ class ObservedRates:
         """The image has another version."""
         self._quotas.clear()
         self._has_ip_rates = self._image.observes_ip_rates
-        is_on = self._image.observes_rates
+        self._has_user_rates = self._image.observes_user_rates
+        is_on = self._image.observes_rates or self._has_user_rates
         if is_on is not self.is_on:
             self.is_on = is_on
             self.reset()
@@ -129,6 +130,12 @@ class ObservedRates:
         if not self._has_ip_rates or self._image.observed_rate_of(f"ip:{ip}").rate is None:
             return WITHIN
         return self._ask(home_of(f"rate:ip:{ip}", self._shards), Ask(ADDRESS, ip))
+
+    def of_user(self, user: str) -> MaybeDeferred[RateAnswer]:
+        """A connection has logged in as a user."""
+        if not self._has_user_rates or self._image.observed_rate_of(f"user:{user}").rate is None:
+            return WITHIN
+        return self._ask(home_of(f"rate:user:{user}", self._shards), Ask(USER, user))
 
     def quotas_of(self, listener: str) -> RateQuotas:
         """The observed rates of a listener and of its broker; None for one that would be the same."""
@@ -191,5 +198,6 @@ class ObservedRates:
     def _arrive(self, ask: Ask, now_ms: int) -> RateAnswer:
         if ask.what == LISTENER:
             return self._windows.arrive(ask.name, self.quotas_of(ask.name), now_ms=now_ms)
-        quota = self._image.observed_rate_of(f"ip:{ask.name}").rate
-        return RateAnswer(self._windows.arrive_from(ask.name, quota, now_ms=now_ms))
+        quota = self._image.observed_rate_of(f"{ask.what}:{ask.name}").rate
+        arrive = self._windows.log_in if ask.what == USER else self._windows.arrive_from
+        return RateAnswer(arrive(ask.name, quota, now_ms=now_ms))

@@ -29,19 +29,21 @@ def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[U
         for pool in broker["connections"]:
             rows.append(_pool(broker, pool, internals))
             if (cap := pool["observed"]) is not None:
-                rows.append(_observed(broker, pool, cap, internals))
+                rows.append(_observed(broker["broker"], pool["pool"], cap, internals))
         rows += [_rate(_whose(broker, rate), broker["broker"], rate, internals) for rate in broker["rates"]]
     return _by_broker(rows, len(brokers))
 
 
 def user_rows(brokers: Sequence[UserConnections], *, internals: bool) -> list[UseRow]:
     """The rows of limits on the connections of a user; none where nothing limits them."""
-    if all(pool["value"] is None and pool["rate"] is None for pool in brokers):
+    if all(pool["value"] is None and pool["rate"] is None and pool["observed"] is None for pool in brokers):
         return []
     rows: list[UseRow] = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for pool in brokers:
         row = (f"connections of {pool_text(pool['pool'])}", str(pool["broker"]), use(pool["in_use"], pool["value"]))
         rows.append((*row, pool["limit"] or "-", *(_by_shard(pool) if internals else ())))
+        if (cap := pool["observed"]) is not None:
+            rows.append(_observed(pool["broker"], pool["pool"], cap, internals))
         if pool["rate"] is not None:
             rows.append(_rate(pool_text(pool["pool"]), pool["broker"], pool["rate"], internals))
     return _by_broker(rows, len(brokers))
@@ -65,10 +67,10 @@ def _pool(broker: AddressLimits, pool: AddressPool, internals: bool) -> UseRow:
     return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
 
 
-def _observed(broker: AddressLimits, pool: AddressPool, cap: ObservedUse, internals: bool) -> UseRow:
+def _observed(broker: int, pool: str, cap: ObservedUse, internals: bool) -> UseRow:
     """The cap that is observed beside the enforced one, in a row of its own."""
     would = "a connection would wait" if cap["waits"] else "a connection would be refused"
-    row = (f"observed: {pool_text(pool['pool'])}", str(broker["broker"]), use(cap["in_use"], cap["value"]))
+    row = (f"observed: {pool_text(pool)}", str(broker), use(cap["in_use"], cap["value"]))
     return (*row, f"{cap['limit']}; over it {would}", *(["-"] if internals else ()))
 
 

@@ -8,6 +8,9 @@ from shards.config.image import ClusterImage
 from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
 
 PER_IP, OVERRIDES, CAP = "kafka_connections_max_per_ip", "kafka_connections_max_overrides", "max.connections"
+USER_CAP = "turnstile.max.connections.per.user"
+USERS = f"{USER_CAP}.overrides"
+USER_RATE = "turnstile.max.connection.creation.rate.per.user"
 IP = f"{OBSERVED}ip:10.0.0.1"
 
 
@@ -58,7 +61,9 @@ def test_a_listener_can_be_observed():
 @pytest.mark.parametrize(
     ("before", "after", "pools"),
     [
-        ([], [("observed", f"/{PER_IP}", "5")], {"observed/broker", "observed/listener", "observed/ssl", "observed/ip"}),
+        ([], [("observed", f"/{PER_IP}", "5")],
+         {"observed/broker", "observed/listener", "observed/ssl", "observed/ip", "observed/user"}),
+        ([("observed", f"/{PER_IP}", "5")], [("observed", f"/{USERS}", "alice:2")], {"observed/user:alice"}),
         ([("observed", f"/{PER_IP}", "5")], [("observed", f"/{PER_IP}", "6")], {"observed/ip"}),
         ([("observed", f"/{PER_IP}", "5")], [("setting", f"/{CAP}", "9")],
          {"broker", "listener", "observed/broker", "observed/listener"}),
@@ -68,6 +73,21 @@ def test_a_listener_can_be_observed():
 def test_a_change_names_the_pools_that_may_have_another_cap(before, after, pools):
     found = image(*before)
     assert found.apply(2, after).pools == pools
+
+
+@pytest.mark.parametrize("name", [USER_CAP, USERS, USER_RATE, f"{USER_RATE}.overrides"])
+def test_limits_of_users_make_an_observed_world(name):
+    """A rate of arrivals makes none: who it would have refused is known when it is asked."""
+    observed = image(("observed", f"/{name}", "alice:2" if name.endswith("overrides") else "2")).observed_limits
+    assert observed.has_other_world
+    assert not image(("observed", "/max.connection.creation.rate", "9")).observed_limits.has_other_world
+
+
+def test_rates_of_users_are_observed_apart_from_those_of_arrivals():
+    found = image(("setting", f"/{USER_RATE}", "5"), ("observed", f"/{USER_RATE}.overrides", "alice:2"))
+    assert found.observes_user_rates and not found.observes_rates
+    assert found.observed_rate_of("user:alice").rate == 2
+    assert found.observed_rate_of("user:bob").rate is None, "it would be that in force"
 
 
 def test_everything_can_be_told_anew():

@@ -18,6 +18,7 @@ from broker.process.heartbeat import EVERY_S, Heartbeat
 _TICK_S = 0.25
 _CAP, _CORE_CAP, _RATE = "max.connections", "kafka_connections_max", "max.connection.creation.rate"
 _SSL_CAP = "turnstile.max.ssl.connections"
+_USER_CAP = "turnstile.max.connections.per.user"
 _QUIET_S = 16.0  # a whole window of KIP-612, the longest delay, the deadline of a home
 _TURN_S = 0.4  # eight rounds: a slot asked for, granted, a rate asked for, granted, the slot given back
 
@@ -29,6 +30,9 @@ class AcceptSchedule:
         self.draw = draw = random.Random(f"accept {seed}")
         self.draw_observed = random.Random(f"observed {seed}")  # of its own: the other choices are the same without it
         self.observes = self.draw_observed.random() < 0.5
+        self.draw_users = random.Random(f"users {seed}")
+        self.users = self.draw_users.choice([(), (), ("alice",), ("alice", "bob")])
+        self.logins = self.draw_users.choice([0.1, 0.5])
         self.draw_ssl = random.Random(f"ssl {seed}")
         ssl = self.draw_ssl.choice([(), (), (), (), ("A",), ("A", "B")])
         shards = draw.choice([1, 2, 2, 3, 3, 4])
@@ -59,7 +63,7 @@ class AcceptSchedule:
         self.beaten_s = 0.0
         self.asked: set[int] = set()
         self.heartbeat = Heartbeat([(0, shard) for shard in range(shards)], now_s=0.0)
-        self.world = AcceptWorld(shards, ips, rated=rated, ssl=ssl, log=log, piece=piece_of(seed))
+        self.world = AcceptWorld(shards, ips, rated=rated, ssl=ssl, users=self.users, log=log, piece=piece_of(seed))
         self.world.calm = calm and max(self.steps_s) < 0.1 and self.haste == 20
         self.oracle = Oracle(self.world)
 
@@ -113,13 +117,21 @@ class AcceptSchedule:
             put("max.connections.per.ip.overrides", f"{self.ips[0]}:{cap}")
         if self.observes:
             state |= self._observed()
-        return state | self._of_ssl() if self.world.ssl else state
+        if self.world.ssl:
+            state |= self._of_ssl()
+        return state | self._of_users() if self.users else state
 
     def _of_ssl(self) -> Records:
         """A cap of connections over TLS, enforced, observed, both or none."""
         draw = self.draw_ssl
         kinds = [kind for kind in ("setting", "observed") if draw.random() < 0.6]
         return {(kind, f"/{_SSL_CAP}"): str(draw.choice(self.caps)) for kind in kinds}
+
+    def _of_users(self) -> Records:
+        """A cap of each user's connections, enforced, observed, both or none."""
+        draw = self.draw_users
+        kinds = [kind for kind in ("setting", "observed") if draw.random() < 0.6]
+        return {(kind, f"/{_USER_CAP}"): str(draw.choice([1, *self.caps])) for kind in kinds}
 
     def _observed(self) -> Records:
         """Caps that are observed beside the enforced ones; none at times."""
@@ -207,6 +219,7 @@ class AcceptSchedule:
         draw.shuffle(steps)
         for step in steps:
             step(shard)
+        self._log_in(shard)
         self._end_pass(shard)
 
     def _end_pass(self, shard: int) -> None:
@@ -241,6 +254,13 @@ class AcceptSchedule:
         for connection in list(self.world.nodes[shard].connections):
             if connection.state == "open" and self.draw.random() < self.closes:
                 self.world.close(connection)
+
+    def _log_in(self, shard: int) -> None:
+        world = self.world
+        for connection in list(world.nodes[shard].connections) if self.users else ():
+            is_new = connection.number in world.listeners and connection.number not in world.logins
+            if is_new and connection.state == "open" and self.draw_users.random() < self.logins:
+                world.log_in(connection, self.draw_users.choice(self.users))
 
     def _tick(self, shard: int) -> None:
         if self.world.now_s - self.ticked_s.get(shard, 0.0) >= _TICK_S:

@@ -8,7 +8,8 @@ recorded_as_one_broker_would  No unit of a rate is recorded that one Kafka broke
     (shards/limits/rate_replay.py), and an address gets no more connections in than units were recorded for it.
 observed_as_if_enforced  An observed cap decides about the connections that were admitted as if it were enforced on them: each
     has a shadow, which asks for the tokens of the observed pools and is judged by the oracle as a connection. What is
-    journaled of a shadow is its decision; it holds tokens while its connection is open, and no longer.
+    journaled of a shadow is its decision; it holds tokens while its connection is open, and no longer. The login of a connection
+    has a shadow of its own, and a connection whose login would have been refused has none from then on.
 accepts_nothing_while_one_waits  A listener accepts nothing while a connection waits for its slot under a rule that lets it
     wait (KIP-402), and without rates is paused for no other reason.
 """
@@ -28,17 +29,21 @@ from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
-from broker.accept.rehearsal import CLOSED, ENDED, ObservedAttempt
+from broker.accept.observed_outcomes import CLOSED, ENDED
+from broker.accept.rehearsal import ObservedAttempt
 from broker.accept.steps import Step
+from broker.accept.user_rehearsal import ObservedLogin
 from broker.journal.writer import K_OBSERVED
-from broker.metrics.outcomes import Outcomes
+from broker.metrics.outcomes import Outcomes, Refusal
 from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
+from broker.serve.user_admission import UserAdmission, UserAttempt
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
 from shards.limits.caps import OBSERVED, UNLIMITED
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
+from shards.loop.deferred import Deferred, use_unawaited
 from shards.loop.poller import Watcher
 from shards.loop.time_slice import TimeSlice
 from shards.loop.timers import Timers
@@ -48,6 +53,7 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnap
 LISTENERS = ("A", "B")
 Records = dict[tuple[str, str], Any]
 _CAPS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap")
+_OBSERVED_USER = f"{OBSERVED}user:"
 
 
 class Ignore:
@@ -120,16 +126,17 @@ class Journal(Ignore):
         self._desk.counts["refused_" + reason, listener] += 1
         self._desk.world.refused(self._desk.node, port, reason, limit, limit_value, version)
 
-    def add(self, kind: str, *, conn: int, port: int, reason: str | None = None, **more: Any) -> None:
+    def add(self, kind: str, *, port: int, reason: str | None = None, user: str | None = None, **more: Any) -> None:
         if kind == "observed":
-            self._desk.world.observed(self._desk.node, port, reason)
+            self._desk.world.observed(self._desk.node, port, reason, of_login=user is not None)
 
     def moved(self, kind: str, detail: dict[str, Any], version: int) -> None:
         self._desk.world.recorded(self._desk.node, kind, detail, version)
 
 
 class OpenConnection:
-    """What eviction and rehearsal see of an open connection: it holds a token of each of `pools`."""
+    """What eviction, rehearsal and its login see of an open connection: it holds a token of each of `pools`. `login`: while it is
+    decided."""
 
     busy = False
 
@@ -137,7 +144,9 @@ class OpenConnection:
         self, desk: AcceptingShard, connection: SimulatedConnection, number: int, listener: str, pools: tuple[str, ...]
     ) -> None:
         self.id, self.listener, self.last_used_ns = number, listener, desk.poller.now_ns
+        self.ip, self.port = connection.pools[-1][3:], connection.number
         self.pools = pools
+        self.login: Deferred[Refusal | None] | None = None
         self.close: Callable[[str], None] = lambda why: connection.world.close(connection)
         self._desk = desk
         self._connection = connection
@@ -145,9 +154,11 @@ class OpenConnection:
     def hold(self, pools: tuple[str, ...]) -> None:
         before, self.pools = self.pools, pools
         if len(pools) < len(before):
-            self._desk.world.end_shadow(self._connection)
+            self._desk.world.instant += 1  # whatever was decided before it gave its tokens back
+            self._desk.world.end_shadows(self._connection)
         else:
-            self._desk.world.begin_shadow(self._connection, pools[len(before) :])
+            come = tuple(pool for pool in pools if pool not in before and pool.startswith(OBSERVED))
+            self._desk.world.begin_shadows(self._connection, come)
 
 
 def _not_called(peer: int, method: str, *args: Any) -> Any:
@@ -196,6 +207,7 @@ class AcceptingShard:
         )
         self.acceptors.eviction.serve_on(self.served.__setitem__)
         self.sockets = [SimulatedSocket(self, name) for name in LISTENERS]
+        self.admissions: dict[str, UserAdmission] = {}
         self.listens = False
 
     def listen(self) -> None:
@@ -203,6 +215,9 @@ class AcceptingShard:
         for sock in self.sockets:
             outcomes = Outcomes(
                 sock.listener, self.context.journal, self.context.counters, self.context.top_talkers, SourceCounts()
+            )
+            self.admissions[sock.listener] = UserAdmission(
+                self.context, self.acceptors.rates, outcomes, cast(Any, self.acceptors.rehearsal.users.came_in)
             )
             self.acceptors.open(
                 outcomes, cast(Any, sock), partial(self.admitted, sock.listener), answering=lambda *_: None
@@ -267,11 +282,11 @@ class Counters(Ignore):
         return self._counts[name, listener]
 
 
-class Shadow:
-    """The TokenWaiter of a connection's observed pools, as the oracle sees it: a connection beside it."""
+class Beside:
+    """A TokenWaiter beside that of a connection, as the oracle sees it: a connection of its own."""
 
-    def __init__(self, world: AcceptWorld, attempt: ObservedAttempt) -> None:
-        self.connection = world.cast_shadow(world.everybody[attempt.port], attempt.pools)
+    def __init__(self, world: AcceptWorld, attempt: Any, connection: SimulatedConnection) -> None:
+        self.connection = connection
         self.port = self.connection.number
         self._world = world
         self._attempt = attempt
@@ -281,11 +296,36 @@ class Shadow:
 
     def decided(self, decision: Admitted | Refused) -> None:
         self._world.settle(self.connection, decision)
-        connection = self._world.everybody[self._attempt.port]
-        if connection.state != "open":  # it has closed meanwhile: what was granted is given back, an instant later
+        if self._world.everybody[self._of()].state != "open":
+            # It has closed meanwhile: what was granted is given back, an instant later.
             self._world.instant += 1
-            self._world.end_shadow(connection)
+            self._world.end_beside(self.connection)
         self._attempt.decided(decision)
+
+    def _of(self) -> int:
+        """The number of the connection that it is beside."""
+        raise NotImplementedError
+
+
+class Shadow(Beside):
+    """That of observed pools, of a connection or of its login."""
+
+    def __init__(self, world: AcceptWorld, attempt: ObservedAttempt | ObservedLogin) -> None:
+        pools = (attempt.pool,) if isinstance(attempt, ObservedLogin) else attempt.pools
+        super().__init__(world, attempt, world.cast_shadow(world.everybody[attempt.port], pools))
+
+    def _of(self) -> int:
+        return int(self._attempt.port)
+
+
+class Login(Beside):
+    """That of the pool of a connection's user."""
+
+    def __init__(self, world: AcceptWorld, attempt: UserAttempt) -> None:
+        super().__init__(world, attempt, world.begin_login(attempt.channel.port, attempt.pool))
+
+    def _of(self) -> int:
+        return int(self._attempt.channel.port)
 
 
 class LateTokens(Tokens):
@@ -294,25 +334,31 @@ class LateTokens(Tokens):
     def __init__(self, world: AcceptWorld, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named, on_wait=lambda waiter, pool, rule: waiter.waits(pool, rule))
         self._world = world
-        self._shadows: dict[Any, Shadow] = {}  # by the attempt that is under way
+        self._beside: dict[Any, Beside] = {}  # by the attempt that is under way
 
     def observe_rest(self, pools: tuple[str, ...], taken: int, waiter: Any) -> Admitted | Refused | None:
         shadow = Shadow(self._world, waiter)
-        decision = super().observe_rest(pools, taken, cast(Any, shadow))
+        return self._settled(waiter, shadow, super().observe_rest(pools, taken, cast(Any, shadow)))
+
+    def _settled(self, waiter: Any, beside: Beside, decision: Admitted | Refused | None) -> Admitted | Refused | None:
         if decision is None:
-            self._shadows[waiter] = shadow
+            self._beside[waiter] = beside
+            self._world.follow(beside.connection)
         else:
-            self._world.settle(shadow.connection, decision)
+            self._world.settle(beside.connection, decision)
         return decision
 
     def cancel(self, waiter: Any) -> None:
-        shadow = self._shadows.pop(waiter, None)
-        if shadow is not None and shadow.connection.state == "pending":
-            self._world.follow(shadow.connection)
-            self._world.leave(shadow.connection)
-        super().cancel(waiter if shadow is None else cast(Any, shadow))
+        beside = self._beside.pop(waiter, None)
+        if beside is not None and beside.connection.state == "pending":
+            self._world.follow(beside.connection)
+            self._world.leave(beside.connection)
+        super().cancel(waiter if beside is None else cast(Any, beside))
 
     def take(self, pools: tuple[str, ...], waiter: Any, *, at_once: bool = False) -> Admitted | Refused | None:
+        if isinstance(waiter, UserAttempt):
+            login = Login(self._world, waiter)
+            return self._settled(waiter, login, super().take(pools, cast(Any, login)))
         if at_once:
             connection = self._world.everybody[waiter.port]
             connection.at_once, connection.arrived = True, self._world.instant
@@ -330,6 +376,7 @@ class AcceptWorld(World):
         *,
         rated: Collection[str] = (),
         ssl: Collection[str] = (),
+        users: Collection[str] = (),
         log: Callable[[str], None] | None = None,
         piece: int = ALL,
     ) -> None:
@@ -339,10 +386,13 @@ class AcceptWorld(World):
             *(["ssl"] if ssl else []),
             *(f"listener:{name}" for name in LISTENERS),
             *(f"ip:{ip}" for ip in ips),
+            *(f"user:{user}" for user in users),
         ]
         self.pools = [*real, *(OBSERVED + pool for pool in real)]
         self.ssl = frozenset(ssl)
         self.shadows: dict[int, SimulatedConnection] = {}  # the last of each connection, by the number of that
+        self.login_shadows: dict[int, SimulatedConnection] = {}  # of its login
+        self.logins: dict[int, SimulatedConnection] = {}  # by the number of the connection
         self.rated = tuple(dict.fromkeys(rated))  # the addresses that have a rate in every configuration
         self.states: list[Records] = [{}]
         self.images: list[ClusterImage] = [ClusterImage()]
@@ -464,16 +514,23 @@ class AcceptWorld(World):
     # Shadows: what connections are in the observed world
 
     def cast_shadow(self, of: SimulatedConnection, pools: tuple[str, ...]) -> SimulatedConnection:
-        """The connection was admitted, and its observed pools are asked for."""
-        shadow = SimulatedConnection(self, len(self.everybody), of.node, pools, len(pools))
-        shadow.at_once = True
-        self.everybody.append(shadow)
+        """The connection was admitted, or has logged in, and its observed pools are asked for."""
+        shadow = self._put_beside(of, pools)
+        if pools[0].startswith(_OBSERVED_USER):
+            self.login_shadows[of.number] = shadow
+            return shadow
         self.shadows[of.number] = shadow
-        of.node.connections[shadow] = None
         if self.images[of.node.version].inter_broker_listener == self.listeners[of.number]:
             self.forced.add(f"{OBSERVED}broker")
-        self.tell("   ", "shadow", shadow.number, "of", of.number, pools)
         return shadow
+
+    def _put_beside(self, of: SimulatedConnection, pools: tuple[str, ...]) -> SimulatedConnection:
+        beside = SimulatedConnection(self, len(self.everybody), of.node, pools, len(pools))
+        beside.at_once = True
+        self.everybody.append(beside)
+        of.node.connections[beside] = None
+        self.tell("   ", beside.number, "beside", of.number, pools)
+        return beside
 
     def admitted_there(self, of: SimulatedConnection, pools: tuple[str, ...]) -> None:
         """The connection holds its observed tokens; unless it had to ask for some, they were at hand."""
@@ -481,9 +538,17 @@ class AcceptWorld(World):
         if shadow is None:
             self.settle(self.cast_shadow(of, pools), ADMITTED)
 
-    def begin_shadow(self, of: SimulatedConnection, pools: tuple[str, ...]) -> None:
+    def begin_shadows(self, of: SimulatedConnection, pools: tuple[str, ...]) -> None:
         """A connection holds observed tokens from now on: it was granted them, or was open when a first cap was observed."""
-        shadow = self.shadows.get(of.number)
+        of_login = tuple(pool for pool in pools if pool.startswith(_OBSERVED_USER))
+        of_arrival = tuple(pool for pool in pools if pool not in of_login)
+        for shadows, mine in ((self.shadows, of_arrival), (self.login_shadows, of_login)):
+            if mine:
+                self._begin_shadow(of, shadows.get(of.number), mine)
+
+    def _begin_shadow(
+        self, of: SimulatedConnection, shadow: SimulatedConnection | None, pools: tuple[str, ...]
+    ) -> None:
         if shadow is not None and shadow.state == "open":
             return
         shadow = self.cast_shadow(of, pools)
@@ -493,20 +558,24 @@ class AcceptWorld(World):
             self.open[pool] = self.open.get(pool, 0) + 1
         self.books.admitted(of.node, shadow.number, pools)
 
-    def end_shadow(self, of: SimulatedConnection) -> None:
-        """A connection has closed, or no cap is observed any more."""
-        shadow = self.shadows.get(of.number)
-        if shadow is not None and shadow.state == "open":
-            self._end(shadow, "closed")
+    def end_shadows(self, of: SimulatedConnection) -> None:
+        """A connection has closed, or would have been at its login, or no cap is observed any more."""
+        for shadow in (self.shadows.get(of.number), self.login_shadows.get(of.number)):
+            if shadow is not None:
+                self.end_beside(shadow)
 
-    def leave(self, shadow: SimulatedConnection) -> None:
-        """A shadow is not decided: no cap is observed any more."""
-        self._leave(shadow)
-        self._end(shadow, "cancelled")
+    def end_beside(self, beside: SimulatedConnection) -> None:
+        if beside.state == "open":
+            self._end(beside, "closed")
 
-    def observed(self, node: Node, number: int, reason: str | None) -> None:
+    def leave(self, beside: SimulatedConnection) -> None:
+        """It is not decided: no cap is observed any more, or the connection of a login has closed."""
+        self._leave(beside)
+        self._end(beside, "cancelled")
+
+    def observed(self, node: Node, number: int, reason: str | None, *, of_login: bool = False) -> None:
         """What is journaled of a shadow is its decision (observed_as_if_enforced)."""
-        shadow = self.shadows[number]
+        shadow = (self.login_shadows if of_login else self.shadows)[number]
         decision = shadow.decision
         told = f"shadow {shadow.number} is journaled as {reason or 'in'}, and is {shadow.state}: {decision}"
         if reason is None:
@@ -520,16 +589,44 @@ class AcceptWorld(World):
             require(reason == kind + end, "observed", told)
 
     def close(self, connection: SimulatedConnection) -> None:
-        if connection.pools[0].startswith(OBSERVED):
-            return  # a shadow: it closes with its connection
+        if connection.pools[0].startswith((OBSERVED, "user:")):
+            return  # a shadow, or a login: it closes with its connection
         desk = self.desks[connection.node.shard]
-        pools = desk.open[desk.numbers[connection.number]].pools
+        channel = desk.open[desk.numbers[connection.number]]
+        pools = channel.pools
         self.instant += 1
         self.tell("close", connection.node.shard, "connection", connection.number)
         self._end(connection, "closed")
+        if channel.login is not None:
+            channel.login.cancel()
+        login = self.logins.get(connection.number)
+        if login is not None:
+            self.end_beside(login)
         if len(pools) > len(connection.pools):
-            self.end_shadow(connection)
+            self.end_shadows(connection)
         connection.node.tokens.release(pools)
+
+    # Logins
+
+    def log_in(self, connection: SimulatedConnection, user: str) -> None:
+        """An open connection proves to be of a user; it is closed if it is refused."""
+        self.instant += 1
+        desk = self.desks[connection.node.shard]
+        channel = desk.open[desk.numbers[connection.number]]
+        self.tell("login", connection.node.shard, "connection", connection.number, user)
+        answer = desk.admissions[channel.listener].admit(cast(Any, channel), user)
+        if isinstance(answer, Deferred):
+            channel.login = answer
+        use_unawaited(answer, partial(self._logged_in, connection), _raised)
+
+    def begin_login(self, number: int, pool: str) -> SimulatedConnection:
+        """A token of the user's pool is asked for."""
+        login = self.logins[number] = self._put_beside(self.everybody[number], (pool,))
+        return login
+
+    def _logged_in(self, connection: SimulatedConnection, refusal: Refusal | None) -> None:
+        if refusal is not None:
+            self.close(connection)
 
     def refused(self, node: Node, number: int, reason: str, limit: str, value: float, version: int) -> None:
         connection = self.everybody[number]
@@ -546,6 +643,15 @@ class AcceptWorld(World):
 
     calm = False
     """Whether all shards live, are linked, and have their turn soon, from beginning to end."""
+
+    def _look_at_login(self, channel: OpenConnection) -> None:
+        """A connection of the observed world that has logged in holds a token of its user there, or asks for one; one that was
+        refused is not in that world (observed_as_if_enforced)."""
+        observed = [pool for pool in channel.pools if pool.startswith(OBSERVED)]
+        if observed and channel.pools[0].startswith("user:") and OBSERVED + channel.pools[0] not in observed:
+            shadow = self.login_shadows.get(channel.port)
+            told = f"connection {channel.port} of {channel.pools[0]} holds {observed}, its login is"
+            require(shadow is not None and shadow.state == "pending", "observed", told, shadow and shadow.state)
 
     def _cause(
         self, connection: SimulatedConnection, reason: str, limit: str, value: float, version: int
@@ -630,14 +736,17 @@ class AcceptWorld(World):
     # accepts_nothing_while_one_waits
 
     def look(self, shard: int, *, rates: bool) -> None:
-        """accepts_nothing_while_one_waits, of the shard that ended its pass; `rates`: whether any rate is set."""
+        """Of the shard that ended its pass: accepts_nothing_while_one_waits, and which logins are in the observed world. `rates`:
+        whether any rate is set."""
         node, desk = self.nodes[shard], self.desks[shard]
         if not desk.listens:
             return
+        for channel in desk.open.values():
+            self._look_at_login(channel)
         waits: set[str] = set()
         for waiter, (_, pool) in node.tokens.snapshot().in_flight.items():
             pending = cast(Any, waiter)
-            if isinstance(waiter, Shadow):
+            if isinstance(waiter, Beside):
                 continue  # it stops nobody
             if pool is not None and node.rule_of(pool).wait and pending.step is not Step.LATE_TOKENS:
                 waits.add(self.listeners[pending.port])
@@ -645,3 +754,7 @@ class AcceptWorld(World):
         require(not waits & accepting, "W2", f"shard {shard} accepts on {waits & accepting}, where a connection waits")
         if not rates:
             require(waits | accepting == set(LISTENERS), "W2", f"shard {shard} accepts on {accepting}; {waits} wait")
+
+
+def _raised(error: Exception) -> None:
+    raise error

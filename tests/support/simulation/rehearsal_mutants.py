@@ -8,13 +8,19 @@ from simulation.mutants import Mutant, broken, with_line
 
 from broker.accept.acceptors import Acceptors
 from broker.accept.rehearsal import Rehearsal
+from broker.accept.user_rehearsal import UserRehearsal
 from shards.tokens.connection_tokens import ConnectionTokens
 
 REHEARSAL_MUTANTS = [
     with_line(Rehearsal, "decided", "self._tokens.release(attempt.pools)", "pass", "4"),
     with_line(Rehearsal, "_begin", "self._tokens.force(pool, tokens)", "pass", "4"),
-    with_line(Rehearsal, "_end", "self._tokens.release(observed)", "pass", "4"),
+    with_line(Rehearsal, "_end", "leave(connection, self._tokens.release)", "pass", "4"),
     with_line(Rehearsal, "_end", "self._tokens.cancel(attempt)", "pass", "4"),
+    with_line(UserRehearsal, "decided", "self._tokens.release((login.pool,))", "pass", "4"),
+    with_line(UserRehearsal, "_turned_away", "leave(connection, self._tokens.release)", "pass", "4"),
+    with_line(UserRehearsal, "end", "self._tokens.cancel(login)", "pass", "4"),
+    with_line(UserRehearsal, "came_in", "and pools[-1].startswith(OBSERVED)", "", "4"),
+    with_line(Rehearsal, "decided", "self.users.came_in(connection)", "pass", "4"),
     with_line(ConnectionTokens, "observe_rest", "self._waiting.give_back(pools[:index])", "pass", "4"),
     with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
     with_line(Acceptors, "_more_pools", "of_all + _OVER_TLS if listener in self._ssl else of_all", "of_all", "4"),
@@ -25,8 +31,13 @@ REHEARSAL_MUTANTS = [
 SEEN = {
     "Rehearsal.decided: pass for self._tokens.release(attempt.pools)": 1,
     "Rehearsal._begin: pass for self._tokens.force(pool, tokens)": 15,
-    "Rehearsal._end: pass for self._tokens.release(observed)": 4,
+    "Rehearsal._end: pass for leave(connection, self._tokens.release)": 52,
     "Rehearsal._end: pass for self._tokens.cancel(attempt)": 85,
+    "UserRehearsal.decided: pass for self._tokens.release((login.pool,))": 1,
+    "UserRehearsal._turned_away: pass for leave(connection, self._tokens.release)": 9,
+    "UserRehearsal.end: pass for self._tokens.cancel(login)": 19,
+    "UserRehearsal.came_in:  for and pools[-1].startswith(OBSERVED)": 23,
+    "Rehearsal.decided: pass for self.users.came_in(connection)": 23,
     "ConnectionTokens.observe_rest: pass for self._waiting.give_back(pools[:index])": 6,
     "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,
     "Acceptors._more_pools: of_all for of_all + _OVER_TLS if listener in self._ssl else of_all": 0,

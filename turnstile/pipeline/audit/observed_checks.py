@@ -5,28 +5,36 @@ told_by_a_cap_that_was_reached  A connection that would have been refused, or wo
     observed, with its value, and at least as many observed tokens could be in use then as that cap is (as
     tokens_were_in_use_at_a_refusal).
 
-In the observed world is an admitted connection from its admission, or from its `observed` event without a reason, to its end; one
-with a reason is not. When an observation begins every open connection is in it, whatever was said of it before:
-within_each_observed_cap leaves out such a connection, told_by_a_cap_that_was_reached counts it. What was under way in a process
-when that died is not known: within_each_observed_cap leaves out what it had admitted within UNDER_WAY_NS before. Moves of
-observed tokens are not judged, nor is `broker` where connections of an inter-broker listener are forced into it.
+Which connections are in the observed world says observed_members.py: within_each_observed_cap counts those that certainly are,
+told_by_a_cap_that_was_reached those that may be. Both judge the pools of users as those of addresses, by rows whose address is the
+user. Moves of observed tokens are not judged, nor is `broker` where connections of an inter-broker listener are forced into it.
 """
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy
 import pyarrow
 
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
-from turnstile.pipeline.audit.connections import CONNECTIONS, READ, Ends, pair
+from turnstile.pipeline.audit.connections import CONNECTIONS, Ends
+from turnstile.pipeline.audit.observed_members import (
+    COLUMNS,
+    KEY,
+    KINDS,
+    inside,
+    logged_in_inside,
+    logged_in_using,
+    using,
+)
 from turnstile.pipeline.audit.refusal_checks import DECISIONS, unjustified, without_full_pool
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
-from turnstile.pipeline.audit.refusal_names import FOUND, INCARNATION
+from turnstile.pipeline.audit.refusal_names import FOUND
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import unseen_in
+from turnstile.pipeline.audit.user_checks import CAP as USER
+from turnstile.pipeline.audit.user_checks import beyond_of_user
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits
@@ -35,11 +43,8 @@ from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
 
 CAPS, CAUSED = "observed_caps", "observed_with_cause"
-UNDER_WAY_NS = 3_000_000_000
 REASONS = {"broker_cap": "broker_cap", "broker_wait": "broker_cap", "ssl_cap": "ssl_cap", "ip_cap": "ip_cap"}
 """Of an observed decision -> of the refusal that it is judged as."""
-_KEY = (*INCARNATION, "conn")
-_INSIDE, _OUTSIDE = -1, -2
 
 
 def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplete: Collection[int]) -> list[Check]:
@@ -47,36 +52,27 @@ def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplet
     timeline = ObservedTimeline(enforced)
     if not timeline.observes:
         return []
-    journaled = events.of_kinds(("admitted", "closed", "observed"), (*READ, "reason"))
-    members = journaled.by(_KEY, partial(inside, ends), CONNECTIONS)
-    users = journaled.by(_KEY, partial(using, ends, timeline.begins), CONNECTIONS).kept()
-    decided = events.of_kinds(("observed",), REFUSAL)
+    journaled = events.of_kinds(KINDS, COLUMNS)
+    members, logged_in = (journaled.by(KEY, partial(each, ends), CONNECTIONS) for each in (inside, logged_in_inside))
+    of_arrivals, of_logins = (
+        journaled.by(KEY, partial(each, ends, timeline.begins), CONNECTIONS).kept() for each in (using, logged_in_using)
+    )
+    decided = events.of_kinds(("observed",), (*REFUSAL, "user"))
     found = [*decided.each(partial(misnamed, timeline), FOUND).table().to_pylist()]
     for reason in dict.fromkeys(REASONS.values()):
         asked = decided.each(partial(_as_refusals, reason), DECISIONS)
-        found += without_full_pool(asked, users, timeline, seen, unseen_in(seen), reason).to_pylist()
-    users.forget()
-    return [_caps(members, timeline), _caused(found, seen.kinds["observed"], incomplete)]
+        found += without_full_pool(asked, of_arrivals, timeline, seen, unseen_in(seen), reason).to_pylist()
+    logins = decided.each(_logins_as_refusals, DECISIONS)
+    found += without_full_pool(logins, of_logins, timeline, seen, unseen_in(seen), "ip_cap").to_pylist()
+    for each in (of_arrivals, of_logins):
+        each.forget()
+    return [_caps(members, logged_in, timeline), _caused(found, seen.kinds["observed"], incomplete)]
 
 
 # ---- within_each_observed_cap
 
 
-def inside(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
-    """CONNECTIONS of the observed world, each from when it was certainly in it."""
-    found, told = _with_decisions(ends, table, {})
-    place = [arrays.numbers(found, name) for name in INCARNATION]
-    gone_ns = arrays.looked_up(place, lambda key: ends.last_ns.get((key[0], key[1], key[2]), sweep.NEVER))
-    admitted_ns = arrays.numbers(found, "admitted_ns", null=sweep.NEVER)
-    unknown = (told == _INSIDE) & ~arrays.present(found, "closed_ns") & (admitted_ns > gone_ns - UNDER_WAY_NS)
-    kept = numpy.flatnonzero((told != _OUTSIDE) & ~unknown)
-    since_ns = numpy.where(told >= 0, told, admitted_ns)[kept]
-    at = CONNECTIONS.get_field_index("admitted_ns")
-    since = pyarrow.array(since_ns, mask=since_ns == sweep.NEVER)
-    return found.take(pyarrow.array(kept)).set_column(at, CONNECTIONS.field(at), since)
-
-
-def _caps(members: Rows, timeline: ObservedTimeline) -> Check:
+def _caps(members: Rows, logged_in: Rows, timeline: ObservedTimeline) -> Check:
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
     steps = members.each(sweep.steps, sweep.STEPS)
     judge = partial(sweep.beyond, timeline)
@@ -84,6 +80,10 @@ def _caps(members: Rows, timeline: ObservedTimeline) -> Check:
     if timeline.any_limit("ssl"):
         steps = members.each(partial(over_tls, timeline), CONNECTIONS).each(sweep.steps, sweep.STEPS)
         rows += steps.swept(["ssl"], judge, sweep.EXCESS, closes_first=True).to_pylist()
+    if timeline.any_limit("user"):
+        steps = logged_in.each(sweep.steps, sweep.STEPS)
+        of_users = steps.swept(["ip"], partial(beyond_of_user, timeline), sweep.EXCESS, closes_first=True)
+        rows += [{**row, "kind": "user"} for row in of_users.to_pylist()]
     if not rows:
         return Check(CAPS, HELD, "never more in the observed world than its caps", [])
     counts: Counter[int] = Counter()
@@ -102,58 +102,23 @@ def _caps(members: Rows, timeline: ObservedTimeline) -> Check:
 # ---- told_by_a_cap_that_was_reached
 
 
-def using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
-    """CONNECTIONS that may have held observed tokens: all but those that would have been refused, which are counted apart. One
-    whose decision was given up counts until then; if an observation has begun since, to its end."""
-    until: dict[tuple[int, ...], int] = {}
-    found, told = _with_decisions(ends, table, until, begins)
-    place = [arrays.numbers(found, name) for name in _KEY]
-    end_ns = arrays.looked_up(place, lambda key: until.get(key, sweep.NEVER))
-    is_cut = end_ns < sweep.NEVER
-    closed_ns = numpy.where(is_cut, end_ns, arrays.numbers(found, "closed_ns"))
-    missing = ~is_cut & ~arrays.present(found, "closed_ns")
-    at = CONNECTIONS.get_field_index("closed_ns")
-    whole = found.set_column(at, CONNECTIONS.field(at), pyarrow.array(closed_ns, mask=missing))
-    return whole.take(pyarrow.array(numpy.flatnonzero((told != _OUTSIDE) | is_cut)))
-
-
-class _Decided(NamedTuple):
-    """`told`, of each connection: _INSIDE if nothing was decided later, _OUTSIDE, or when it came in."""
-
-    connections: pyarrow.Table
-    told: arrays.Array
-
-
-def _with_decisions(
-    ends: Ends, table: pyarrow.Table, until: dict[tuple[int, ...], int], begins: Sequence[int] = ()
-) -> _Decided:
-    """The connections, and what was decided of them later.
-
-    `until`: filled with when those were given up that are outside by no cap. One that came in by a later of `begins` is inside.
-    """
-    is_decision = arrays.is_one_of(table, "kind", ("observed",))
-    connections = pair(ends, table.filter(pyarrow.array(~is_decision)).select(READ))
-    told: dict[tuple[int, ...], int] = {}
-    last = max(begins, default=0)
-    for row in table.filter(pyarrow.array(is_decision)).to_pylist():
-        key = tuple(row[name] for name in _KEY)
-        if row["reason"] is None:
-            told[key] = row["mono_ns"]
-        elif last <= (row["version"] or 0):
-            told[key] = _OUTSIDE
-            if row["reason"] in ("closed", "ended"):
-                until[key] = row["mono_ns"]
-    place = [arrays.numbers(connections, name) for name in _KEY]
-    return _Decided(connections, arrays.looked_up(place, lambda key: told.get(key, _INSIDE)))
-
-
 def _as_refusals(reason: str, table: pyarrow.Table) -> pyarrow.Table:
     """Observed decisions with the reasons of refusals; those that no such refusal has are left out."""
     reasons = table["reason"].to_pylist()
     kept = [place for place, each in enumerate(reasons) if each in REASONS]
     told = pyarrow.array([REASONS[reasons[place]] for place in kept], pyarrow.string())
     at = table.column_names.index("reason")
-    return table.take(pyarrow.array(kept, pyarrow.int64())).set_column(at, "reason", told).cast(DECISIONS)
+    mine = table.take(pyarrow.array(kept, pyarrow.int64())).set_column(at, "reason", told)
+    return mine.select(DECISIONS.names).cast(DECISIONS)
+
+
+def _logins_as_refusals(table: pyarrow.Table) -> pyarrow.Table:
+    """Logins that an observed cap would have refused, as refusals by an address's cap whose address is the user."""
+    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (USER,))))
+    told = pyarrow.array(["ip_cap"] * mine.num_rows, pyarrow.string())
+    at_ip, at_reason = (mine.column_names.index(name) for name in ("ip", "reason"))
+    renamed = mine.set_column(at_ip, "ip", mine["user"]).set_column(at_reason, "reason", told)
+    return renamed.select(DECISIONS.names).cast(DECISIONS)
 
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
@@ -166,6 +131,7 @@ def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
         "conn",
         "ip",
         "listener",
+        "user",
         "reason",
         "limit",
         "limit_value",
@@ -175,7 +141,7 @@ def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
     for row in table.select(columns).to_pylist():
         if row["reason"] in _POOLS:
             said = tuple(
-                row[name] for name in ("broker", "ip", "listener", "reason", "limit", "limit_value", "version")
+                row[name] for name in ("broker", "ip", "listener", "user", "reason", "limit", "limit_value", "version")
             )
             alike.setdefault(said, {**row, "refusals": 0})["refusals"] += 1
     found = []
@@ -193,6 +159,7 @@ _POOLS: Mapping[str, Sequence[str]] = {
     "listener_wait": ("listener:{listener}",),
     "ssl_cap": ("ssl",),
     "ip_cap": ("ip:{ip}",),
+    USER: ("user:{user}",),
 }
 
 

@@ -28,8 +28,8 @@ NAME = "observed_rates"
 HELD_TEXT = (
     "{arrivals} arrivals at observed rates, each answered as Kafka's arithmetic says; {refused} would have been refused"
 )
-READ = (*INCARNATION, "seq", "mono_ns", "ip", "listener", "bytes", "throttle_ms", "version", "detail")
-_NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "reason", "limit", "limit_value", "version")
+READ = (*INCARNATION, "seq", "mono_ns", "ip", "user", "listener", "bytes", "throttle_ms", "version", "detail")
+_NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "user", "reason", "limit", "limit_value", "version")
 
 
 def checks(events: Rows, enforced: Timeline, seen: Survey) -> list[Check]:
@@ -95,6 +95,10 @@ class _Home:
                 row["ip"], self._timeline.observed_rate(*at, f"ip:{row['ip']}").rate, now_ms=now_ms
             )
             what = f"an arrival of {row['ip']}"
+        elif row["user"] is not None:
+            rate = self._timeline.observed_rate(*at, f"user:{row['user']}").rate
+            should = windows.log_in(row["user"], rate, now_ms=now_ms)
+            what = f"a login of {row['user']}"
         else:
             listener = row["listener"] or ""
             should = windows.arrive(listener, self._quotas(*at, listener), now_ms=now_ms).ms
@@ -114,20 +118,23 @@ class _Home:
         return RateQuotas(own, None if exempt else of_broker, exempt)
 
 
+_RATED = {"ip_rate": "ip:{ip}", "core_rate": "core:{ip}", "user_rate": "user:{user}"}
+
+
 def named(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
     """FOUND of decisions by rates that their version does not observe so."""
     found = Findings()
     for row in table.to_pylist():
-        if row["reason"] not in ("ip_rate", "core_rate"):
+        pool = _RATED.get(row["reason"], "").format(**row)
+        if not pool:
             continue
         found.looked_at(NAME, "refused", row["broker"])
         if row["version"] not in timeline.versions:
             continue
-        is_ip = row["reason"] == "ip_rate"
-        pool = f"ip:{row['ip']}" if is_ip else f"core:{row['ip']}"
         rule: RateRule = timeline.observed_rate(row["version"], row["broker"], pool)
         if RateRule(row["limit_value"], row["limit"]) != rule:
             observes = "no such rate" if rule.rate is None else f"{rule.name}={rule.rate:g}"
-            why = f"{row['ip']} would have been refused by {row['limit']}={row['limit_value']:g}; that version observes {observes}"
+            by = f"{row['limit']}={row['limit_value']:g}"
+            why = f"{row['user'] or row['ip']} would have been refused by {by}; that version observes {observes}"
             found.add(NAME, NOT_JUSTIFIED, why, {**row, "at_ns": row["mono_ns"]})
     return found.table()

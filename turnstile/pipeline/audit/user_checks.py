@@ -37,7 +37,7 @@ CAP, CAUSED = "user_cap", "user_refused_with_cause"
 def logged_in(events: Rows, ends: Ends) -> Rows:
     """CONNECTIONS of users: each from its login to its end, with the user as its `ip`."""
     told = events.of_kinds(("authenticated", "closed"), (*READ, "user", "reason"))
-    return told.by((*INCARNATION, "conn"), partial(_paired, ends), CONNECTIONS)
+    return told.by((*INCARNATION, "conn"), partial(logins_of, ends), CONNECTIONS)
 
 
 def checks(
@@ -49,7 +49,7 @@ def checks(
     if not logins:
         return []
     steps = users.each(sweep.steps, sweep.STEPS)
-    over = steps.swept(["ip"], partial(_beyond, timeline), sweep.EXCESS, closes_first=True).to_pylist()
+    over = steps.swept(["ip"], partial(beyond_of_user, timeline), sweep.EXCESS, closes_first=True).to_pylist()
     decided = events.of_kinds(("authenticated",), (*REFUSAL, "user"))
     refused = decided.each(partial(_refused, AFTER_LOGIN), DECISIONS)
     found = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
@@ -60,7 +60,8 @@ def checks(
     return [_capped(over, logins, is_limited=timeline.any_limit("user")), _caused(found, incomplete)]
 
 
-def _paired(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
+def logins_of(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
+    """The same of `authenticated` and `closed` events."""
     is_refusal = arrays.is_one_of(table, "kind", ("authenticated",)) & arrays.present(table, "reason")
     mine = _by_user(table.filter(pyarrow.array(~is_refusal)))
     is_login = arrays.is_one_of(mine, "kind", ("authenticated",))
@@ -72,7 +73,8 @@ def _by_user(table: pyarrow.Table) -> pyarrow.Table:
     return table.set_column(table.column_names.index("ip"), "ip", table["user"])
 
 
-def _beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
+def beyond_of_user(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
+    """sweep.beyond of rows whose address is the user."""
     return sweep.beyond(timeline, counted._replace(kind="user"))
 
 

@@ -65,15 +65,12 @@ class ObservedTimeline(Timeline):
         return [
             version
             for version in self.versions
-            if any(
-                self._has_other_caps(version, each) and not self._has_other_caps(version - 1, each)
-                for each in self.brokers
-            )
+            if any(self._has_world(version, each) and not self._has_world(version - 1, each) for each in self.brokers)
         ]
 
     def observed_rate(self, version: int, broker: int, pool: str) -> RateRule:
-        """The creation rate of `broker`, `listener:NAME`, `ip:ADDRESS` or `core:ADDRESS` (of each shard) that a version observes;
-        NO_RATE where it would be that in force."""
+        """The creation rate that a version observes, of `broker`, `listener:NAME`, `ip:ADDRESS`, `user:NAME` or `core:ADDRESS` (of
+        each shard); NO_RATE where it would be that in force."""
         enforced = _rate_of(self._enforced.limits(version, broker), pool)
         rehearsed = _rate_of(self._rehearsed(version, broker), pool)
         return NO_RATE if rehearsed == enforced else rehearsed
@@ -83,10 +80,10 @@ class ObservedTimeline(Timeline):
         observed = self._quotas_of(version, (OBSERVED_QUOTA,))
         return self._quotas_of(version, (QUOTA, OBSERVED_QUOTA)) if observed and any(observed.values()) else observed
 
-    def _has_other_caps(self, version: int, broker: int) -> bool:
+    def _has_world(self, version: int, broker: int) -> bool:
         """True if there are observed pools, as broker/accept/rehearsal.py has it."""
         limits = self.limits(version, broker)
-        return isinstance(limits, ObservedVersionLimits) and limits.observed.has_other_caps
+        return isinstance(limits, ObservedVersionLimits) and limits.observed.has_other_world
 
     def _is_observing(self, version: int, broker: int) -> bool:
         return bool(self.observed_settings(version, broker))

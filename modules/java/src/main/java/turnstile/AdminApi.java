@@ -1307,6 +1307,8 @@ public final class AdminApi {
             long cached,
             List<HeldTokens> holders,
             long broker,
+            /** The cap that is observed beside it; null: none is. */
+            ObservedUse observed,
             AddressRate rate) {}
 
     /** A user of listeners that ask for SASL. */

@@ -1,0 +1,67 @@
+"""The outcomes of observed limits of one shard: counted and journaled here, and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from broker.journal.writer import K_OBSERVED
+from broker.metrics.observed_counts import ObservedCounts
+from broker.metrics.outcomes import Refusal
+from broker.runtime.shard_context import ShardContext
+
+CLOSED, ENDED = "closed", "ended"
+"""Journaled of a decision that came after its connection had closed; and where none comes, as nothing is observed any more."""
+
+
+class Rehearsed(Protocol):
+    """An open connection about which observed limits decide: since `at_ns`, and about its login if it has a `user`."""
+
+    number: int
+    ip: str
+    port: int
+    listener: str
+    at_ns: int
+
+    @property
+    def user(self) -> str | None: ...
+
+
+class ObservedOutcomes:
+    """`counts`: since the observed limits were last changed."""
+
+    def __init__(self, context: ShardContext) -> None:
+        self.counts = ObservedCounts()
+        self._tokens = context.tokens
+        self._journal = context.journal
+        self._counters = context.counters
+        self._poller = context.poller
+
+    def count(self, of: Rehearsed, reason: str, limit: str, value: float) -> None:
+        """It would have been refused, or made wait; `reason`: one of OBSERVED_REASONS."""
+        self._counters.add(f"observed_{reason}", 1, of.listener)
+        self.counts.add(of.ip, reason, limit, value)
+
+    def turned_away(self, of: Rehearsed, refusal: Refusal) -> None:
+        """It would have been refused: it holds no observed token from here on."""
+        reason, limit, value, version = refusal
+        self.count(of, reason, limit, value)
+        if of.user is None:  # the short way: there may be a storm of them
+            self._journal.refused(
+                of.number, of.ip, of.port, of.listener, reason=reason, limit=limit, limit_value=value, version=version,
+                held_ms=self._took_ms(of), code=K_OBSERVED,
+            )  # fmt: skip
+            return
+        self._journal.add(
+            "observed", conn=of.number, ip=of.ip, port=of.port, listener=of.listener, user=of.user, reason=reason,
+            limit=limit, limit_value=value, version=version, held_ms=self._took_ms(of),
+        )  # fmt: skip
+
+    def note(self, of: Rehearsed, reason: str | None = None) -> None:
+        """A decision that did not come at once; without a reason it holds its observed tokens from here on."""
+        self._journal.add(
+            "observed", conn=of.number, ip=of.ip, port=of.port, listener=of.listener, user=of.user, reason=reason,
+            version=self._tokens.version, held_ms=self._took_ms(of),
+        )  # fmt: skip
+
+    def _took_ms(self, of: Rehearsed) -> float:
+        return (self._poller.now_ns - of.at_ns) / 1e6

@@ -1,0 +1,148 @@
+"""Limits of a user's connections that are observed instead of enforced: what they would have done to those that have logged in.
+
+after_the_login  A connection in the observed world (rehearsal.py) is asked about when it holds the token of its user's pool; its
+    login is answered whatever is decided here. Where its own decision is under way, that comes first.
+rate_before_cap_there  As of the enforced ones (user_admission.py): a login beyond the observed rate is not recorded in it, and
+    asks for no token; one that the observed cap refuses stays recorded.
+turned_away_is_out  A connection that a limit of its user would have refused would be closed: it gives back all of its observed
+    tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol
+
+from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes
+from broker.accept.rate_rehearsal import RateRehearsal
+from broker.metrics.outcomes import Refusal, refusal_by_pool
+from broker.runtime.shard_context import ShardContext
+from shards.limits.caps import OBSERVED, CapRule
+from shards.loop.deferred import Deferred, use_unawaited
+from shards.tokens.tokens import ADMITTED, Admitted, Refused
+
+_USER = "user:"
+
+
+class TokenHolder(Protocol):
+    """An open connection, as far as it holds tokens: a Connection. Its user's pool is the first, observed pools are the last."""
+
+    id: int
+    ip: str
+    port: int
+    listener: str
+    pools: tuple[str, ...]
+
+    def hold(self, pools: tuple[str, ...]) -> None: ...
+
+
+class UserRehearsal:
+    """The observed logins of one shard. `connections`: those that are open, by number. `is_on`: whether there is an observed
+    world."""
+
+    def __init__(
+        self,
+        context: ShardContext,
+        connections: Mapping[int, TokenHolder],
+        rates: RateRehearsal,
+        outcomes: ObservedOutcomes,
+    ) -> None:
+        self.is_on = False
+        self._tokens = context.tokens
+        self._poller = context.poller
+        self._mistaken = context.log.call_mistaken
+        self._connections = connections
+        self._rates = rates
+        self._outcomes = outcomes
+        self._under_way: dict[int, ObservedLogin] = {}
+
+    def came_in(self, connection: TokenHolder) -> None:
+        """A connection has logged in, or has come to be in the observed world: it is asked about once it is both."""
+        pools = connection.pools
+        if not (self.is_on and pools[0].startswith(_USER) and pools[-1].startswith(OBSERVED)):
+            return
+        login = self._under_way[connection.id] = ObservedLogin(self, connection, self._poller.now_ns)
+        refusal = self._rates.of_user(login.user)
+        if isinstance(refusal, Deferred):
+            login.is_late = True
+            use_unawaited(refusal, partial(self._rated, login), self._mistaken)
+        else:
+            self._rated(login, refusal)
+
+    def end(self) -> None:
+        """Nothing is observed any more; the connections give back their tokens elsewhere."""
+        for login in self._under_way.values():
+            self._tokens.cancel(login)
+            self._outcomes.note(login, ENDED)
+        self._under_way.clear()
+
+    def _rated(self, login: ObservedLogin, refusal: Refusal | None) -> None:
+        """The observed rate has answered; the cap is asked next (rate_before_cap_there)."""
+        if self._under_way.get(login.number) is not login:
+            return
+        if refusal is not None:
+            self._turned_away(login, refusal)
+            return
+        pools = (login.pool,)
+        taken = self._tokens.observe_at_hand(pools)
+        decision = ADMITTED if taken else self._tokens.observe_rest(pools, taken, login)
+        if decision is None:
+            login.is_late = True
+        else:
+            self.decided(login, decision)
+
+    def decided(self, login: ObservedLogin, decision: Admitted | Refused) -> None:
+        """The home of the observed pool has answered."""
+        if isinstance(decision, Refused):
+            self._turned_away(login, refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :])))
+            return
+        del self._under_way[login.number]
+        connection = self._connections.get(login.number)
+        if connection is None:
+            self._outcomes.note(login, CLOSED)
+            self._tokens.release((login.pool,))
+            return
+        connection.hold((*connection.pools, login.pool))
+        if login.is_late:
+            self._outcomes.note(login)
+
+    def _turned_away(self, login: ObservedLogin, refusal: Refusal) -> None:
+        del self._under_way[login.number]
+        self._outcomes.turned_away(login, refusal)
+        connection = self._connections.get(login.number)
+        if connection is not None:
+            leave(connection, self._tokens.release)
+
+
+def leave(connection: TokenHolder, release: Callable[[tuple[str, ...]], None]) -> None:
+    """A connection leaves the observed world, and gives back what it holds there."""
+    observed = tuple(pool for pool in connection.pools if pool.startswith(OBSERVED))
+    if observed:
+        connection.hold(connection.pools[: -len(observed)])
+        release(observed)
+
+
+class ObservedLogin:
+    """A login that observed limits of its user are asked about: the TokenWaiter of the observed pool. `at_ns`: when that began.
+    `is_late`: its decision did not come at once."""
+
+    __slots__ = ("_rehearsal", "at_ns", "ip", "is_late", "listener", "number", "pool", "port", "user")
+
+    def __init__(self, rehearsal: UserRehearsal, connection: TokenHolder, at_ns: int) -> None:
+        self._rehearsal = rehearsal
+        self.number = connection.id
+        self.ip = connection.ip
+        self.port = connection.port
+        self.listener = connection.listener
+        self.user = connection.pools[0][len(_USER) :]
+        self.pool = OBSERVED + connection.pools[0]
+        self.at_ns = at_ns
+        self.is_late = False
+
+    def decided(self, decision: Admitted | Refused) -> None:
+        """Called by the tokens when the home has answered."""
+        self._rehearsal.decided(self, decision)
+
+    def waits(self, pool: str, rule: CapRule) -> None:
+        """Called by the tokens whenever it comes to wait for a pool: nothing waits for it."""
