@@ -36,8 +36,8 @@ from shards.rates.rates import NAME, Rates
 _MOST_HELD = 20_000
 _MOST_REFUSED_HELD = 2000  # of a shard, and an eighth of its descriptors
 _ALL_LISTENERS = ("broker:all",)
-"""An additional pool where the inter-broker listener may exceed `max.connections`: its cap is the Redpanda one, which refuses
-that listener, too (shards/limits/connection_limits.py)."""
+"""An additional pool of a broker with several listeners, whose inter-broker listener may exceed `max.connections`. Its cap is
+`kafka_connections_max`, which holds for that listener, too (shards/limits/connection_limits.py)."""
 _OVER_TLS = ("ssl",)
 """An additional pool of the listeners with TLS."""
 
@@ -106,8 +106,8 @@ class Acceptors:
     # Listeners
 
     def open(self, outcomes: Outcomes, sock: socket.socket, open_connection: Open, *, answering: Answering) -> None:
-        """Accepts on a listening socket; admitted descriptors go to `open_connection`, refused ones that are told to
-        `answering`."""
+        """Accepts on a listening socket. Admitted descriptors go to `open_connection`; refused ones whose clients get an answer
+        go to `answering`."""
         pacing = self._pacing(outcomes.listener)
         admission = Admission(
             self._context,

@@ -64,7 +64,7 @@ class Admission:
         self.direct = True
         self.forced = False
         self._outcomes = outcomes
-        self._serve = self._open = open_connection
+        self._open_connection = self._open = open_connection  # `follow` replaces the second while a limit is observed
         self._tokens = context.tokens
         self._image = context.image
         self._poller = context.poller
@@ -100,7 +100,7 @@ class Admission:
         """The image has another version: what `forced` and `direct` are from here on. `rehearsing(open)` is what takes over
         descriptors in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
-        self._open = rehearsing(self._serve)
+        self._open = rehearsing(self._open_connection)
         self._dismissal = self._refused_sockets.dismissal(self._answering)
         self.pacing.update()
 

@@ -10,11 +10,13 @@ from broker.metrics.outcomes import Refusal
 from broker.runtime.shard_context import ShardContext
 
 CLOSED, ENDED = "closed", "ended"
-"""Journaled of a decision that came after its connection had closed; and where none comes, as nothing is observed any more."""
+"""Reasons in the journal. CLOSED: the decision came after its connection had closed. ENDED: nothing is observed any more, so no
+decision comes."""
 
 
 class Rehearsed(Protocol):
-    """An open connection about which observed limits decide: since `at_ns`, and about its login if it has a `user`."""
+    """An open connection about which observed limits decide. `at_ns`: when that decision began. `user`: given if it is about the
+    login."""
 
     number: int
     ip: str

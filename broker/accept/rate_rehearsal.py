@@ -3,8 +3,8 @@
 The order is that of an enforced rate (steps.py): the core's, the listener's and the broker's, the address's. A connection that
 one of them would have refused asks no later one, and is not in the observed world (rehearsal.py).
 
-answers_of_rates_that_are_gone_count_nothing  What a home answers by a rate that is observed no more here says nothing of the
-    rates that are.
+answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this shard no longer observes counts as neither a wait nor
+    a refusal.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class _ObservedCoreRates:
 
 
 class RateRehearsal:
-    """The observed rates of one shard. `is_on`: whether any of arriving connections is observed that would be another one."""
+    """The observed rates of one shard. `is_on`: whether any observed rate of arriving connections (core, listener, broker or
+    address) differs from the enforced one."""
 
     def __init__(self, image: ClusterImage, rates: ObservedRates) -> None:
         self.is_on = False

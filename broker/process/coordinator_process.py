@@ -23,7 +23,7 @@ from broker.journal.writer import open_coordinator
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
-from broker.process.heartbeat import EVERY_S, Heartbeat
+from broker.process.shard_heartbeat import EVERY_S, Heartbeat
 from broker.process.shard_process import LEAVING
 from broker.process.start_reports import is_starting
 from broker.runtime.journal_loss import JournalLoss
@@ -43,9 +43,9 @@ from shards.mesh.peer import Hello, Peer
 from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
 from shards.supervisor.binding import RunDir
+from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard
-from shards.supervisor.watchdog import Watchdog
 
 _TICK_S = 0.25
 _FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends

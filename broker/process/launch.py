@@ -29,11 +29,11 @@ from shards.errors import CannotStart
 from shards.settings.config_def import BROKER
 from shards.settings.errors import TurnstileError
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
+from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.owner import Owner
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import AGAIN, ENDING, Child, Supervisor
-from shards.supervisor.watchdog import Watchdog
 
 _BACKLOG = "socket.listen.backlog.size"
 _PROGRESS = "\0"

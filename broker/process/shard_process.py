@@ -51,8 +51,8 @@ LEAVING = ("leaving",)
 """The message of a shard that ends in good order to the coordinator: all its connections are closed."""
 _TICK_S = 0.25
 _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for no longer
-# Descriptors kept for log segments (files.py), links and the like, or half of all there are; a connection beyond is refused as
-# `fd_limit`.
+# Descriptors that connections may not use, kept for log segments (files.py), links and the like: this many, or half of all if that
+# is fewer. A connection that would need one of them is refused as `fd_limit`.
 _RESERVED_DESCRIPTORS = 512
 
 
@@ -138,7 +138,7 @@ class ShardProcess:
                         self._join_mesh(meshing)
                         journalling.start_soon(self._tick)
                         await self._may_listen.wait()
-                        # Until here SIGTERM ends the process at once: it may wait in vain, and nothing is lost with it.
+                        # Before this line SIGTERM ends the process at once: the wait above may never end, and nothing is lost.
                         signals = at_end.enter_context(trio.open_signal_receiver(signal.SIGTERM))
                         async with trio.open_nursery() as connecting:
                             await connecting.start(self.kafka.run)
@@ -274,10 +274,8 @@ class ShardProcess:
         return self.mesh.call(peer, method, *args)
 
     def _send(self, peer: int, message: tuple[object, ...]) -> None:
-        """A message about tokens or rates. None from SIGTERM on: to the other shards this one is as good as dead.
-
-        The tokens of the connections that it closes would let in those that wait on shards which SIGTERM has not reached.
-        """
+        """Sends a message about tokens or rates; from SIGTERM on it sends none: else the tokens of the connections that this shard
+        closes would admit connections that wait on shards which SIGTERM has not reached yet."""
         if not self._ending:
             self.mesh.send(peer, message)
 

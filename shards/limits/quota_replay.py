@@ -19,7 +19,8 @@ from shards.limits.throttle import bucket_throttle_ms
 from shards.settings.ranges import INT_MAX
 
 UNTOLD_SHARE: Final = 50
-"""A home keeps a fiftieth of what a quota lets pass at once to itself: with Kafka's windows, 200 ms worth of the quota."""
+"""A home tells other shards what it recorded once that reaches a fiftieth of what the quota lets pass at once: with Kafka's
+windows, 200 ms worth of the quota."""
 LEAST_SHARE: Final = 1e-9
 """Sums of fractions differ by less, by the order in which they are added."""
 

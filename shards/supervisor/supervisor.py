@@ -10,7 +10,7 @@ epochs_rise_with_every_fork  Every fork gets an epoch above all earlier ones of 
     dead incarnation's messages are known.
 dying_processes_are_delayed  A process that keeps dying is started again after longer and longer delays
     (restarts.restart_delays_double); the others go on.
-the_watcher_is_watched  The process that watches the others is watched itself (watchdog.py).
+the_watcher_is_watched  The process that watches the others is watched itself (coordinator_watchdog.py).
 away_processes_do_not_listen  A process that is to start again only in AWAY_S or later, or that can't be started, does not
     listen until then: its clients go to the other shards.
 signals_end_in_order  Every signal that asks a process to end (ENDING) ends the cluster in order, and so does the end of its
@@ -27,13 +27,13 @@ import time
 from collections.abc import Callable
 
 from shards.supervisor.binding import Backlogs
+from shards.supervisor.coordinator_watchdog import LOOK_S, Watchdog
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
 from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
 from shards.supervisor.signals import wait_for
-from shards.supervisor.watchdog import LOOK_S, Watchdog
 
 # Those of signal(7) that end a process which does not expect them, but for SIGKILL and those that tell of a mistake in it.
 ENDING: frozenset[int] = frozenset(

@@ -74,7 +74,7 @@ class Pool:
 
     @property
     def mode(self) -> PoolMode:
-        """True if tokens may be cached."""
+        """The use that may be made of its tokens that are not needed here."""
         return self.terms.mode
 
     @property

@@ -301,7 +301,8 @@ class Tokens(ConnectionTokens):
         for peer in [peer for peer, version in self._owed.items() if version <= known]:
             self._peers.post(peer, ("synced", self._owed.pop(peer)))
         if self._applied and self._peers.agreed(self._applied[0][0]):
-            self._applied.popleft()[1]()
+            _, done = self._applied.popleft()
+            done()  # that was given to `apply`
             return True
         return False
 

@@ -124,7 +124,7 @@ class Waiting:
                 self.settle(pool)
 
     def settle(self, pool: Pool) -> None:
-        """A token of a pool was given back here: reports it to the pool's home if the pool is tight (P2)."""
+        """A token of a pool was given back here: reports it to the pool's home if the pool is tight."""
         if pool.terms.tight:
             if isinstance(pool, HolderPool):
                 self._cache.settle(pool)
@@ -133,7 +133,7 @@ class Waiting:
 
     def expire(self, now_s: float, deadline_s: float) -> None:
         """Refuses as unavailable the connections that have waited for the deadline, but for those that wait for others to
-        close while the home is up (T4)."""
+        close while the home is up."""
         late = []
         for attempt in self.queues:
             if attempt.deadline_s is None:

@@ -184,7 +184,7 @@ def _prove(console: Console, folder: Path, *, keeps: bool) -> None:
 
 
 def _environment(admin_url: str | None, width: int) -> dict[str, str]:
-    """For the demo's commands, of which no setting is left to the user's own variables."""
+    """The environment of the demo's commands, without the user's TURNSTILE_ variables, which would change their settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TURNSTILE_")}
     return {**kept, "COLUMNS": str(width), **({"TURNSTILE_ADMIN": admin_url} if admin_url else {})}
 

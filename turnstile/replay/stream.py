@@ -32,7 +32,7 @@ def replay(
     """
     scenario = ReplayScenario()
     take = scenario.take
-    undecided: deque[str | Pending] = deque()  # the first one is, and what came after it
+    undecided: deque[str | Pending] = deque()  # those behind the first wait for it, so that answers keep their order
     for number, line in enumerate(lines, 1):
         try:
             event = _parse(line)

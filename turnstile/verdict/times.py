@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 class Times:
     """Seconds of each step.
 
-    `alone_s`: of the refusal beside which a herd is judged. `stay_s`: after a refusal, once all connections are back; those that
-    last for less than half a second do not count. `request_timeout_s`: the client's; None: no throttle time is longer than it.
+    `alone_s`: of the refusal of one copy alone, with which a herd of copies is compared. `stay_s`: the wait after a refusal, once
+    all connections are back; it exceeds half a second, as a connection that closes sooner is not counted as open.
+    `request_timeout_s`: the client's; None: no throttle time is longer than it.
     """
 
     connect_s: float = 30.0

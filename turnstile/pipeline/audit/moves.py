@@ -32,8 +32,8 @@ MOVES = pyarrow.schema(
         ("detail", pyarrow.string()),
     ]
 )
-"""`shard`: the home that noted it. `tokens`: + out, - back; of a rate, units. `pool`: of a rate without its `rate:`. `detail`: of
-START, the rest of what it says."""
+"""`shard`: the home that noted it. `tokens`: positive when they leave the home, negative when they come back; for a rate, its
+units. `pool`: for a rate, without the prefix `rate:`. `detail`: for START only, the other fields of the event."""
 _JSON = pyarrow.schema(
     [
         ("pool", pyarrow.string()),

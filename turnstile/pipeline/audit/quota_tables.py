@@ -39,7 +39,7 @@ class QuotaTables:
         return self._quotas.get(version) is not None
 
     def era(self, place: Incarnation, seq: int) -> int:
-        """The number of resets of its meters that a process had noted before one of its numbers."""
+        """The number of meter resets that the process `place` had journaled by its event number `seq`."""
         return bisect_right(self._resets.get(place, ()), seq)
 
     def table(self, version: int, kind: str) -> QuotaTable | None:
@@ -50,8 +50,8 @@ class QuotaTables:
         return self._tables[key]
 
     def always_limits(self, version: int, kind: str, key: tuple[str, str]) -> bool:
-        """True if every version up to this one, from the first with a quota of that kind, gave the key one: else what it used
-        before need not be in the journal."""
+        """True if every version up to this one that sets any quota of that kind sets one for this key. If not, what the key used
+        before may be missing from the journal."""
         for each in self._quotas:
             table = self.table(each, kind) if each <= version else None
             if each <= version and (table is None or (table.in_use and table.limit(key) is None)):
@@ -83,7 +83,7 @@ class QuotaTables:
 
 
 def resets_of(rows: Iterable[Mapping[str, Any]]) -> dict[Incarnation, list[tuple[int, int]]]:
-    """Of the rows of notes, incarnation -> (seq, version) of those that say that all meters begin anew."""
+    """Incarnation -> (seq, version) of each of its notes that all meters begin anew, in order. `rows`: these notes."""
     found: dict[Incarnation, list[tuple[int, int]]] = {}
     for row in rows:
         found.setdefault((row["broker"], row["shard"], row["epoch"]), []).append((row["seq"], row["version"]))

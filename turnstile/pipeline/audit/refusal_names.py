@@ -1,5 +1,8 @@
-"""The limit that a refusal names, a setting or quota, its value and a version, was in force: that version sets that limit to that
-value for the address, it was stored before, and no newer one had been acknowledged when the connection arrived."""
+"""Was the limit in force that a refusal names: a setting or quota, its value, and a version?
+
+That version must set the limit to that value for the address, and must have been stored before the refusal; no newer version may
+have been acknowledged when the connection arrived.
+"""
 
 from typing import NamedTuple
 
@@ -15,8 +18,8 @@ from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import VersionLimits
 
 CAPS = {"broker_cap": "broker", "ssl_cap": "ssl", "ip_cap": "ip"}
-"""Reason -> kind of pool. `max.connections` lets wait (KIP-402); it refuses, also as a listener's cap, who came late by
-`turnstile.ip.rate.recheck` alone."""
+"""Reason -> kind of pool. `max.connections`, also that of a listener, makes connections wait (KIP-402). It refuses only those that
+were held for their rate and then asked again (`turnstile.ip.rate.recheck`)."""
 BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", *AFTER_LOGIN, "ip_rate", "core_rate")
 """Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
 FOUND = pyarrow.schema(

@@ -1,5 +1,5 @@
-"""Connections that may have held tokens although the journal does not show it: what a process let in or had in flight when it died
-left no trace. Checks judge nothing that such connections may explain."""
+"""Connections that may have held tokens without an event in the journal: when a process dies, those that it had in flight, or had
+admitted and not yet journaled, leave no trace. Checks report nothing that such connections could explain."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

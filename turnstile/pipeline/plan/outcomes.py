@@ -1,5 +1,5 @@
-"""Candidates over a whole log on Spark (replays.py), as TELLS. The log is read once for all of it (replay_pieces.py), and only sums
-leave a task (task_sums.py).
+"""Replays of all candidates over a whole log on Spark (replays.py), as rows of TELLS. The log is read once for all of it
+(replay_pieces.py), and only sums leave a task (task_sums.py).
 """
 
 from collections.abc import Sequence

@@ -2,10 +2,11 @@
 
 unresponsive_until_answered  A shard is unresponsive from LATE_S after a question it has not answered, until it answers.
 ended_without_progress  It is ended once it has neither answered a question nor made progress for the timeout
-    (`turnstile.shard.timeout.ms`). Silence begins with a question. Progress counts only while it starts or applies a
-    version, which may keep it busy for long: a shard at rest answers, or hangs. It counts for MOST_BUSY_S after the last
+    (`turnstile.shard.timeout.ms`), which begins when a question is sent. Progress counts only while the shard starts or applies a
+    version, which can take long; a shard that does neither must answer, or it hangs. It counts for MOST_BUSY_S after the last
     answer: a shard that spins is ended, too.
-coordinator_pauses_do_not_count  Time during which the coordinator itself did not run does not count.
+waits_for_a_cpu_do_not_count  Time during which the coordinator itself did not run does not count, nor does time for which a shard
+    was ready to run and got no CPU.
 
 Pure: the coordinator's process asks, reads the clock, and ends processes.
 """
@@ -62,8 +63,7 @@ class Heartbeat:
             watch.alive_s = now_s
 
     def waited(self, member: BrokerShard, seconds: float, *, now_s: float) -> None:
-        """It was ready to run for so long, since the last look, and other processes had the CPUs
-        (coordinator_pauses_do_not_count)."""
+        """Since the last look the shard was ready to run for `seconds`, and got no CPU (waits_for_a_cpu_do_not_count)."""
         watch = self._watches[member]
         watch.alive_s = min(now_s, watch.alive_s + seconds)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shards.supervisor import watchdog as module
-from shards.supervisor.watchdog import LOOK_S, MOST_BUSY_S, Watchdog
+from shards.supervisor import coordinator_watchdog as module
+from shards.supervisor.coordinator_watchdog import LOOK_S, MOST_BUSY_S, Watchdog
 
 TIMEOUT_S = 5.0
 
