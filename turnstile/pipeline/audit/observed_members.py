@@ -26,17 +26,17 @@ COLUMNS = (*READ, "reason", "user")
 _INSIDE, _OUTSIDE = -1, -2
 _GIVEN_UP = ("closed", "ended")
 
-Key = tuple[int, ...]
+ConnectionKey = tuple[int, ...]
 
 
 class _Told(NamedTuple):
     """By connection: `arrival`, `login`: _OUTSIDE, or when it came in, if that was decided later; `left_ns`: when its login took it
     out, or its decision was given up; `given_up_ns`: when that about its login was."""
 
-    arrival: dict[Key, int]
-    login: dict[Key, int]
-    left_ns: dict[Key, int]
-    given_up_ns: dict[Key, int]
+    arrival: dict[ConnectionKey, int]
+    login: dict[ConnectionKey, int]
+    left_ns: dict[ConnectionKey, int]
+    given_up_ns: dict[ConnectionKey, int]
 
 
 def inside(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
@@ -85,7 +85,7 @@ def _certain(ends: Ends, found: pyarrow.Table, asked: list[arrays.Array], told: 
     return _with(_with(found, "admitted_ns", since_ns), "end_ns", end_ns).take(kept)
 
 
-def _possible(found: pyarrow.Table, outside: arrays.Array, until_ns: dict[Key, int]) -> pyarrow.Table:
+def _possible(found: pyarrow.Table, outside: arrays.Array, until_ns: dict[ConnectionKey, int]) -> pyarrow.Table:
     left_ns = _looked_up(found, until_ns, sweep.NEVER)
     is_cut = left_ns < sweep.NEVER
     closed_ns = numpy.where(is_cut, left_ns, arrays.numbers(found, "closed_ns", null=sweep.NEVER))
@@ -122,5 +122,5 @@ def _told(table: pyarrow.Table, begins: Sequence[int]) -> _Told:
     return told
 
 
-def _looked_up(found: pyarrow.Table, told: dict[Key, int], other: int = _INSIDE) -> arrays.Array:
+def _looked_up(found: pyarrow.Table, told: dict[ConnectionKey, int], other: int = _INSIDE) -> arrays.Array:
     return arrays.looked_up([arrays.numbers(found, name) for name in KEY], lambda key: told.get(key, other))
