@@ -45,9 +45,9 @@ def checkout(root: Path) -> Path:
 
 def slower(names: Iterable[str], root: Path) -> Iterator[str]:
     """A sentence for each figure of these measures, which are in ROWS, that is worse than the reference's. Raises CannotMeasure."""
-    wanted = list(names)
+    wanted = dict.fromkeys(row for name in names for row in ROWS[name])
     rows: Mapping[str, compare.Row] = compare.rows((checkout(root), root), seconds=1.0)
-    for row in (row for name in wanted for row in ROWS[name]):
+    for row in wanted:
         with rows[row]() as pair:
             yield from worse(row, compare.figures(pair, ROUNDS))
 
