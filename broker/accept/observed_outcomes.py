@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 from broker.journal.writer import K_OBSERVED
 from broker.metrics.observed_counts import ObservedCounts
-from broker.metrics.outcomes import Refusal
+from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
+from shards.limits.caps import OBSERVED
+from shards.tokens.tokens import Refused
 
 CLOSED, ENDED = "closed", "ended"
 """Reasons in the journal. CLOSED: the decision came after its connection had closed. ENDED: nothing is observed any more, so no
@@ -67,3 +70,11 @@ class ObservedOutcomes:
 
     def _took_ms(self, of: Rehearsed) -> float:
         return (self._poller.now_ns - of.at_ns) / 1e6
+
+
+@lru_cache(maxsize=256)
+def observed_refusal(decision: Refused) -> Refusal:
+    """The refusal of an observed cap, with one of OBSERVED_REASONS. Cached, as refusal_by_pool is."""
+    refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
+    waits = decision.rule.wait and not decision.unavailable
+    return refusal._replace(reason=refusal.reason.replace("_cap", "_wait")) if waits else refusal

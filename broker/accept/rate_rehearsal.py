@@ -86,12 +86,7 @@ class RateRehearsal:
         return then(self._rates.of_user(user), partial(self._of_user, user))
 
     def _of_user(self, user: str, answer: RateAnswer) -> Refusal | None:
-        rule = self._image.observed_rate_of(f"user:{user}")
-        if not answer.own_ms or rule.rate is None:
-            return None
-        if answer.own_ms < 0:
-            return self._unavailable(rule)
-        return Refusal("user_rate", rule.name, rule.rate, self._image.version)
+        return self._refusal("user_rate", self._image.observed_rate_of(f"user:{user}"), answer)
 
     def _at_listener(
         self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer
@@ -105,13 +100,18 @@ class RateRehearsal:
         return then(self._rates.from_address(ip), partial(self._from_address, listener, ip, waits))
 
     def _from_address(self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer) -> RateVerdict:
-        rule = self._image.observed_rate_of(f"ip:{ip}")
+        refusal = self._refusal("ip_rate", self._image.observed_rate_of(f"ip:{ip}"), answer)
+        if refusal is not None and answer.own_ms > 0:
+            self._rates.take_back(listener)
+        return RateVerdict(waits, refusal)
+
+    def _refusal(self, reason: str, rule: RateRule, answer: RateAnswer) -> Refusal | None:
+        """The refusal by the rate of an address or a user, or None."""
         if not answer.own_ms or rule.rate is None:
-            return RateVerdict(waits, None)
-        if answer.own_ms < 0:
-            return RateVerdict(waits, self._unavailable(rule))
-        self._rates.take_back(listener)
-        return RateVerdict(waits, Refusal("ip_rate", rule.name, rule.rate, self._image.version))
+            return None
+        return (
+            self._unavailable(rule) if answer.own_ms < 0 else Refusal(reason, rule.name, rule.rate, self._image.version)
+        )
 
     def _unavailable(self, rule: RateRule) -> Refusal:
         return Refusal("shard_unavailable", rule.name, rule.rate or 0, self._image.version)

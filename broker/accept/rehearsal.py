@@ -24,13 +24,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from typing import TypeVar, cast
 
-from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes
+from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
 from broker.accept.rate_rehearsal import WAIT, RateRehearsal, RateVerdict
 from broker.accept.user_rehearsal import TokenHolder, UserRehearsal, leave
-from broker.metrics.outcomes import Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
 from shards.loop.deferred import Deferred, use_unawaited
@@ -70,7 +69,7 @@ class Rehearsal:
         observed = self._image.observed_limits
         is_on = observed is not None and observed.has_other_world
         if is_on is not self.is_on:
-            self.is_on = self.users.is_on = is_on
+            self.is_on = is_on
             if is_on:
                 self._begin()
             else:
@@ -103,7 +102,7 @@ class Rehearsal:
                 if decision is not ADMITTED:
                     open_connection(fd, number, ip, port, pools, *via)
                     if isinstance(decision, Refused):
-                        self._outcomes.turned_away(attempt, _observed_refusal(decision))
+                        self._outcomes.turned_away(attempt, observed_refusal(decision))
                     else:
                         attempt.is_late = True
                         under_way.add(attempt)
@@ -154,7 +153,7 @@ class Rehearsal:
         """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""
         self._under_way.discard(attempt)
         if isinstance(decision, Refused):
-            self._outcomes.turned_away(attempt, _observed_refusal(decision))
+            self._outcomes.turned_away(attempt, observed_refusal(decision))
             return
         if attempt.asked != attempt.pools:
             self._tokens.force(_BROKER)
@@ -185,14 +184,6 @@ class Rehearsal:
         self.users.end()
         for connection in self._connections.values():
             leave(connection, self._tokens.release)
-
-
-@lru_cache(maxsize=256)
-def _observed_refusal(decision: Refused) -> Refusal:
-    """The refusal of an observed cap, with one of OBSERVED_REASONS. Cached, as refusal_by_pool is."""
-    refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
-    waits = decision.rule.wait and not decision.unavailable
-    return refusal._replace(reason=refusal.reason.replace("_cap", "_wait")) if waits else refusal
 
 
 class ObservedAttempt:

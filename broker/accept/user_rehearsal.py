@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes
+from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
 from broker.accept.rate_rehearsal import RateRehearsal
-from broker.metrics.outcomes import Refusal, refusal_by_pool
+from broker.metrics.outcomes import Refusal
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
 from shards.loop.deferred import Deferred, use_unawaited
@@ -38,8 +38,8 @@ class TokenHolder(Protocol):
 
 
 class UserRehearsal:
-    """The observed logins of one shard. `connections`: those that are open, by number. `is_on`: whether there is an observed
-    world."""
+    """The observed logins of one shard. `connections`: those that are open, by number; without an observed world none of them holds
+    an observed token, and none is asked about."""
 
     def __init__(
         self,
@@ -48,7 +48,6 @@ class UserRehearsal:
         rates: RateRehearsal,
         outcomes: ObservedOutcomes,
     ) -> None:
-        self.is_on = False
         self._tokens = context.tokens
         self._poller = context.poller
         self._mistaken = context.log.call_mistaken
@@ -60,7 +59,7 @@ class UserRehearsal:
     def came_in(self, connection: TokenHolder) -> None:
         """A connection has logged in, or has come to be in the observed world: it is asked about once it is both."""
         pools = connection.pools
-        if not (self.is_on and pools[0].startswith(_USER) and pools[-1].startswith(OBSERVED)):
+        if not (pools[0].startswith(_USER) and pools[-1].startswith(OBSERVED)):
             return
         login = self._under_way[connection.id] = ObservedLogin(self, connection, self._poller.now_ns)
         refusal = self._rates.of_user(login.user)
@@ -95,7 +94,7 @@ class UserRehearsal:
     def decided(self, login: ObservedLogin, decision: Admitted | Refused) -> None:
         """The home of the observed pool has answered."""
         if isinstance(decision, Refused):
-            self._turned_away(login, refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :])))
+            self._turned_away(login, observed_refusal(decision))
             return
         del self._under_way[login.number]
         connection = self._connections.get(login.number)

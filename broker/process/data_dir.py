@@ -67,8 +67,8 @@ def hold_file(path: Path, in_use: Callable[[str], str]) -> int:
     until_s = time.monotonic() + ENDING_S
     while not _locked(descriptor):
         pid = _pid_in(descriptor)
-        has_ended = not pid or (pid.isdecimal() and not is_alive(int(pid)))
         # Without a pid another process has the lock for a moment only, to look at the file.
+        has_ended = not pid or (pid.isdecimal() and not is_alive(int(pid)))
         if not has_ended or time.monotonic() > until_s:
             os.close(descriptor)
             raise CannotStart(in_use(pid or "not known"))

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -239,8 +239,8 @@ def _both(checkouts: tuple[Path, Path], *options: str) -> Iterator[tuple[Server,
         yield before, after
 
 
-def _driven(servers: tuple[Server, Server], *arguments: Any, **values: object) -> Pair:
-    before, after = (partial(_drive, each, *arguments, **values) for each in servers)
+def _in_turns(servers: tuple[Server, Server], measure: Callable[[Server], dict[str, float]]) -> Pair:
+    before, after = (partial(measure, each) for each in servers)
     return Pair(before, after, partial(machine.settle, *servers))
 
 
@@ -248,7 +248,11 @@ def _driven(servers: tuple[Server, Server], *arguments: Any, **values: object) -
 def requests(checkouts: tuple[Path, Path], seconds: float, frame: bytes) -> Iterator[Pair]:
     """One request, over and over, one in flight on each of 64 connections."""
     with _both(checkouts, *CAPS) as servers, frames.file_of(frame) as path:
-        yield _driven(servers, "requests", "request", seconds, "answered", concurrency=64, frames=path)
+
+        def one(server: Server) -> dict[str, float]:
+            return _drive(server, "requests", "request", seconds, "answered", concurrency=64, frames=path)
+
+        yield _in_turns(servers, one)
 
 
 @contextmanager
@@ -264,7 +268,7 @@ def metered(checkouts: tuple[Path, Path], seconds: float) -> Iterator[Pair]:
 
         for server in servers:
             requested.set_quotas(server)
-        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
+        yield _in_turns(servers, one)
 
 
 @contextmanager
@@ -276,7 +280,7 @@ def produce(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
             done = producing.run(tools, _peer(server), "compared", size, RECORDS[size])
             return {"server CPU, us per record": done.cpu_us, "records/s": done.per_s}
 
-        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
+        yield _in_turns(servers, one)
 
 
 @contextmanager
@@ -291,7 +295,7 @@ def consume(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
 
         for server in servers:
             producing.produce(_peer(server), "compared", size, READ[size])
-        yield Pair(partial(one, servers[0]), partial(one, servers[1]), partial(machine.settle, *servers))
+        yield _in_turns(servers, one)
 
 
 def _peer(server: Server) -> producing.Peer:

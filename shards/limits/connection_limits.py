@@ -50,11 +50,12 @@ RECHECK = "turnstile.ip.rate.recheck"
 WINDOWS = (
     "quota.window.num", "quota.window.size.seconds", "controller.quota.window.num", "controller.quota.window.size.seconds",
 )  # fmt: skip
-READ = frozenset(
-    {CAP, RATE, IP_CAP, IP_OVERRIDES, CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CORE_RATE, CORE_RATE_OVERRIDES, EXACT, RECHECK,
-     SSL_CAP, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
-     *WINDOWS}
+CAPS_AND_RATES = (
+    CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, SSL_CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE,
+    CORE_RATE_OVERRIDES, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
 )  # fmt: skip
+"""The settings that limit connections; `max.connections` and `max.connection.creation.rate` also of a listener."""
+READ = frozenset({*CAPS_AND_RATES, EXACT, RECHECK, *WINDOWS})
 """The settings that are interpreted here."""
 
 

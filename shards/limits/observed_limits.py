@@ -13,34 +13,14 @@ differences_only  An observed pool has a cap only where that differs from the en
 from collections.abc import Iterable, Mapping
 
 from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
-from shards.limits.connection_limits import (
-    CORE_CAP,
-    CORE_IP_CAP,
-    CORE_IP_OVERRIDES,
-    CORE_RATE,
-    CORE_RATE_OVERRIDES,
-    ConnectionLimits,
-)
+from shards.limits.connection_limits import CAPS_AND_RATES, CORE_RATE, CORE_RATE_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import Entity
-from shards.settings.broker_config import (
-    CAP,
-    IP_CAP,
-    IP_OVERRIDES,
-    RATE,
-    SSL_CAP,
-    USER_CAP,
-    USER_OVERRIDES,
-    USER_RATE,
-    USER_RATE_OVERRIDES,
-)
+from shards.settings.broker_config import RATE, USER_RATE, USER_RATE_OVERRIDES
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
 
-OBSERVABLE = (
-    CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, SSL_CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE,
-    CORE_RATE_OVERRIDES, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
-)  # fmt: skip
-"""The settings that can be observed; `max.connections` and `max.connection.creation.rate` also of a listener."""
+OBSERVABLE = CAPS_AND_RATES
+"""The settings that can be observed."""
 _EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip", "user"))
 
 

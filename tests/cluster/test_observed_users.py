@@ -7,10 +7,10 @@ import random
 import re
 import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from harness import Cluster, audited, connect, until
+from observing import observe
 from user_logins import ANY_IP, Logins
 from users import add_users, is_served, login
 from wired import Wired
@@ -55,12 +55,6 @@ def logins(cluster: Cluster) -> Iterator[Logins]:
     logins = Logins(cluster)
     yield logins
     logins.close()
-
-
-def observe(cluster: Cluster, **values: Any) -> None:
-    remove = [name for name, value in values.items() if value is None]
-    upsert = {name: value for name, value in values.items() if value is not None}
-    cluster.client.put("/v1/cluster_config", {"upsert": upsert, "remove": remove}, observe=True)
 
 
 def observed_pools(cluster: Cluster) -> dict[str, int]:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from batches import batch
 from harness import TURNSTILE, Cluster, admitted, connect, running, until
+from observing import observe
 from request_bytes import answer, produce, produced
 
 from turnstile.admin_client import AdminRefused
@@ -53,12 +54,6 @@ class Sockets(ExitStack):
 def sockets() -> Iterator[Sockets]:
     with Sockets() as found:
         yield found
-
-
-def observe(cluster: Cluster, **values: Any) -> None:
-    remove = [name for name, value in values.items() if value is None]
-    upsert = {name: value for name, value in values.items() if value is not None}
-    cluster.client.put("/v1/cluster_config", {"upsert": upsert, "remove": remove}, observe=True)
 
 
 def test_a_limit_observed_decides_as_the_same_limit_enforced(tmp_path: Path, sockets: Sockets) -> None:

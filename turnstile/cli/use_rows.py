@@ -27,9 +27,7 @@ def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[U
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for broker in brokers:
         for pool in broker["connections"]:
-            rows.append(_pool(broker, pool, internals))
-            if (cap := pool["observed"]) is not None:
-                rows.append(_observed(broker["broker"], pool["pool"], cap, internals))
+            rows += _pool(broker["broker"], pool, internals)
         rows += [_rate(_whose(broker, rate), broker["broker"], rate, internals) for rate in broker["rates"]]
     return _by_broker(rows, len(brokers))
 
@@ -40,10 +38,7 @@ def user_rows(brokers: Sequence[UserConnections], *, internals: bool) -> list[Us
         return []
     rows: list[UseRow] = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     for pool in brokers:
-        row = (f"connections of {pool_text(pool['pool'])}", str(pool["broker"]), use(pool["in_use"], pool["value"]))
-        rows.append((*row, pool["limit"] or "-", *(_by_shard(pool) if internals else ())))
-        if (cap := pool["observed"]) is not None:
-            rows.append(_observed(pool["broker"], pool["pool"], cap, internals))
+        rows += _pool(pool["broker"], pool, internals)
         if pool["rate"] is not None:
             rows.append(_rate(pool_text(pool["pool"]), pool["broker"], pool["rate"], internals))
     return _by_broker(rows, len(brokers))
@@ -61,10 +56,13 @@ def client_rows(client: ClientQuotas) -> list[UseRow]:
     return _by_broker(rows, len(client["brokers"])) if client["quotas"] else []
 
 
-def _pool(broker: AddressLimits, pool: AddressPool, internals: bool) -> UseRow:
+def _pool(broker: int, pool: AddressPool | UserConnections, internals: bool) -> Iterator[UseRow]:
+    """The enforced cap, and the observed one if there is one."""
     waits = "; over it a connection waits" if pool["waits"] else ""
-    row = (f"connections of {pool_text(pool['pool'])}", str(broker["broker"]), use(pool["in_use"], pool["value"]))
-    return (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
+    row = (f"connections of {pool_text(pool['pool'])}", str(broker), use(pool["in_use"], pool["value"]))
+    yield (*row, f"{pool['limit'] or '-'}{waits}", *(_by_shard(pool) if internals else ()))
+    if (cap := pool["observed"]) is not None:
+        yield _observed(broker, pool["pool"], cap, internals)
 
 
 def _observed(broker: int, pool: str, cap: ObservedUse, internals: bool) -> UseRow:

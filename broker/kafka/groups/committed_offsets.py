@@ -234,8 +234,8 @@ class CommittedOffsets:
         """Writes the change of a group with members, `kind` is one of KEPT: its row, and those of the members that changed."""
         self._append(group, [kind, group, row, members])
 
-    def convert(self, group: str) -> None:
-        """An empty group of any protocol is kept no more; its offsets stay."""
+    def forget_members(self, group: str) -> None:
+        """A group of any protocol is kept with its members no more; its offsets stay."""
         self._append(group, [MEMBERS, group, None, {}])
 
     def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:

@@ -95,7 +95,7 @@ class ShardGroups:
             return codes.INCONSISTENT_GROUP_PROTOCOL if self._has_members_kept(group_id) else codes.NONE
         if consumer.members:
             return codes.INCONSISTENT_GROUP_PROTOCOL
-        if self._written(group_id, lambda: self.offsets.convert(group_id)):
+        if self._written(group_id, lambda: self.offsets.forget_members(group_id)):
             return codes.COORDINATOR_NOT_AVAILABLE
         self.consumers.drop(group_id)
         return codes.NONE

@@ -34,7 +34,7 @@ from turnstile.pipeline.audit.refusal_names import FOUND
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.audit.user_checks import CAP as USER
-from turnstile.pipeline.audit.user_checks import beyond_of_user
+from turnstile.pipeline.audit.user_checks import beyond_of_user, by_user
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits
@@ -114,11 +114,10 @@ def _as_refusals(reason: str, table: pyarrow.Table) -> pyarrow.Table:
 
 def _logins_as_refusals(table: pyarrow.Table) -> pyarrow.Table:
     """Logins that an observed cap would have refused, as refusals by an address's cap whose address is the user."""
-    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (USER,))))
+    mine = by_user(table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (USER,)))))
     told = pyarrow.array(["ip_cap"] * mine.num_rows, pyarrow.string())
-    at_ip, at_reason = (mine.column_names.index(name) for name in ("ip", "reason"))
-    renamed = mine.set_column(at_ip, "ip", mine["user"]).set_column(at_reason, "reason", told)
-    return renamed.select(DECISIONS.names).cast(DECISIONS)
+    at = mine.column_names.index("reason")
+    return mine.set_column(at, "reason", told).select(DECISIONS.names).cast(DECISIONS)
 
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:

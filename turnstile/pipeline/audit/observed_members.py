@@ -29,7 +29,7 @@ _GIVEN_UP = ("closed", "ended")
 ConnectionKey = tuple[int, ...]
 
 
-class _Told(NamedTuple):
+class _Decisions(NamedTuple):
     """By connection: `arrival`, `login`: _OUTSIDE, or when it came in, if that was decided later; `left_ns`: when its login took it
     out, or its decision was given up; `given_up_ns`: when that about its login was."""
 
@@ -41,36 +41,36 @@ class _Told(NamedTuple):
 
 def inside(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
     """CONNECTIONS of the observed world, each from when it was certainly in it, for as long as it certainly was."""
-    told = _told(table, ())
+    decided = _decisions_of(table, ())
     found = pair(ends, _of_kinds(table, "admitted", "closed").select(READ))
-    return _certain(ends, found, [_looked_up(found, told.arrival)], told)
+    return _certain(ends, found, [_looked_up(found, decided.arrival)], decided)
 
 
 def logged_in_inside(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
     """CONNECTIONS of users there, with the user as their `ip`: each from when it certainly held its user's token there."""
-    told = _told(table, ())
+    decided = _decisions_of(table, ())
     found = logins_of(ends, _of_kinds(table, "authenticated", "closed"))
-    return _certain(ends, found, [_looked_up(found, told.arrival), _looked_up(found, told.login)], told)
+    return _certain(ends, found, [_looked_up(found, decided.arrival), _looked_up(found, decided.login)], decided)
 
 
 def using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
     """CONNECTIONS that may have held observed tokens: all but those that would have been refused, which are counted apart. One
     whose decision was given up counts until then, and one whose login would have been refused; if an observation has begun since,
     to its end. `begins`: the versions with which one does."""
-    told = _told(table, begins)
+    decided = _decisions_of(table, begins)
     found = pair(ends, _of_kinds(table, "admitted", "closed").select(READ))
-    return _possible(found, _looked_up(found, told.arrival), told.left_ns)
+    return _possible(found, _looked_up(found, decided.arrival), decided.left_ns)
 
 
 def logged_in_using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
     """CONNECTIONS of users that may have held their user's token there."""
-    told = _told(table, begins)
+    decided = _decisions_of(table, begins)
     found = logins_of(ends, _of_kinds(table, "authenticated", "closed"))
-    outside = numpy.minimum(_looked_up(found, told.arrival), _looked_up(found, told.login))
-    return _possible(found, outside, told.given_up_ns)
+    outside = numpy.minimum(_looked_up(found, decided.arrival), _looked_up(found, decided.login))
+    return _possible(found, outside, decided.given_up_ns)
 
 
-def _certain(ends: Ends, found: pyarrow.Table, asked: list[arrays.Array], told: _Told) -> pyarrow.Table:
+def _certain(ends: Ends, found: pyarrow.Table, asked: list[arrays.Array], decided: _Decisions) -> pyarrow.Table:
     place = [arrays.numbers(found, name) for name in INCARNATION]
     gone_ns = arrays.looked_up(place, lambda key: ends.last_ns.get((key[0], key[1], key[2]), sweep.NEVER))
     since_ns = arrays.numbers(found, "admitted_ns", null=sweep.NEVER)
@@ -79,7 +79,7 @@ def _certain(ends: Ends, found: pyarrow.Table, asked: list[arrays.Array], told: 
     for each in asked:
         is_in &= (each != _OUTSIDE) & ~((each == _INSIDE) & is_recent)
         since_ns = numpy.maximum(since_ns, each)
-    left_ns = _looked_up(found, told.left_ns, sweep.NEVER)
+    left_ns = _looked_up(found, decided.left_ns, sweep.NEVER)
     end_ns = numpy.minimum(arrays.numbers(found, "end_ns", null=sweep.NEVER), left_ns)
     kept = pyarrow.array(numpy.flatnonzero(is_in))
     return _with(_with(found, "admitted_ns", since_ns), "end_ns", end_ns).take(kept)
@@ -103,24 +103,24 @@ def _of_kinds(table: pyarrow.Table, *kinds: str) -> pyarrow.Table:
     return table.filter(pyarrow.array(arrays.is_one_of(table, "kind", kinds)))
 
 
-def _told(table: pyarrow.Table, begins: Sequence[int]) -> _Told:
+def _decisions_of(table: pyarrow.Table, begins: Sequence[int]) -> _Decisions:
     """The decisions among the events; one that came before the last of `begins` does not count."""
-    told = _Told({}, {}, {}, {})
+    decided = _Decisions({}, {}, {}, {})
     last = max(begins, default=0)
     for row in _of_kinds(table, "observed").to_pylist():
         key = tuple(row[name] for name in KEY)
         is_login = row["user"] is not None
-        mine = told.login if is_login else told.arrival
+        mine = decided.login if is_login else decided.arrival
         if row["reason"] is None:
             mine[key] = row["mono_ns"]
         elif last <= (row["version"] or 0):
             mine[key] = _OUTSIDE
             if is_login and row["reason"] in _GIVEN_UP:
-                told.given_up_ns[key] = row["mono_ns"]
+                decided.given_up_ns[key] = row["mono_ns"]
             elif row["reason"] in (*_GIVEN_UP, *AFTER_LOGIN) or is_login:
-                told.left_ns[key] = row["mono_ns"]
-    return told
+                decided.left_ns[key] = row["mono_ns"]
+    return decided
 
 
-def _looked_up(found: pyarrow.Table, told: dict[ConnectionKey, int], other: int = _INSIDE) -> arrays.Array:
-    return arrays.looked_up([arrays.numbers(found, name) for name in KEY], lambda key: told.get(key, other))
+def _looked_up(found: pyarrow.Table, decided: dict[ConnectionKey, int], other: int = _INSIDE) -> arrays.Array:
+    return arrays.looked_up([arrays.numbers(found, name) for name in KEY], lambda key: decided.get(key, other))

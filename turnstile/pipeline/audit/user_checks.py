@@ -63,13 +63,14 @@ def checks(
 def logins_of(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
     """The same of `authenticated` and `closed` events."""
     is_refusal = arrays.is_one_of(table, "kind", ("authenticated",)) & arrays.present(table, "reason")
-    mine = _by_user(table.filter(pyarrow.array(~is_refusal)))
+    mine = by_user(table.filter(pyarrow.array(~is_refusal)))
     is_login = arrays.is_one_of(mine, "kind", ("authenticated",))
     kinds = pyarrow.array(numpy.where(is_login, "admitted", "closed"), pyarrow.string())
     return pair(ends, mine.set_column(mine.column_names.index("kind"), "kind", kinds).select(READ))
 
 
-def _by_user(table: pyarrow.Table) -> pyarrow.Table:
+def by_user(table: pyarrow.Table) -> pyarrow.Table:
+    """The rows with their user as their address."""
     return table.set_column(table.column_names.index("ip"), "ip", table["user"])
 
 
@@ -80,7 +81,7 @@ def beyond_of_user(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
 
 def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
     mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", reasons)))
-    mine = _by_user(mine).select(DECISIONS.names)
+    mine = by_user(mine).select(DECISIONS.names)
     kinds = pyarrow.array(["refused"] * mine.num_rows, pyarrow.string())
     return mine.set_column(mine.column_names.index("kind"), "kind", kinds).cast(DECISIONS)
 

@@ -46,7 +46,7 @@ class GroupStore(Protocol):
         self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
     ) -> None: ...
 
-    def convert(self, group: str) -> None: ...
+    def forget_members(self, group: str) -> None: ...
 
 
 class GroupTable(GroupMap[ClassicGroup]):
@@ -142,9 +142,8 @@ class GroupTable(GroupMap[ClassicGroup]):
         if group is None:
             if generation < 0:
                 return codes.NONE  # a consumer that assigns itself its partitions, or an administrator
-            known = self._store.generation(
-                group_id
-            ).generation  # of a group without members, or that a mistake has ended
+            # A group that has had a generation has lost its members, or a mistake has ended it.
+            known = self._store.generation(group_id).generation
             return codes.UNKNOWN_MEMBER_ID if known else codes.ILLEGAL_GENERATION
         may_commit = partial(group.may_commit, member_id, instance_id, generation, now_ms)
         return self._guarded(group, may_commit, codes.UNKNOWN_SERVER_ERROR)
@@ -190,7 +189,7 @@ class GroupTable(GroupMap[ClassicGroup]):
         del self._groups[group.id]
         self._deadlines.forget(group.id)
         if self._store.kept(group.id, CLASSIC) is not None:
-            self._write(group.id, partial(self._store.convert, group.id))
+            self._write(group.id, partial(self._store.forget_members, group.id))
         for reply, answer in answers:
             reply(answer)
 

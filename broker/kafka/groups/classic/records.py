@@ -36,21 +36,22 @@ def restored(
     group_id: str, kept: KeptGroup, last_generation: int, now_ms: int, new_id: Callable[[], str]
 ) -> ClassicGroup:
     """The group of these rows, whose members' sessions begin now. `last_generation`: the last of which a member may know."""
-    generation, protocol_type, protocol, leader = kept.row
+    row: Sequence[Any] = kept.row
+    generation, protocol_type, protocol, leader = row
     group = ClassicGroup(
         id=group_id,
         new_id=new_id,
-        generation=_number(generation),
-        last_generation=max(last_generation, _number(generation)),
-        protocol_type=str(protocol_type),
-        protocol=str(protocol),
+        generation=generation,
+        last_generation=max(last_generation, generation),
+        protocol_type=protocol_type,
+        protocol=protocol,
         state=GroupState.STABLE,
         changed_ms=now_ms,
     )
-    for member_id, row in kept.members.items():
-        group.membership.add(_member(member_id, row, str(protocol), now_ms))
+    for member_id, each in kept.members.items():
+        group.membership.add(_member(member_id, each, protocol, now_ms))
     if leader in group.members:
-        group.membership.leader = str(leader)
+        group.membership.leader = leader
     return group
 
 
@@ -60,9 +61,3 @@ def _member(member_id: str, row: Sequence[Any], protocol: str, now_ms: int) -> M
         member_id, instance_id, client_id, client_host, session_ms, rebalance_ms, ((protocol, metadata),),
         now_ms + session_ms, new=False, assignment=assignment,
     )  # fmt: skip
-
-
-def _number(value: object) -> int:
-    if not isinstance(value, int):
-        raise TypeError(f"a number is expected, and not {value!r}")
-    return value

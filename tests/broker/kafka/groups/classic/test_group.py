@@ -58,7 +58,7 @@ class Kept:
         self._write()
         self.groups.setdefault(group, KeptGroup(kind)).apply(row, members)
 
-    def convert(self, group: str) -> None:
+    def forget_members(self, group: str) -> None:
         self._write()
         self.groups.pop(group, None)
 
@@ -644,7 +644,10 @@ def test_a_group_that_all_have_left_is_empty_when_its_shard_was_killed(table: Ta
     table.leave(second.member_id)
     table.kill()
     assert table.groups.get("g") is None
-    assert table.join()[:0] == [] and table.join(first.member_id)[0].code == codes.UNKNOWN_MEMBER_ID
+    assert table.join(first.member_id)[0].code == codes.UNKNOWN_MEMBER_ID
+    answers = table.join()
+    table.pass_ms(0)
+    assert answers[0].generation == 4 and table.join(first.member_id)[0].code == codes.UNKNOWN_MEMBER_ID
 
 
 def test_a_full_disk_keeps_no_group_from_working_and_its_members_join_anew_when_it_was_killed(table: Table) -> None:
