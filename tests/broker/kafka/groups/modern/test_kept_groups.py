@@ -77,8 +77,8 @@ def test_a_file_of_many_changes_is_compacted_and_still_right(shard, monkeypatch)
     assert shard.store.of("g")["a", 0].offset == 5
 
 
-def test_a_group_that_is_forgotten_or_converted_is_none_any_more(shard):
-    for group, end in (("g", shard.store.forget), ("h", shard.store.convert)):
+def test_a_group_that_is_forgotten_or_whose_members_are_is_none_any_more(shard):
+    for group, end in (("g", shard.store.forget), ("h", shard.store.forget_members)):
         shard.beat("m0", 0, group=group)
         shard.leave("m0", group=group)
         end(group)
