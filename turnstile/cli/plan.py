@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from turnstile.pipeline.plan.plan import LimitPlan
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
+_WITH_USERS = ("csv", "parquet", "journal")
 
 
 class _Numbers(ParamType[list[int]]):
@@ -120,18 +121,29 @@ def _utc(moment: datetime) -> datetime:
 )  # fmt: skip
 @click.option(
     "--by",
-    type=click.Choice(BY),
-    help="With --quotas: what gets a default quota.  [default: user where clients log in, else client-id]",
+    type=click.Choice(("ip", *BY)),
+    help="What connections are counted by, ip or user.  [default: ip]  With --quotas: what gets a default quota.  [default: "
+    "user where clients log in, else client-id]",
 )
 @click.option(
-    "--columns", type=_Mapping(), default={}, help="For csv and parquet: ip=src,opened_at=start,closed_at=end,..."
+    "--columns",
+    type=_Mapping(),
+    default={},
+    help="For csv and parquet: ip=src,user=login,opened_at=start,closed_at=end,...",
 )
 @click.option("--port", type=int, help="Only connections to this server port (zeek, vpcflow).")
 @click.option("--per-ip-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max_per_ip.")
+@click.option(
+    "--per-user-cap", type=_Numbers(), default=[], help="With --by user: for turnstile.max.connections.per.user."
+)
 @click.option("--broker-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max.")
 @click.option("--ip-rate", type=_Numbers(), default=[], help="Candidates for connection_creation_rate of each IP.")
+@click.option(
+    "--user-rate", type=_Numbers(), default=[],
+    help="With --by user: for turnstile.max.connection.creation.rate.per.user.",
+)  # fmt: skip
 @click.option("--broker-rate", type=_Numbers(), default=[], help="Candidates for max.connection.creation.rate.")
-@click.option("--overrides", default="", help="ip:count,network:count,... with every candidate.")
+@click.option("--overrides", default="", help="ip:count,network:count,... or user:count,... with every candidate.")
 @click.option(
     "--at-most-refused",
     type=click.FloatRange(0, 1),
@@ -152,8 +164,9 @@ def _utc(moment: datetime) -> datetime:
 @spark_options
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
-    broker_cap: list[int], ip_rate: list[int], broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction,
-    quotas: bool, quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
+    per_user_cap: list[int], broker_cap: list[int], ip_rate: list[int], user_rate: list[int], broker_rate: list[int],
+    overrides: str, at_most_refused: float, headroom: Fraction, quotas: bool,
+    quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
     compare: IncidentSpan | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a log against candidate limits, and recommend the smallest that normal traffic bears, with headroom.
@@ -162,24 +175,36 @@ def plan(
 
     \b
     turnstile plan --input conn.log --format zeek --per-ip-cap 10,50,100
+    turnstile plan --by user --input data --format journal --per-user-cap 5,20
     turnstile plan --quotas --input requests.log --format kafka-requests
     turnstile plan --quotas --input data --format journal --quota 'client-id=<default> producer_byte_rate=1000000'
 
     Charges of a log of requests (kafka-requests: Kafka's logger kafka.request.logger at DEBUG; journal: clients that ran
     against Turnstile under any quota) are replayed one by one as `turnstile replay` does.
 
+    By user, connections count from their login: of a journal of Turnstile's, or a table (csv, parquet) with a column of users.
+
     Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
     place, and a close comes before an open at the same instant.
 
     A log of some million connections is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
     """
-    if quotas or quota_candidates or by or format not in _FORMATS:
+    of_entities = {
+        "ip": {
+            "--per-ip-cap": per_ip_cap,
+            "--ip-rate": ip_rate,
+            "--broker-cap": broker_cap,
+            "--broker-rate": broker_rate,
+        },
+        "user": {"--per-user-cap": per_user_cap, "--user-rate": user_rate},
+    }
+    if quotas or quota_candidates or by not in (None, *of_entities) or format not in _FORMATS:
         given = {
-            "--per-ip-cap": per_ip_cap, "--broker-cap": broker_cap, "--ip-rate": ip_rate, "--broker-rate": broker_rate,
+            **of_entities["ip"], **of_entities["user"],
             "--overrides": overrides, "--port": port, "--columns": columns, "--compare": compare, "--with-leaks": with_leaks,
             "--master": on.master, "--conf": on.conf,
         }  # fmt: skip
-        _check_quota_options(quotas, format, given)
+        _check_quota_options(quotas, format, by, given)
         plan_quotas(
             inputs,
             format,
@@ -191,8 +216,17 @@ def plan(
             as_json=as_json,
         )
         return
+    counted_by = by or "ip"
+    for other, options in of_entities.items():
+        if other != counted_by and (useless := [name for name, value in options.items() if value]):
+            raise click.UsageError(f"{useless[0]} goes with --by {other}.")
+    if counted_by == "user" and format not in _WITH_USERS:
+        raise click.UsageError(
+            f"A log of {format} does not say who logs in: --by user goes with {', '.join(_WITH_USERS)}."
+        )
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
+        from turnstile.pipeline.inputs.entities import IP, USER
         from turnstile.pipeline.inputs.small_log import read_small_log
         from turnstile.pipeline.plan.candidates import grid
         from turnstile.pipeline.plan.plan import LogPeriod
@@ -200,7 +234,9 @@ def plan(
         from turnstile.pipeline.plan.plan_page import page
         from turnstile.pipeline.plan.plan_text import printed
 
-        candidates = grid(per_ip_cap, broker_cap, ip_rate, broker_rate, overrides)
+        entity = USER if counted_by == "user" else IP
+        caps, rates = (per_user_cap, user_rate) if entity is USER else (per_ip_cap, ip_rate)
+        candidates = grid(caps, broker_cap, rates, broker_rate, overrides, entity)
         is_for_spark = on.is_asked_for or any(map(is_uri, (*inputs, html or "")))
 
         def finish(source: Input | SmallLog, spark: SparkSession | None = None) -> LimitPlan:
@@ -213,7 +249,7 @@ def plan(
             return found
 
         with shown("plan"):
-            log = None if is_for_spark else read_small_log(places, format, columns=columns, port=port)
+            log = None if is_for_spark else read_small_log(places, format, columns=columns, port=port, by=entity)
             if log is not None:
                 step("replaying")
                 found = finish(log)
@@ -221,7 +257,8 @@ def plan(
             with spark_starting(on, inputs, "plan") as starting:
                 from turnstile.pipeline.inputs.connection_logs import load
 
-                found = finish(load(starting.spark(), places, format, columns=columns, port=port), starting.spark())
+                source = load(starting.spark(), places, format, columns=columns, port=port, by=entity)
+                found = finish(source, starting.spark())
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return
@@ -241,10 +278,13 @@ def _places(inputs: Sequence[str], format: str) -> Iterator[Sequence[str]]:
         yield [str(folder) for folder in prepared.folders]
 
 
-def _check_quota_options(quotas: bool, format: str, given: dict[str, Any]) -> None:
+def _check_quota_options(quotas: bool, format: str, by: str | None, given: dict[str, Any]) -> None:
     """Raises UsageError if the options do not make a plan of client quotas; `given`: those of plans of connections alone."""
     if not quotas:
-        raise click.UsageError(f"--quota, --by and the formats {' and '.join(FORMATS[1:])} go with --quotas.")
+        of_quotas = f"--quota, --by client-id and the formats {' and '.join(FORMATS[1:])}"
+        raise click.UsageError(f"{of_quotas} go with --quotas.")
+    if by == "ip":
+        raise click.UsageError(f"--quotas plans by {', '.join(BY)}.")
     if format not in FORMATS:
         raise click.UsageError(
             f"--quotas needs a log of requests: --format {', '.join(FORMATS)}; {format} has connections."

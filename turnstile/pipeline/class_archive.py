@@ -44,7 +44,7 @@ def _run_jobs(folder: Path, java_options: str) -> None:
     with session("local[2]", small=True, conf={jvm.OPTIONS: java_options}) as spark:
         for name, text in (("csv", _CSV), ("zeek", _ZEEK)):
             (folder / name).write_text(text)
-            plan(load(spark, [str(folder / name)], name), [Candidate(per_ip_cap=1), Candidate(broker_cap=1)])
+            plan(load(spark, [str(folder / name)], name), [Candidate(cap=1), Candidate(broker_cap=1)])
         _write_journal(spark, folder / "journal")
         build(read(spark, [str(folder / "journal")]).journal(columns=REPORTED))
 

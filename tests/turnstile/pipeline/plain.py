@@ -5,7 +5,7 @@ from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.what_if import NEVER
 
 Row = tuple[str, int, int, str]
-"""ip, opened_us, closed_us, listener."""
+"""Entity (an address, of candidates by user a user), opened_us, closed_us, listener."""
 
 
 def replay(log: list[Row], candidate: Candidate) -> dict[int, str]:
@@ -26,14 +26,14 @@ def _counted(log: list[Row], candidate: Candidate) -> dict[int, str]:
     for index in sorted(range(len(log)), key=lambda each: (log[each][1], each)):
         ip, opened, closed, _ = log[index]
         open_now = [(until, other) for until, other in open_now if until > opened]
-        cap = limits.rule_of(f"ip:{ip}").cap
+        cap = limits.rule_of(f"{candidate.by.name}:{ip}").cap
         if candidate.broker_cap is not None and len(open_now) >= candidate.broker_cap:
             answers[index] = "refused"
             continue
-        if candidate.ip_rate is not None:
+        if candidate.rate is not None:
             rate = rates.setdefault(ip, Rate())
             now_ms = opened // 1000
-            if rate.charge(1, candidate.ip_rate, now_ms=now_ms, max_ms=1000):
+            if rate.charge(1, candidate.rate, now_ms=now_ms, max_ms=1000):
                 rate.record(-1, now_ms=now_ms)
                 answers[index] = "refused"
                 continue
@@ -48,8 +48,8 @@ def _gated(log: list[Row], candidate: Candidate) -> dict[int, str]:
     """Every open and close as an event of the reference gate, in order of time."""
     names = sorted({row[3] for row in log})
     gate = ConnectionQuotas(candidate.connection_limits(), names)
-    if candidate.ip_rate is not None:
-        gate.ip_quotas.update(None, candidate.ip_rate)
+    if candidate.rate is not None:
+        gate.ip_quotas.update(None, candidate.rate)
     start = min(row[1] for row in log) // 1000
     opens = [(row[1], 1, index) for index, row in enumerate(log)]
     closes = [(row[2], 0 if row[2] > row[1] else 1, index + 0.5) for index, row in enumerate(log) if row[2] < NEVER]

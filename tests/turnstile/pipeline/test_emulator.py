@@ -29,7 +29,7 @@ def write_log(path: Path) -> None:
 def test_the_emulator_refuses_what_the_plan_said(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "conn.log"
     write_log(log)
-    found = plan(load(spark, [str(log)], "zeek"), [Candidate(per_ip_cap=CAP)])
+    found = plan(load(spark, [str(log)], "zeek"), [Candidate(cap=CAP)])
     with running(tmp_path / "data", "--set", f"kafka_connections_max_per_ip={CAP}") as cluster:
         arguments = ("--replay", str(log), "--speed", "10", "--sources", "127.1.0.0/24", "--json")
         said = cluster.turnstile("load", "--bootstrap", cluster.bootstrap, *arguments)

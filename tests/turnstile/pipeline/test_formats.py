@@ -36,7 +36,7 @@ def moved(row: Row, number: int) -> Row:
 def test_five_hundred_logs_are_planned_as_replayed(spark: Any, tmp_path: Path, kind: str) -> None:
     format, write = FORMATS[kind]
     every: list[Row] = []
-    candidates = [Candidate(per_ip_cap=cap) for cap in CAPS]
+    candidates = [Candidate(cap=cap) for cap in CAPS]
     minutes: list[dict[int, int]] = [{} for _ in CAPS]
     for number in range(LOGS):
         log = [moved(row, number) for row in random_log(number, step_us=1_000_000 if kind == "vpcflow" else 1000)]
@@ -51,7 +51,7 @@ def test_five_hundred_logs_are_planned_as_replayed(spark: Any, tmp_path: Path, k
     source = load(spark, [str(tmp_path)], format)
     found = plan(source, candidates)
     assert found.connections == len(every) == LOGS * 25
-    assert found.ips == len({row[0] for row in every}) and not found.bad_rows
+    assert found.entities == len({row[0] for row in every}) and not found.bad_rows
     assert [one["refused"] for one in found.candidates] == [sum(each.values()) for each in minutes]
     thorough = source.again() if kind == "zeek" and source.again else source
     sums = LogSums(outcomes(thorough.arrived, candidates, 2).toArrow())

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from broker.journal.schema import REASONS
 from turnstile.pipeline.html_page import copied, preformatted, table
+from turnstile.pipeline.inputs.entities import IP
 from turnstile.pipeline.pictures import COLOUR_OF, COLOURS, bars
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.peaks_picture import peaks_picture
@@ -21,14 +22,15 @@ PEAKS = {1: 900, 2: 80, 7: 12, 30: 3, 1002: 1}
 
 
 def judged(candidate: Candidate) -> dict[str, Any]:
-    same = {"refused": 5, "delayed": 0, "ips_affected": 2, "networks_affected": 1, "refused_share": 0.05}
+    same = {"refused": 5, "delayed": 0, "entities_affected": 2, "networks_affected": 1, "refused_share": 0.05}
     return {"limits": candidate.limits, **same, "worst_minute": None, "headroom": None}
 
 
 def plan_of(*candidates: Candidate) -> LimitPlan:
     return LimitPlan(
+        by=IP,
         connections=10_000,
-        ips=996,
+        entities=996,
         peaks=PEAKS,
         bad_rows=3,
         bad_reasons={"no <time>": 3},
@@ -55,21 +57,21 @@ def pictures(html: str) -> list[str]:
 
 
 def test_every_plan_has_a_picture_with_each_of_its_caps_marked() -> None:
-    caps = [Candidate(per_ip_cap=cap) for cap in (5, 10, 400)]
+    caps = [Candidate(cap=cap) for cap in (5, 10, 400)]
     [drawn] = pictures(page(plan_of(*caps), of="x"))
     assert sorted(int(each) for each in re.findall(r"a cap of (\d+):", drawn)) == [5, 7, 10, 30, 400]
     assert "a cap of 10: 4 addresses had more open" in drawn and drawn.count("(log scale)") == 2
     assert "7 tight" in drawn and "30 simple" in drawn
-    html = page(plan_of(Candidate(broker_cap=500), Candidate(ip_rate=3)), of="x")
+    html = page(plan_of(Candidate(broker_cap=500), Candidate(rate=3)), of="x")
     [drawn] = pictures(html)
     assert "a cap of 7:" in drawn and "kafka_connections_max=500; connection_creation_rate=3." in html
-    assert pictures(peaks_picture({1: 1}, [], {1: "simple"})) and pictures(
-        peaks_picture({5_000_000: 2}, [10**9], {1: "simple"})
+    assert pictures(peaks_picture({1: 1}, [], {1: "simple"}, "address")) and pictures(
+        peaks_picture({5_000_000: 2}, [10**9], {1: "simple"}, "address")
     )
 
 
 def test_a_plan_says_its_range_the_overrides_and_what_is_left_out() -> None:
-    plan = plan_of(Candidate(per_ip_cap=5, overrides="10.0.0.0/8:9"), Candidate(per_ip_cap=6, overrides="10.0.0.0/8:9"))
+    plan = plan_of(Candidate(cap=5, overrides="10.0.0.0/8:9"), Candidate(cap=6, overrides="10.0.0.0/8:9"))
     for said in (printed(plan), page(plan, of="x")):
         assert "2026-01-05 08:30 to 2026-01-06 00:00 UTC" in said
         assert "Each with kafka_connections_max_overrides=10.0.0.0/8:9" in said
@@ -84,7 +86,7 @@ def test_a_plan_says_its_range_the_overrides_and_what_is_left_out() -> None:
 
 
 def test_a_page_is_named_and_scoped_for_who_cant_see_it() -> None:
-    html = page(plan_of(Candidate(per_ip_cap=5), Candidate(per_ip_cap=6)), of="<x>")
+    html = page(plan_of(Candidate(cap=5), Candidate(cap=6)), of="<x>")
     assert "<x>" not in html and "no &lt;time&gt;" in html
     assert html.count("<table") == html.count("<caption>") == 5
     for row in re.findall(r"<tbody>(.*?)</tbody>", html, re.S):

@@ -24,14 +24,14 @@ from turnstile.pipeline.plan.what_if import NEVER
 
 START = 1_767_600_000_000_000
 CANDIDATES = [
-    Candidate(per_ip_cap=2),
-    Candidate(per_ip_cap=5, overrides="10.0.0.0/30:1,10.0.0.9:50"),
-    Candidate(per_ip_cap=3, ip_rate=1),
+    Candidate(cap=2),
+    Candidate(cap=5, overrides="10.0.0.0/30:1,10.0.0.9:50"),
+    Candidate(cap=3, rate=1),
     Candidate(broker_cap=10),
     Candidate(broker_cap=25),
-    Candidate(per_ip_cap=2, broker_cap=12, ip_rate=2),
+    Candidate(cap=2, broker_cap=12, rate=2),
     Candidate(broker_rate=2),
-    Candidate(per_ip_cap=4, broker_rate=3),
+    Candidate(cap=4, broker_rate=3),
 ]
 
 
@@ -81,7 +81,7 @@ def test_every_connection_is_decided_as_by_a_plain_replay(spark: Any) -> None:
     for number, candidate in enumerate(CANDIDATES):
         refused = [index for index, what in replay(log, candidate).items() if what == "refused"]
         assert found.minutes[number] == {log[index][1] // MINUTE_US: 1 for index in refused}, candidate
-        if not (candidate.ip_rate or candidate.broker_rate):
+        if not (candidate.rate or candidate.broker_rate):
             assert refused
 
 
@@ -93,7 +93,7 @@ def test_sums_are_those_of_a_plain_replay(spark: Any) -> None:
         kinds = Counter(expected.values())
         ips = {log[index][0] for index in expected}
         networks = {ip.rpartition(":" if ":" in ip else ".")[0] for ip in ips}
-        sums = [found[what, number] for what in ("refused", "delayed", "ips", "network")]
+        sums = [found[what, number] for what in ("refused", "delayed", "entities", "network")]
         assert sums == [kinds["refused"], kinds["delayed"], len(ips), len(networks)], candidate
         assert expected
 
@@ -102,7 +102,7 @@ def test_headroom_of_a_candidate_is_counted_as_that_of_a_recommendation(spark: A
     """Peaks are 2, 4 and 4: a cap of 3 has half of 2 left. One that touches every address has no room that could be told."""
     peaks = {"10.0.0.1": 2, "10.0.0.2": 4, "10.0.0.9": 4}
     log = [(ip, START + n, NEVER, "A") for ip, peak in peaks.items() for n in range(peak)]
-    tried = [*(Candidate(per_ip_cap=cap) for cap in (1, 3, 4, 6)), Candidate(broker_cap=20), Candidate(broker_cap=5)]
+    tried = [*(Candidate(cap=cap) for cap in (1, 3, 4, 6)), Candidate(broker_cap=20), Candidate(broker_cap=5)]
     found = plan(as_input(spark, log), tried, at_most_refused=0.05, headroom=Fraction(1, 2), incident=None)
     assert [one["headroom"] for one in found.candidates] == [None, 0.5, 0.0, 0.5, 1.0, 0.0]
 
@@ -116,42 +116,38 @@ def test_a_plan_adds_them_up(spark: Any) -> None:
         refused = [index for index, what in expected.items() if what == "refused"]
         inside = [index for index in refused if 20_000_000 <= log[index][1] - START < 40_000_000]
         assert one["refused"] == len(refused)
-        assert one["ips_affected"] == len({log[index][0] for index in expected})
+        assert one["entities_affected"] == len({log[index][0] for index in expected})
         assert one["compare"]["incident_refused"] == len(inside)
         assert one["compare"]["quiet_refused"] == len(refused) - len(inside)
     plain, best = found.recommended
-    assert (
-        len(replay(log, Candidate(per_ip_cap=plain.per_ip_cap)))
-        == round(plain.refused_share * len(log))
-        <= 0.05 * len(log)
-    )
-    assert len(replay(log, Candidate(per_ip_cap=plain.per_ip_cap - 1))) > 0.05 * len(log)
-    entries = paste(best.per_ip_cap, best.overrides)["kafka"]["max.connections.per.ip.overrides"]
-    refused = replay(log, Candidate(per_ip_cap=best.per_ip_cap, overrides=entries))
+    assert len(replay(log, Candidate(cap=plain.cap))) == round(plain.refused_share * len(log)) <= 0.05 * len(log)
+    assert len(replay(log, Candidate(cap=plain.cap - 1))) > 0.05 * len(log)
+    entries = paste(best.cap, best.overrides)["kafka"]["max.connections.per.ip.overrides"]
+    refused = replay(log, Candidate(cap=best.cap, overrides=entries))
     assert len(refused) == round(best.refused_share * len(log)) <= 0.05 * len(log)
-    assert best.per_ip_cap < plain.per_ip_cap and "10.0.0.9" in best.overrides
+    assert best.cap < plain.cap and "10.0.0.9" in best.overrides
     answer = found.as_json()
     assert answer["connections"] == 300 and answer["ips"] == len({row[0] for row in log}) and answer["bad_rows"] == 0
     text, html = printed(found), page(found, of="<test>")
-    assert f"rpk cluster config set kafka_connections_max_per_ip {best.per_ip_cap}" in text
+    assert f"rpk cluster config set kafka_connections_max_per_ip {best.cap}" in text
     assert "&lt;test&gt;" in html and "http://" not in html and "https://" not in html
 
 
 def test_a_variant_hits_what_a_plain_replay_of_it_refuses(spark: Any) -> None:
     log = random_log(9, 300)
-    found = plan(as_input(spark, log), [Candidate(per_ip_cap=2)], at_most_refused=0.05)
+    found = plan(as_input(spark, log), [Candidate(cap=2)], at_most_refused=0.05)
     peaks = Counter(found.peaks)
     for each, name in zip(found.recommended, ("simple", "tight"), strict=True):
-        overrides = paste(each.per_ip_cap, each.overrides)["kafka"].get("max.connections.per.ip.overrides", "")
-        refused = replay(log, Candidate(per_ip_cap=each.per_ip_cap, overrides=overrides))
-        assert (each.name, each.refused, each.addresses_hit) == (
+        overrides = paste(each.cap, each.overrides)["kafka"].get("max.connections.per.ip.overrides", "")
+        refused = replay(log, Candidate(cap=each.cap, overrides=overrides))
+        assert (each.name, each.refused, each.entities_hit) == (
             name,
             len(refused),
             len({log[at][0] for at in refused}),
         )
-        assert each.per_ip_cap == -(-each.without_headroom * 3 // 2) and sum(peaks.values()) == found.ips
+        assert each.cap == -(-each.without_headroom * 3 // 2) and sum(peaks.values()) == found.entities
         assert set(each.hit) == {log[at][0] for at in refused} or len(each.hit) == 5
-        assert all(value > each.per_ip_cap for value in each.overrides.values())
+        assert all(value > each.cap for value in each.overrides.values())
 
 
 def test_a_log_of_the_generator_names_its_nats(spark: Any, tmp_path: Path) -> None:
@@ -167,7 +163,7 @@ def test_a_log_of_the_generator_names_its_nats(spark: Any, tmp_path: Path) -> No
     finally:
         sys.argv = argv
     found = plan(load(spark, [str(tmp_path)], "zeek"), [])
-    kinds = {talker.ip: talker.kind for talker in found.talkers}
+    kinds = {talker.name: talker.kind for talker in found.talkers}
     assert {ip for ip, kind in kinds.items() if kind == "nat"} >= {"192.0.2.0", "192.0.2.1", "192.0.2.2"}
     assert kinds["198.51.100.0"] == "leak"
     assert found.connections == 8000

@@ -57,7 +57,7 @@ def task(log: list[Row], ips: list[str]) -> pyarrow.RecordBatch:
     order = sorted(range(len(mine)), key=lambda place: (codes[place], mine[place][1], place))
     opened, closed = (numpy.array([mine[place][column] for place in order], "i8") for column in (1, 2))
     sums = TaskSums(Part(names, codes[order], opened, closed, int(NEVER)))
-    sums.addresses(levels(opened, closed, codes[order]))
+    sums.entities(levels(opened, closed, codes[order]))
     return sums.batch()
 
 
@@ -75,8 +75,7 @@ class Exhaustive:
         self.ips = sorted({row[0] for row in log})
         self.total = len(log)
         self.refused = {
-            cap: Counter(log[place][0] for place in replay(log, Candidate(per_ip_cap=cap)))
-            for cap in range(1, len(log) + 2)
+            cap: Counter(log[place][0] for place in replay(log, Candidate(cap=cap))) for cap in range(1, len(log) + 2)
         }
 
     def left(self, cap: int, overrides: int) -> int:
@@ -106,12 +105,12 @@ def test_no_cap_and_no_set_of_addresses_is_better(log: list[Row], most: int, per
     search = Exhaustive(log, left_out)
     assert judged.connections == search.total
     allowed = percent * search.total // 100
-    assert (plain.per_ip_cap, plain.refused) == search.best(allowed, 0)[::2]
+    assert (plain.cap, plain.refused) == search.best(allowed, 0)[::2]
     expected = search.best(allowed, most)
-    assert (best.per_ip_cap, len(best.overrides), best.refused) == expected
-    entries = paste(best.per_ip_cap, best.overrides)["kafka"].get("max.connections.per.ip.overrides", "")
+    assert (best.cap, len(best.overrides), best.refused) == expected
+    entries = paste(best.cap, best.overrides)["kafka"].get("max.connections.per.ip.overrides", "")
     rest = [row for row in log if row[0] not in left_out]
-    assert len(replay(rest, Candidate(per_ip_cap=best.per_ip_cap, overrides=entries))) == best.refused
+    assert len(replay(rest, Candidate(cap=best.cap, overrides=entries))) == best.refused
 
 
 def test_overrides_go_to_the_most_refused_and_not_to_the_highest_peak() -> None:
@@ -123,14 +122,14 @@ def test_overrides_go_to_the_most_refused_and_not_to_the_highest_peak() -> None:
         counts.update(each)
     log = LogLevels(counts, every, {ip: max(each) for ip, each in every.items()})
     _, best = recommend.recommend(log, at_most=0.01)
-    assert best.per_ip_cap == 1 and next(iter(best.overrides.items())) == ("10.0.0.9", 60)
+    assert best.cap == 1 and next(iter(best.overrides.items())) == ("10.0.0.9", 60)
 
 
 @pytest.mark.parametrize("percent", range(101))
 def test_a_share_is_taken_as_it_is_written(percent: int) -> None:
     """A hundred connections, one of each level: a cap of 100 - n refuses n of them, which is n percent."""
     plain, _ = recommend.recommend(LogLevels(dict.fromkeys(range(1, 101), 1), {}, {}), at_most=percent / 100)
-    assert plain.per_ip_cap == max(1, 100 - percent)
+    assert plain.cap == max(1, 100 - percent)
 
 
 def test_levels_are_told_in_few_steps_above_which_are_as_many() -> None:
@@ -151,17 +150,17 @@ def test_a_million_of_one_address_that_never_close_are_told_in_few_rows() -> Non
     ips = numpy.zeros(len(opened), "i8")
     part = Part(Addresses(numpy.zeros(1, "u8"), numpy.array([0xFFFF0A000001], "u8")), ips, opened, closed, int(NEVER))
     sums = TaskSums(part)
-    sums.addresses(levels(opened, closed, ips))
+    sums.entities(levels(opened, closed, ips))
     assert sums.batch().num_rows < 50_000
     found = LogSums(pyarrow.Table.from_batches([sums.batch()])).levels()
     plain, _ = recommend.recommend(found, at_most=0.5)
-    assert plain.per_ip_cap == 500_000 // 128 * 128 + 128 and plain.refused == 1_000_000 - plain.per_ip_cap
+    assert plain.cap == 500_000 // 128 * 128 + 128 and plain.refused == 1_000_000 - plain.cap
 
 
 def test_what_stays_open_is_a_leak_only_where_others_close() -> None:
     address = [Greedy("10.0.0.1", 50, 60, None, 60, 10)]
-    [leaking] = talkers(address, {1: 40, 50: 1}, {1000: 90}, 150, hours=24)
-    [usual] = talkers(address, {1: 40, 50: 1}, {1000: 10}, 150, hours=24)
+    [leaking] = talkers(address, {1: 40, 50: 1}, {1000: 90}, 150, hours=24, noun="address")
+    [usual] = talkers(address, {1: 40, 50: 1}, {1000: 10}, 150, hours=24, noun="address")
     assert (leaking.kind, usual.kind) == ("leak", "unknown")
     assert "60 of them never closed" in leaking.evidence
 
@@ -178,7 +177,7 @@ def test_what_stays_open_is_a_leak_only_where_others_close() -> None:
     ],
 )
 def test_many_clients_behind_an_address_need_three_signs(address: Greedy, hours: float, kind: str) -> None:
-    [found] = talkers([address], {1: 40, 50: 1}, {60_000_000: 2000}, 2000, hours=hours)
+    [found] = talkers([address], {1: 40, 50: 1}, {60_000_000: 2000}, 2000, hours=hours, noun="address")
     assert found.kind == kind
     assert len(found.evidence) == 3 and all(any(digit.isdigit() for digit in each) for each in found.evidence)
 

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import Row, replay
 
+from turnstile.pipeline.inputs.entities import IP
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.replays import caps
-from turnstile.pipeline.plan.what_if import NEVER, by_address, levels, whole, within_rate
+from turnstile.pipeline.plan.what_if import NEVER, by_entity, levels, whole, within_rate
 
 IPS = ["10.0.0.1", "10.0.0.2", "10.1.0.1", "2001:db8::1"]
 rows = st.tuples(
@@ -21,9 +22,10 @@ logs = st.lists(rows, min_size=1, max_size=60).map(
 )
 candidates = st.builds(
     Candidate,
-    per_ip_cap=st.none() | st.integers(0, 6),
+    cap=st.none() | st.integers(0, 6),
     broker_cap=st.none() | st.integers(0, 8),
-    ip_rate=st.none() | st.integers(1, 3),
+    rate=st.none() | st.integers(1, 3),
+    by=st.just(IP),
     broker_rate=st.none() | st.integers(1, 4),
     overrides=st.sampled_from(["", "10.0.0.1:3", "10.0.0.0/8:2,10.0.0.2:0", "[2001:db8::]/32:1"]),
 )
@@ -41,7 +43,7 @@ def test_a_level_says_what_every_cap_does(log: list[Row]) -> None:
     found = levels(opened, closed)
     for cap in range(7):
         refused = {order[place] for place, level in enumerate(found) if level > cap}
-        assert refused == set(replay(log, Candidate(per_ip_cap=cap))), cap
+        assert refused == set(replay(log, Candidate(cap=cap))), cap
 
 
 @given(logs)
@@ -63,7 +65,7 @@ def test_every_address_on_its_own(log: list[Row], candidate: Candidate) -> None:
     order = sorted(range(len(log)), key=lambda index: (log[index][0], log[index][1], index))
     opened, closed = (numpy.array([log[index][place] for index in order]) for place in (1, 2))
     addresses = numpy.array([IPS.index(log[index][0]) for index in order])
-    _, found = by_address(addresses, opened, closed, [(0, candidate)], lambda each: caps(each, IPS))
+    _, found = by_entity(addresses, opened, closed, [(0, candidate)], lambda each: caps(each, IPS))
     [(number, refused)] = found
     assert number == 0
     assert {order[place] for place in refused} == set(replay(log, candidate))

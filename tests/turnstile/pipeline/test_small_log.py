@@ -17,8 +17,8 @@ from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import LogPeriod, plan
 
 CANDIDATES = [
-    Candidate(per_ip_cap=1),
-    Candidate(per_ip_cap=2, ip_rate=1),
+    Candidate(cap=1),
+    Candidate(cap=2, rate=1),
     Candidate(broker_cap=5),
     Candidate(broker_rate=3),
 ]

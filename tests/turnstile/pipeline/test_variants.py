@@ -30,16 +30,16 @@ def test_a_day_with_one_connection_more_is_no_outage() -> None:
     """The issue's example: a cap and overrides that equal what was observed."""
     log = of_peaks({"10.0.0.1": 40, "10.0.0.2": 12, **{f"10.0.1.{number}": 3 for number in range(50)}})
     simple, tight = variants(log, log, recommend(log, at_most=0.0), HALF)
-    assert (simple.without_headroom, simple.per_ip_cap, simple.overrides) == (40, 60, {})
-    assert (tight.without_headroom, tight.per_ip_cap) == (3, 5)
+    assert (simple.without_headroom, simple.cap, simple.overrides) == (40, 60, {})
+    assert (tight.without_headroom, tight.cap) == (3, 5)
     assert tight.overrides == {"10.0.0.1": 60, "10.0.0.2": 18}
-    assert tight.addresses_hit == tight.refused == tight.addresses_close == 0
+    assert tight.entities_hit == tight.refused == tight.entities_close == 0
 
 
 def test_an_address_that_the_raised_cap_suffices_for_needs_no_override() -> None:
     log = of_peaks({"10.0.0.1": 40, "10.0.0.2": 5, **{f"10.0.1.{number}": 4 for number in range(50)}})
     tight = variants(log, log, recommend(log, at_most=0.0), HALF)[-1]
-    assert all(override > tight.per_ip_cap for override in tight.overrides.values())
+    assert all(override > tight.cap for override in tight.overrides.values())
 
 
 @given(
@@ -48,10 +48,10 @@ def test_an_address_that_the_raised_cap_suffices_for_needs_no_override() -> None
 def test_what_a_variant_hits_is_what_is_above_it(peaks: dict[str, int], percent: int) -> None:
     log, headroom = of_peaks(peaks), Fraction(percent, 100)
     for each in variants(log, log, recommend(log, at_most=0.1), headroom):
-        limit = {ip: each.overrides.get(ip, each.per_ip_cap) for ip in peaks}
+        limit = {ip: each.overrides.get(ip, each.cap) for ip in peaks}
         over = {ip for ip, peak in peaks.items() if peak > limit[ip]}
         close = {ip for ip, peak in peaks.items() if raised(peak, headroom) > limit[ip]} - over
-        assert (each.addresses_hit, each.addresses_close) == (len(over), len(close))
+        assert (each.entities_hit, each.entities_close) == (len(over), len(close))
         assert each.refused == sum(max(0, peak - limit[ip]) for ip, peak in peaks.items())
         assert set(each.hit) <= over and len(each.hit) == min(5, len(over))
 

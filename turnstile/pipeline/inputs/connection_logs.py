@@ -14,6 +14,7 @@ from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
+from turnstile.pipeline.inputs.entities import IP, USER, EntityType
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
     "vpcflow": vpcflow.parse,
@@ -22,6 +23,8 @@ TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
 BYTES_PER_ROW = 12
 """Of a compressed Parquet file; a line of text has some more."""
 FORMATS = ("zeek", *TEXT_FORMATS, "csv", "parquet", "journal")
+WITH_USERS = ("csv", "parquet", "journal")
+"""Formats that can tell the user of a connection."""
 
 
 class Input(NamedTuple):
@@ -38,6 +41,7 @@ class Input(NamedTuple):
     format: str
     again: Callable[[], "Input"] | None = None
     """Reads the log anew, with a look at every line of it beforehand: for when ANOTHER_LAYOUT was met."""
+    by: EntityType = IP
 
 
 def load(
@@ -48,14 +52,17 @@ def load(
     columns: Mapping[str, str] | None = None,
     port: int | None = None,
     thorough: bool = False,
+    by: EntityType = IP,
 ) -> Input:
     """Look at a log's first lines and say how it is read. Raises PipelineError, one sentence, when it can't be."""
     with explained(paths, format):
-        parsed = parse(spark, paths, format, columns=columns, port=port, thorough=thorough)
+        parsed = parse(spark, paths, format, columns=columns, port=port, thorough=thorough, by=by)
         arrived = arrivals(parsed)
-        reading = split(whole(parsed))
-        again = None if thorough else partial(load, spark, paths, format, columns=columns, port=port, thorough=True)
-        return Input(arrived, reading.connections, reading.bad, _rows_about(parsed, format), paths, format, again)
+        reading = split(whole(parsed, by))
+        again = (
+            None if thorough else partial(load, spark, paths, format, columns=columns, port=port, thorough=True, by=by)
+        )
+        return Input(arrived, reading.connections, reading.bad, _rows_about(parsed, format), paths, format, again, by)
 
 
 def contents(source: Input) -> Contents:
@@ -70,7 +77,7 @@ def contents(source: Input) -> Contents:
     assert summed is not None  # an aggregate without keys is one row
     if ANOTHER_LAYOUT in tally and source.again is not None:
         return contents(source.again())
-    usable(summed["count"], tally, source.paths, source.format)
+    usable(summed["count"], tally, source.paths, source.format, source.by)
     return Contents(summed["count"], summed["first"], summed["last"], tally)
 
 
@@ -98,19 +105,22 @@ def parse(
     columns: Mapping[str, str] | None = None,
     port: int | None = None,
     thorough: bool = False,
+    by: EntityType = IP,
 ) -> DataFrame:
     """COLUMNS, PLACE, raw and bad, one row per connection or unusable row. Raises PipelineError, AnalysisException."""
     if port is not None and format in ("haproxy", "journal"):
         raise PipelineError(f"--port is of no use with --format {format}: such a log doesn't say the server's port.")
+    if by.name == USER.name and format not in WITH_USERS:
+        raise PipelineError(f"A log of {format} does not say who logs in; {', '.join(WITH_USERS)} can.")
     if format == "journal":
-        return journal.parse(spark, paths)
+        return journal.parse(spark, paths, by)
     if format == "zeek":
         return zeek.parse(read_lines(spark, paths), port=port, thorough=thorough)
     if format in TEXT_FORMATS:
         return TEXT_FORMATS[format](read_lines(spark, paths), port=port)
     if format not in FORMATS:
         raise PipelineError(f"There is no format {format!r}; there are: {', '.join(FORMATS)}.")
-    return delimited.parse(_read_table(spark, paths, format), columns or {}, port=port)
+    return delimited.parse(_read_table(spark, paths, format), columns or {}, port=port, by=by)
 
 
 def read_lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:

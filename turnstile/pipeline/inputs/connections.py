@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.inputs import addresses
+from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
 
 CONNECTIONS = (
@@ -32,14 +33,15 @@ class Reading(NamedTuple):
     bad: DataFrame
 
 
-def conclude(parsed: DataFrame) -> DataFrame:
-    """Columns COLUMNS, PLACE, raw and bad of a format's own parse; `bad` gains what holds for every format but addresses.
+def conclude(parsed: DataFrame, by: EntityType = IP) -> DataFrame:
+    """Columns COLUMNS, PLACE, raw and bad of a format's own parse; `bad` gains what holds for every format but addresses. Of a log
+    that is read by users `ip` is the user, here and in what is made of it.
 
     `parsed` has COLUMNS, `raw`, `bad` and, of PLACE, what the format can say.
     """
     reason = (
         F.when(F.col("bad").isNotNull(), F.col("bad"))
-        .when(F.col("ip").isNull(), "no client address")
+        .when(F.col("ip").isNull(), by.missing)
         .when(F.col("opened_at").isNull(), "no time of opening")
         .when(F.col("closed_at") < F.col("opened_at"), "closed before it was opened")
         .when(~F.col("port").between(0, 65535), "the port is not from 0 to 65535")
@@ -53,8 +55,11 @@ def conclude(parsed: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def whole(concluded: DataFrame) -> DataFrame:
-    """CONNECTIONS, raw and bad: addresses as limits spell them, and rows without one put aside."""
+def whole(concluded: DataFrame, by: EntityType = IP) -> DataFrame:
+    """CONNECTIONS, raw and bad: addresses as limits spell them, and rows without an address, or user, put aside."""
+    if by.name != IP.name:
+        bad = F.coalesce("bad", F.when(F.col("ip") == "", by.unusable))
+        return concluded.select(*COLUMNS, "raw", bad.alias("bad"))
     return concluded.select(*COLUMNS, "raw", "bad").mapInArrow(_addressed, f"{CONNECTIONS}, raw string, bad string")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.inputs.entities import USER, EntityType
 
 ANOTHER_LAYOUT = "a header with other fields"
 
@@ -18,9 +19,11 @@ class Contents(NamedTuple):
     reasons: dict[str, int]
 
 
-def usable(total: int, reasons: Mapping[str, int], paths: Sequence[str], format: str) -> None:
+def usable(total: int, reasons: Mapping[str, int], paths: Sequence[str], format: str, by: EntityType) -> None:
     """Raises PipelineError when there is nothing in a log that can be used."""
     where = ", ".join(paths)
+    if not total and not reasons and by.name == USER.name:
+        raise PipelineError(f"No user logs in, in {where}.")
     if not total and not reasons:
         raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
     if not total:

@@ -12,27 +12,32 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs.connections import COLUMNS, conclude, file_places, later, micros, only_port
+from turnstile.pipeline.inputs.entities import IP, EntityType
 
 DURATIONS = {"duration_s": 1, "duration_ms": 1000}
 NAMES = (*COLUMNS, *DURATIONS, "server_port")
+"""And `user`, of a log that is read by users."""
 NAMED, LONGEST_NAME = 20, 40
 """Of a file's columns, in a sentence."""
 
 
-def parse(tables: Sequence[DataFrame], columns: Mapping[str, str], *, port: int | None = None) -> DataFrame:
+def parse(
+    tables: Sequence[DataFrame], columns: Mapping[str, str], *, port: int | None = None, by: EntityType = IP
+) -> DataFrame:
     """Tables of files (any columns) -> connections with `raw`, `bad` and `block`. Raises PipelineError for a bad mapping."""
-    return reduce(DataFrame.unionByName, (_parse(rows, columns, port) for rows in tables))
+    return reduce(DataFrame.unionByName, (_parse(rows, columns, port, by) for rows in tables))
 
 
-def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None) -> DataFrame:
-    unknown = [name for name in columns if name not in NAMES]
+def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None, by: EntityType) -> DataFrame:
+    names = tuple(dict.fromkeys((by.name, *NAMES)))
+    unknown = [name for name in columns if name not in names]
     if unknown:
-        raise PipelineError(f"--columns maps to {unknown[0]!r}; it can be one of {', '.join(NAMES)}.")
+        raise PipelineError(f"--columns maps to {unknown[0]!r}; it can be one of {', '.join(names)}.")
     for name, column in columns.items():
         if column not in rows.columns:
             raise PipelineError(f"There is no column {column!r} for {name}; there are: {_listed(rows.columns)}.")
-    given = {name: columns.get(name, name) for name in NAMES if columns.get(name, name) in rows.columns}
-    for name in ("ip", "opened_at"):
+    given = {name: columns.get(name, name) for name in names if columns.get(name, name) in rows.columns}
+    for name in (by.name, "opened_at"):
         if name not in given:
             raise PipelineError(
                 f"No column gives {name}; say which does with --columns {name}=..., out of: {_listed(rows.columns)}."
@@ -56,7 +61,7 @@ def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None) -> Dat
         bad = F.when(closed_at.isNull() & (text != ""), "the time of closing can't be read")
     raw = F.to_json(F.struct(*(F.col(f"`{name}`") for name in rows.columns)))
     parsed = rows.select(
-        field("ip", "string").alias("ip"),
+        field(by.name, "string").alias("ip"),
         field("port", "int").alias("port"),
         opened_at.alias("opened_at"),
         closed_at.alias("closed_at"),
@@ -65,7 +70,7 @@ def _parse(rows: DataFrame, columns: Mapping[str, str], port: int | None) -> Dat
         field("server_port", "int").alias("server_port"),
         *file_places(), raw.alias("raw"), bad.alias("bad"),
     )  # fmt: skip
-    return conclude(only_port(parsed, port))
+    return conclude(only_port(parsed, port), by)
 
 
 def _listed(names: Sequence[str]) -> str:

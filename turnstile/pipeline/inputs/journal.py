@@ -1,4 +1,4 @@
-"""A journal of Turnstile's own as an input: its admitted connections."""
+"""A journal of Turnstile's own as an input: its admitted connections, or those that users logged in on."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.events.journal_events import INCARNATION, pairs, read
+from turnstile.pipeline.inputs.entities import USER, EntityType
 from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
 
 
-def parse(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Admitted connections as CONNECTIONS, with raw and bad. A refused connection held no place and is no row.
+def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFrame:
+    """Admitted connections as CONNECTIONS, with raw and bad; of users each from its login, with the user as `ip`. A refused
+    connection held no place and is no row, and a client that never logged in is none of a user.
 
     Raises PipelineError as `journal_events.read` does.
     """
-    paired = pairs(read(spark, paths).events)
+    events = read(spark, paths).events
+    if by.name == USER.name:
+        is_login = (F.col("kind") == "authenticated") & F.col("reason").isNull()
+        told = events.where((is_login | (F.col("kind") == "closed")) & F.col("user").isNotNull())
+        kind = F.when(is_login, "admitted").otherwise("closed")
+        paired = pairs(told.withColumns({"ip": F.col("user"), "kind": kind})).where("admissions > 0")
+    else:
+        paired = pairs(events)
     name = F.concat_ws("-", *(F.col(column) for column in INCARNATION))
     return paired.select(
         "ip",

@@ -9,6 +9,8 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.inputs.entities import IP, EntityType
+
 DEFAULT_LISTENER = "PLAINTEXT"
 _INTEGER = r"^\d{1,18}$"
 _DECIMAL = r"^\d{1,12}(\.\d{1,6})?$"
@@ -86,9 +88,9 @@ def nothing(rows: int, kind: pyarrow.DataType) -> Column:
 
 def concluded(
     ip: Column, opened_us: Column, closed_us: Column, bad: Column, *, listener: Column | None = None,
-    port: Column | None = None, server_port: Column | None = None, only_port: int | None = None,
+    port: Column | None = None, server_port: Column | None = None, only_port: int | None = None, by: EntityType = IP,
 ) -> pyarrow.Table:  # fmt: skip
-    """ARRIVALS, with the reasons that hold for every format, as `connections.conclude` has them."""
+    """ARRIVALS, with the reasons that hold for every format, as `connections.conclude` has them. `ip`: the entity."""
     rows = len(ip)
     if only_port is not None:
         if server_port is None:
@@ -98,7 +100,7 @@ def concluded(
     given = port if port is not None else nothing(rows, pyarrow.int64())
     is_no_port = pyarrow.compute.or_(pyarrow.compute.less(given, 0), pyarrow.compute.greater(given, 65535))
     for reason, is_it in (
-        ("no client address", ip.is_null()),
+        (by.missing, ip.is_null()),
         ("no time of opening", opened_us.is_null()),
         ("closed before it was opened", pyarrow.compute.less(closed_us, opened_us)),
         ("the port is not from 0 to 65535", is_no_port),

@@ -1,4 +1,4 @@
-"""Admitted connections of a journal of this machine, as inputs/journal.py has them, without Spark."""
+"""Connections of a journal of this machine, as inputs/journal.py has them, without Spark."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,34 +10,43 @@ import pyarrow.compute
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.journal import EVENTS, here
 from turnstile.pipeline.events.sweep import NEVER
-from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
+from turnstile.pipeline.inputs.entities import USER, EntityType
+from turnstile.pipeline.inputs.plain import ARRIVALS, DEFAULT_LISTENER
 
 _KEYS = ("broker", "shard", "epoch", "conn")
 _READ = ("ts_us", *_KEYS, "ip", "listener", "port", "mono_ns", "kind")
-_COLUMNS = pyarrow.schema([field for field in EVENTS if field.name in _READ])
+_OF_USERS = ("user", "reason")
+_RANK = pyarrow.field("rank", pyarrow.int64())
 
 
-def admitted(folders: Sequence[Path], at_most: int) -> pyarrow.Table | None:
-    """ARRIVALS with `rank`, in no order; None of a larger journal. Raises NoInput as `journal.here` does."""
-    journal = here(folders, at_most=2 * at_most, columns=_COLUMNS)
+def placed(folders: Sequence[Path], at_most: int, by: EntityType) -> pyarrow.Table | None:
+    """ARRIVALS with `rank`, in no order, of the connections that took a place in the pool of their entity; None of a larger
+    journal. Raises NoInput as `journal.here` does."""
+    is_by_user = by.name == USER.name
+    names = (*_READ, *_OF_USERS) if is_by_user else _READ
+    columns = pyarrow.schema([field for field in EVENTS if field.name in names])
+    journal = here(folders, at_most=2 * at_most, columns=columns)
     if journal is None:
         return None
-    table = journal.rows.of_kinds(("admitted", "closed"), _READ).table()
+    taken = "authenticated" if is_by_user else "admitted"
+    table = journal.rows.of_kinds((taken, "closed"), names).table()
+    if is_by_user:
+        is_refusal = arrays.is_one_of(table, "kind", (taken,)) & arrays.present(table, "reason")
+        table = table.filter(pyarrow.array(arrays.present(table, "user") & ~is_refusal))
+        table = table.set_column(table.column_names.index("ip"), "ip", table["user"])
     keys = [arrays.numbers(table, name, null=-1) for name in _KEYS]
     keys += [arrays.codes(table, name)[0] for name in ("ip", "listener")]
     order, starts = arrays.grouped(*keys, arrays.numbers(table, "port", null=-1))
     if not len(starts):
-        return None
-    is_admission = arrays.is_one_of(table, "kind", ("admitted",))[order]
+        return pyarrow.table({field.name: pyarrow.nulls(0, field.type) for field in (*ARRIVALS, _RANK)})
+    is_taken = arrays.is_one_of(table, "kind", (taken,))[order]
     ts_us, mono_ns = arrays.numbers(table, "ts_us")[order], arrays.numbers(table, "mono_ns")[order]
-    opened_us, rank = (
-        numpy.minimum.reduceat(numpy.where(is_admission, each, NEVER), starts) for each in (ts_us, mono_ns)
-    )
-    closed_us = numpy.maximum.reduceat(numpy.where(is_admission, -1, ts_us), starts)
+    opened_us, rank = (numpy.minimum.reduceat(numpy.where(is_taken, each, NEVER), starts) for each in (ts_us, mono_ns))
+    closed_us = numpy.maximum.reduceat(numpy.where(is_taken, -1, ts_us), starts)
     never = opened_us == NEVER
     first = table.select(["ip", "listener"]).take(pyarrow.array(order[starts]))
     bad = pyarrow.array(numpy.where(never, "closed, but never seen admitted", ""), pyarrow.string())
-    return pyarrow.table(
+    found = pyarrow.table(
         {
             "ip": first["ip"].cast(pyarrow.string()),
             "opened_us": pyarrow.array(opened_us, mask=never),
@@ -47,3 +56,4 @@ def admitted(folders: Sequence[Path], at_most: int) -> pyarrow.Table | None:
             "rank": pyarrow.array(rank, mask=never),
         }
     )
+    return found.filter(found["bad"].is_null()) if is_by_user else found  # a client that never logged in is no row

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow
 import pyarrow.compute
 
+from turnstile.pipeline.inputs.entities import EntityType
 from turnstile.pipeline.inputs.plain import (
     Column,
     Unplain,
@@ -16,22 +17,23 @@ from turnstile.pipeline.inputs.plain import (
     whole_of,
 )
 
-NEEDED = ("ip", "port", "opened_at", "closed_at", "listener", "duration_s", "duration_ms", "server_port")
-_MAPPED = (*NEEDED, "bytes", "source")
+NEEDED = ("port", "opened_at", "closed_at", "listener", "duration_s", "duration_ms", "server_port")
+_MAPPED = ("ip", *NEEDED, "bytes", "source")
 
 
-def wanted(names: Sequence[str], columns: Mapping[str, str]) -> list[str]:
+def wanted(names: Sequence[str], columns: Mapping[str, str], by: EntityType) -> list[str]:
     """The columns of a table that are read. Raises Unplain where the mapping does not fit them."""
-    given = {name: columns.get(name, name) for name in NEEDED}
-    is_fitting = all(name in _MAPPED and column in names for name, column in columns.items())
-    if not is_fitting or given["ip"] not in names or given["opened_at"] not in names or len(set(names)) < len(names):
+    given = {name: columns.get(name, name) for name in (by.name, *NEEDED)}
+    is_fitting = all(name in (by.name, *_MAPPED) and column in names for name, column in columns.items())
+    if not is_fitting or given[by.name] not in names or given["opened_at"] not in names or len(set(names)) < len(names):
         raise Unplain
     return list(dict.fromkeys(column for column in given.values() if column in names))
 
 
-def mapped(table: pyarrow.Table, columns: Mapping[str, str], port: int | None) -> pyarrow.Table:
+def mapped(table: pyarrow.Table, columns: Mapping[str, str], port: int | None, by: EntityType) -> pyarrow.Table:
     """ARRIVALS of a table. Raises Unplain."""
-    given = {name: columns.get(name, name) for name in NEEDED if columns.get(name, name) in table.schema.names}
+    needed = (by.name, *NEEDED)
+    given = {name: columns.get(name, name) for name in needed if columns.get(name, name) in table.schema.names}
 
     def whole(name: str) -> Column | None:
         return whole_of(table[given[name]]) if name in given else None
@@ -48,7 +50,7 @@ def mapped(table: pyarrow.Table, columns: Mapping[str, str], port: int | None) -
                 raise Unplain  # parts of a microsecond, which are rounded
             closed_us = pyarrow.compute.coalesce(closed_us, pyarrow.compute.add(opened_us, lasted_us))
     return concluded(
-        text_of(table[given["ip"]]), opened_us, closed_us, nothing(rows, pyarrow.string()), port=whole("port"),
+        text_of(table[given[by.name]]), opened_us, closed_us, nothing(rows, pyarrow.string()), port=whole("port"),
         listener=text_of(table[given["listener"]]) if "listener" in given else None,
-        server_port=whole("server_port"), only_port=port,
+        server_port=whole("server_port"), only_port=port, by=by,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.csv
 
+from turnstile.pipeline.inputs.entities import EntityType
 from turnstile.pipeline.inputs.plain import (
     Column,
     Unplain,
@@ -36,7 +37,9 @@ _TIME = r"\[(\d\d)/(\w{3})/(\d{4}):(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\]"
 _HAPROXY = re.compile(rf"(?:^|\s)(\S+):(\d+) {_TIME} (\S+?)~? \S+ -?\d+/-?\d+/\+?(-?\d+) \+?\d+ ", re.ASCII)
 
 
-def zeek(files: Sequence[Path], columns: Mapping[str, str], port: int | None) -> Iterator[pyarrow.Table]:
+def zeek(
+    files: Sequence[Path], columns: Mapping[str, str], port: int | None, by: EntityType
+) -> Iterator[pyarrow.Table]:
     """ARRIVALS of each file. Raises Unplain."""
     header = None
     for file in files:
@@ -55,7 +58,7 @@ def zeek(files: Sequence[Path], columns: Mapping[str, str], port: int | None) ->
         yield _of_zeek(*_cells(rest, names), port)
 
 
-def csv(files: Sequence[Path], columns: Mapping[str, str], port: int | None) -> Iterator[pyarrow.Table]:
+def csv(files: Sequence[Path], columns: Mapping[str, str], port: int | None, by: EntityType) -> Iterator[pyarrow.Table]:
     """ARRIVALS of each file. Raises Unplain."""
     for file in files:
         content = _content(file)
@@ -68,10 +71,14 @@ def csv(files: Sequence[Path], columns: Mapping[str, str], port: int | None) -> 
             raise Unplain  # one inside a cell, or the last line has no end
         names = next(reader([content[: content.find(b"\n") + 1].decode().rstrip("\r\n")]))
         options = pyarrow.csv.ParseOptions(quote_char='"' if quotes else False, double_quote=False)
-        yield mapped(_table(content, wanted(names, columns), options, skip=1, names=names, none=[""]), columns, port)
+        yield mapped(
+            _table(content, wanted(names, columns, by), options, skip=1, names=names, none=[""]), columns, port, by
+        )
 
 
-def haproxy(files: Sequence[Path], columns: Mapping[str, str], port: int | None) -> Iterator[pyarrow.Table]:
+def haproxy(
+    files: Sequence[Path], columns: Mapping[str, str], port: int | None, by: EntityType
+) -> Iterator[pyarrow.Table]:
     """ARRIVALS of each file. Raises Unplain."""
     if port is not None:
         raise Unplain

@@ -14,8 +14,8 @@ import pyarrow
 import pyarrow.compute
 import pyarrow.parquet
 
-from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, numbers
 from turnstile.pipeline.inputs.contents import Contents, usable
+from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.inputs.plain import Unplain
 from turnstile.pipeline.inputs.plain_text import csv, haproxy, zeek
 from turnstile.pipeline.paths_and_uris import is_uri, local_path
@@ -25,7 +25,7 @@ HERE_CONNECTIONS = 10_000_000
 TEXT_BYTES = 400 << 20
 """About four million lines, which take about as much memory."""
 _PATTERN = set("*?[]{}\\")
-_TEXT: dict[str, Callable[[Sequence[Path], Mapping[str, str], int | None], Iterator[pyarrow.Table]]] = {
+_TEXT: dict[str, Callable[[Sequence[Path], Mapping[str, str], int | None, EntityType], Iterator[pyarrow.Table]]] = {
     "zeek": zeek,
     "haproxy": haproxy,
     "csv": csv,
@@ -33,45 +33,51 @@ _TEXT: dict[str, Callable[[Sequence[Path], Mapping[str, str], int | None], Itera
 
 
 class SmallLog:
-    """A log's rows in order: ip (as it is spelled), opened_us, closed_us (null: open at the end), listener, bad."""
+    """A log's rows in order: ip (the entity, as it is spelled), opened_us, closed_us (null: open at the end), listener, bad."""
 
-    def __init__(self, paths: Sequence[str], format: str, table: pyarrow.Table) -> None:
+    def __init__(self, paths: Sequence[str], format: str, table: pyarrow.Table, by: EntityType = IP) -> None:
         self.paths = paths
         self.format = format
         self.table = table
+        self.by = by
 
     @cached_property
     def contents(self) -> Contents:
         """The contents of the log. Raises PipelineError as `usable` does."""
         mine = self.table.filter(self.table["bad"].is_null())
         bad = Counter(self.table["bad"].drop_null().to_pylist())
-        is_address = numbers(mine["ip"].combine_chunks())[2]
-        total = int(is_address.sum())
-        bad[NOT_AN_ADDRESS] += mine.num_rows - total
-        usable(total, +bad, self.paths, self.format)
-        opened = pyarrow.compute.min_max(mine["opened_us"].filter(pyarrow.array(is_address))).as_py()
+        is_usable = self.by.columns(mine["ip"].combine_chunks()).is_usable
+        total = int(is_usable.sum())
+        bad[self.by.unusable] += mine.num_rows - total
+        usable(total, +bad, self.paths, self.format, self.by)
+        opened = pyarrow.compute.min_max(mine["opened_us"].filter(pyarrow.array(is_usable))).as_py()
         return Contents(total, opened["min"], opened["max"], +bad)
 
 
 def read_small_log(
-    paths: Sequence[str], format: str, *, columns: Mapping[str, str] | None = None, port: int | None = None
+    paths: Sequence[str],
+    format: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    port: int | None = None,
+    by: EntityType = IP,
 ) -> SmallLog | None:
     """A log of at most about HERE_CONNECTIONS; None for one that is larger, elsewhere, or not plain (unplain_is_left_to_spark)."""
     try:
         if format == "journal":
-            return None if port is not None else _journal(paths)
+            return None if port is not None else _journal(paths, by)
         files = [file for path in paths for file in _files(path)]
         files.sort(key=Path.as_uri)  # as Spark names them
         if format == "parquet":
-            tables = [_parquet(files, columns or {}, port)]
+            tables = [_parquet(files, columns or {}, port, by)]
         elif format in _TEXT and sum(map(_text_bytes, files)) <= TEXT_BYTES:
-            tables = list(_TEXT[format](files, columns or {}, port))
+            tables = list(_TEXT[format](files, columns or {}, port, by))
         else:
             return None
     except (Unplain, OSError, EOFError, UnicodeError, pyarrow.ArrowException):
         return None
     table = pyarrow.concat_tables(tables) if tables else None
-    return SmallLog(paths, format, table) if table is not None and table.num_rows else None
+    return SmallLog(paths, format, table, by) if table is not None and table.num_rows else None
 
 
 def _files(place: str) -> list[Path]:
@@ -95,7 +101,7 @@ def _text_bytes(file: Path) -> int:
     return 10 * file.stat().st_size
 
 
-def _parquet(files: Sequence[Path], columns: Mapping[str, str], port: int | None) -> pyarrow.Table:
+def _parquet(files: Sequence[Path], columns: Mapping[str, str], port: int | None, by: EntityType) -> pyarrow.Table:
     from turnstile.pipeline.inputs.plain_tables import mapped, wanted
 
     tables, rows = [], 0
@@ -104,16 +110,16 @@ def _parquet(files: Sequence[Path], columns: Mapping[str, str], port: int | None
             rows += opened.metadata.num_rows
             if rows > HERE_CONNECTIONS:
                 raise Unplain
-            tables.append(opened.read(columns=wanted(opened.schema_arrow.names, columns)))
+            tables.append(opened.read(columns=wanted(opened.schema_arrow.names, columns, by)))
     if not tables or any(each.schema.names != tables[0].schema.names for each in tables):
         raise Unplain
-    return pyarrow.concat_tables([mapped(each, columns, port) for each in tables])
+    return pyarrow.concat_tables([mapped(each, columns, port, by) for each in tables])
 
 
-def _journal(paths: Sequence[str]) -> SmallLog | None:
-    from turnstile.pipeline.inputs.plain_journal import admitted
+def _journal(paths: Sequence[str], by: EntityType) -> SmallLog | None:
+    from turnstile.pipeline.inputs.plain_journal import placed
 
     if any(map(is_uri, paths)):
         return None
-    table = admitted([local_path(path) for path in paths], HERE_CONNECTIONS)
-    return None if table is None else SmallLog(paths, "journal", table)
+    table = placed([local_path(path) for path in paths], HERE_CONNECTIONS, by)
+    return None if table is None else SmallLog(paths, "journal", table, by)

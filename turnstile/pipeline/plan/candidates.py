@@ -1,4 +1,4 @@
-"""Candidate limits of a plan: what to try, and the settings that mean it in both vocabularies."""
+"""Candidate limits of a plan: what to try, and the settings that mean it, of addresses in both vocabularies."""
 
 import shlex
 from collections.abc import Sequence
@@ -7,36 +7,60 @@ from typing import NamedTuple, NotRequired, TypedDict
 
 from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import CONNECTION_RATE, quota_of
-from shards.settings.broker_config import IP_CAP, IP_OVERRIDES, RATE
+from shards.settings.broker_config import IP_CAP, IP_OVERRIDES, RATE, USER_CAP, USER_OVERRIDES, USER_RATE
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import Overrides
+from shards.settings.user_overrides import UserOverrides
 from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.inputs.entities import IP, EntityType
+
+
+class EntitySettings(NamedTuple):
+    """The settings that limit each entity of a type."""
+
+    cap: str
+    rate: str
+    overrides: str
+
+
+_SETTINGS = {
+    "ip": EntitySettings(CORE_IP_CAP, CONNECTION_RATE, CORE_IP_OVERRIDES),
+    "user": EntitySettings(USER_CAP, USER_RATE, USER_OVERRIDES),
+}
+
+
+def settings_of(by: EntityType) -> EntitySettings:
+    """The settings that limit each entity of a type."""
+    return _SETTINGS[by.name]
 
 
 class Candidate(NamedTuple):
-    """One combination of limits; None: not set. `overrides` is as the setting has them: "ip:count,network:count"."""
+    """One combination of limits; None: not set. `cap`, `rate`: of each entity, connections and new ones a second; `overrides`:
+    other caps, as their setting has them: "ip:count,network:count", "user:count"."""
 
-    per_ip_cap: int | None = None
+    cap: int | None = None
     broker_cap: int | None = None
-    ip_rate: int | None = None
+    rate: int | None = None
     broker_rate: int | None = None
     overrides: str = ""
+    by: EntityType = IP
 
     @property
     def limits(self) -> dict[str, int | str]:
         """The settings by name, without the overrides of others than this candidate."""
+        own = settings_of(self.by)
         named = {
-            CORE_IP_CAP: self.per_ip_cap,
+            own.cap: self.cap,
             CORE_CAP: self.broker_cap,
-            CONNECTION_RATE: self.ip_rate,
+            own.rate: self.rate,
             RATE: self.broker_rate,
-            CORE_IP_OVERRIDES: self.overrides or None,
+            own.overrides: self.overrides or None,
         }
         return {name: value for name, value in named.items() if value is not None}
 
     @property
-    def is_per_ip(self) -> bool:
-        """True if every address can be replayed on its own."""
+    def is_per_entity(self) -> bool:
+        """True if every entity can be replayed on its own."""
         return self.broker_cap is None and self.broker_rate is None
 
     @property
@@ -77,7 +101,7 @@ class CandidateOutcome(TypedDict):
     limits: dict[str, int | str]
     refused: int
     delayed: int
-    ips_affected: int
+    entities_affected: int
     networks_affected: int
     refused_share: float
     worst_minute: WorstMinute | None
@@ -86,20 +110,21 @@ class CandidateOutcome(TypedDict):
 
 
 def grid(
-    per_ip_caps: Sequence[int],
+    caps: Sequence[int],
     broker_caps: Sequence[int],
-    ip_rates: Sequence[int],
+    rates: Sequence[int],
     broker_rates: Sequence[int],
     overrides: str = "",
+    by: EntityType = IP,
 ) -> list[Candidate]:
     """Every combination of what is given. Raises PipelineError for a value that no setting may have."""
     combined = [
-        Candidate(per_ip_cap, broker_cap, ip_rate, broker_rate, overrides)
-        for per_ip_cap, broker_cap, ip_rate, broker_rate in product(
-            _axis(per_ip_caps), _axis(broker_caps), _axis(ip_rates), _axis(broker_rates)
+        Candidate(cap, broker_cap, rate, broker_rate, overrides, by)
+        for cap, broker_cap, rate, broker_rate in product(
+            _axis(caps), _axis(broker_caps), _axis(rates), _axis(broker_rates)
         )
     ]
-    if combined == [Candidate()]:
+    if combined == [Candidate(by=by)]:
         return []
     try:
         for candidate in combined:
@@ -113,11 +138,15 @@ def _axis(values: Sequence[int]) -> list[int | None]:
     return [*dict.fromkeys(values)] or [None]
 
 
-def paste(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, dict[str, str]]:
-    """The settings of a recommendation, ready to paste, by vocabulary."""
+def paste(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str, dict[str, str]]:
+    """The settings of a recommendation, ready to paste, by vocabulary: of addresses `redpanda` and `kafka`, of users
+    `turnstile`, as neither broker limits them."""
+    if by.name != IP.name:
+        users = {USER_CAP: str(cap)} | ({USER_OVERRIDES: str(UserOverrides(overrides))} if overrides else {})
+        return {"turnstile": users}
     entries = str(Overrides.parse([_entry(ip, count) for ip, count in overrides.items()]))
-    redpanda = {CORE_IP_CAP: str(per_ip_cap)}
-    kafka = {IP_CAP: str(per_ip_cap)}
+    redpanda = {CORE_IP_CAP: str(cap)}
+    kafka = {IP_CAP: str(cap)}
     if overrides:
         quoted = ", ".join(f'"{entry}"' for entry in entries.split(","))
         redpanda[CORE_IP_OVERRIDES] = f"[{quoted}]"
@@ -125,22 +154,31 @@ def paste(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, dict[str, str
     return {"redpanda": redpanda, "kafka": kafka}
 
 
-def commands(per_ip_cap: int, overrides: dict[str, int]) -> dict[str, list[str]]:
+def commands(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str, list[str]]:
     """The commands that set a recommendation: a running Redpanda, Kafka, or this emulator; last, how it is rehearsed here."""
-    settings = paste(per_ip_cap, overrides)
-    kafka = [f"{name}={value}" for name, value in settings["kafka"].items()]
-    file = f"<(printf '%s\\n' {shlex.join(kafka)})"  # a list has commas, which --add-config splits at
+    settings = paste(cap, overrides, by)
+    mine = settings.get("redpanda") or settings["turnstile"]
+    of_brokers = {}
+    if "kafka" in settings:
+        kafka = [f"{name}={value}" for name, value in settings["kafka"].items()]
+        file = f"<(printf '%s\\n' {shlex.join(kafka)})"  # a list has commas, which --add-config splits at
+        of_brokers = {
+            "redpanda": _each(settings["redpanda"], "rpk", "cluster", "config", "set"),
+            "kafka": [
+                "kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type brokers --entity-default "
+                + (f"--add-config-file {file}" if overrides else f"--add-config {kafka[0]}")
+            ],
+        }
     return {
-        "redpanda": [shlex.join(["rpk", "cluster", "config", "set", *each]) for each in settings["redpanda"].items()],
-        "kafka": [
-            "kafka-configs.sh --bootstrap-server localhost:9092 --alter --entity-type brokers --entity-default "
-            + (f"--add-config-file {file}" if overrides else f"--add-config {kafka[0]}")
-        ],
-        "turnstile": [shlex.join(["turnstile", "config", "set", *each]) for each in settings["redpanda"].items()],
-        "rehearsal": [
-            shlex.join(["turnstile", "config", "set", "--observe", *each]) for each in settings["redpanda"].items()
-        ],
+        **of_brokers,
+        "turnstile": _each(mine, "turnstile", "config", "set"),
+        "rehearsal": _each(mine, "turnstile", "config", "set", "--observe"),
     }
+
+
+def _each(settings: dict[str, str], *command: str) -> list[str]:
+    """The command for each setting."""
+    return [shlex.join([*command, *each]) for each in settings.items()]
 
 
 def _entry(ip: str, count: int) -> str:

@@ -1,8 +1,8 @@
-"""The connections of each address above each cap (its *excess*), and the addresses of which a task must tell all.
+"""The connections of each entity (address or user) above each cap (its *excess*), and the entities that a task must tell all of.
 
 levels_above_the_cap_are_refused  under a cap of C exactly the connections of levels above C are refused (what_if.py), so an
-    override that is at least an address's peak spares the excess of that address, and of no other
-greatest_of_each_part_are_kept  `kept` has, for every cap, the KEPT addresses of highest excess of its part, and the MOST of
+    override that is at least an entity's peak spares the excess of that entity, and of no other
+greatest_of_each_part_are_kept  `kept` has, for every cap, the KEPT entities of highest excess of its part, and the MOST of
     highest peak; among equals those of lowest number. So what the tasks keep has as many for the whole log
 high_levels_are_told_in_steps  levels above EXACT are told in steps (`stepped`), each connection at the next step. Above a step
     are as many as before, so the excess at every step is exact; a log in which nothing closes has as many levels as
@@ -16,7 +16,7 @@ import numpy
 from turnstile.pipeline.events.arrays import Array
 
 MOST = 20
-"""The number of overrides that are recommended at most, and of addresses that are looked at for leaks."""
+"""The number of overrides that are recommended at most, and of entities that are looked at for leaks."""
 KEPT = 2 * MOST
 """So that MOST are left when all that are looked at are left out as leaks."""
 EXACT_BITS = 12
@@ -41,35 +41,35 @@ class LevelCounts(NamedTuple):
 
 
 class Excess:
-    """Of the addresses of one part, by number."""
+    """Of the entities of one part, by number."""
 
     def __init__(self, sizes: Array, levels: Array, peaks: Array) -> None:
-        """`sizes`: how many connections each address has; `levels`: of these, address after address."""
-        # An address that has a connection of some level has one of each below, so no place is empty.
+        """`sizes`: how many connections each entity has; `levels`: of these, entity after entity."""
+        # An entity that has a connection of some level has one of each below, so no place is empty.
         self._ends = numpy.cumsum(peaks)
         self._peaks = peaks
         self._counts = numpy.bincount(numpy.repeat(self._ends - peaks, sizes) + levels - 1, minlength=peaks.sum())
         self._until = numpy.concatenate(([0], numpy.cumsum(self._counts)))
 
-    def above(self, cap: int, addresses: Array) -> Array:
+    def above(self, cap: int, entities: Array) -> Array:
         """The excess of each of these, whose peaks are above the cap."""
-        ends = self._ends[addresses]
-        found: Array = self._until[ends] - self._until[ends - self._peaks[addresses] + cap]
+        ends = self._ends[entities]
+        found: Array = self._until[ends] - self._until[ends - self._peaks[entities] + cap]
         return found
 
-    def histogram(self, address: int) -> LevelCounts:
-        """Of one address."""
-        end, peak = int(self._ends[address]), int(self._peaks[address])
+    def histogram(self, entity: int) -> LevelCounts:
+        """Of one entity."""
+        end, peak = int(self._ends[entity]), int(self._peaks[entity])
         levels = stepped(numpy.arange(1, peak + 1))
         starts = numpy.flatnonzero(numpy.diff(levels, prepend=0))
         return LevelCounts(levels[starts], numpy.add.reduceat(self._counts[end - peak : end], starts))
 
     def highest(self) -> Array:
-        """The MOST addresses of highest peak, highest first."""
+        """The MOST entities of highest peak, highest first."""
         return numpy.argsort(-self._peaks, kind="stable")[:MOST]
 
     def kept(self) -> Array:
-        """The addresses of greatest_of_each_part_are_kept."""
+        """The entities of greatest_of_each_part_are_kept."""
         kept = [self.highest()]
         cap = 1
         active = numpy.flatnonzero(self._peaks > cap)
@@ -80,8 +80,8 @@ class Excess:
         return numpy.unique(numpy.concatenate([*kept, active]))
 
 
-def _greatest(addresses: Array, excess: Array) -> Array:
-    """The KEPT addresses of greatest excess, of more than that."""
+def _greatest(entities: Array, excess: Array) -> Array:
+    """The KEPT entities of greatest excess, of more than that."""
     least = numpy.partition(excess, -KEPT)[-KEPT]
-    above = addresses[excess > least]
-    return numpy.concatenate([above, addresses[excess == least][: KEPT - len(above)]])
+    above = entities[excess > least]
+    return numpy.concatenate([above, entities[excess == least][: KEPT - len(above)]])

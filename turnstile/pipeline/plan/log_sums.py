@@ -1,4 +1,4 @@
-"""The sums that the tasks of a plan answer (task_sums.py), added up: bounded by minutes, steps of levels and a few addresses
+"""The sums that the tasks of a plan answer (task_sums.py), added up: bounded by minutes, steps of levels and a few entities
 of each task, not by connections.
 """
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 import pyarrow
 import pyarrow.compute
 
-from turnstile.pipeline.inputs.addresses import parse
+from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.plan.excess import MOST
 from turnstile.pipeline.plan.recommend import LogLevels
 from turnstile.pipeline.plan.talkers import Greedy
@@ -17,13 +17,14 @@ from turnstile.pipeline.plan.task_sums import NETWORKS
 class LogSums:
     """The sums of a whole log."""
 
-    def __init__(self, tells: pyarrow.Table) -> None:
+    def __init__(self, tells: pyarrow.Table, by: EntityType = IP) -> None:
         """`tells`: TELLS of all tasks."""
+        self._by = by
         self.of_candidate: defaultdict[tuple[str, int], int] = defaultdict(int)
         self.minutes: defaultdict[int, dict[int, int]] = defaultdict(dict)
         self.by_name: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self.by_number: defaultdict[str, dict[int, int]] = defaultdict(dict)
-        self._of_address: defaultdict[str, dict[int, int]] = defaultdict(dict)
+        self._of_entity: defaultdict[str, dict[int, int]] = defaultdict(dict)
         summed = tells.group_by(["what", "candidate", "name", "number"]).aggregate([("n", "sum")])
         is_network = pyarrow.compute.is_in(summed["what"], pyarrow.array(NETWORKS))
         networks = summed.filter(is_network).group_by("candidate").aggregate([([], "count_all")])
@@ -37,7 +38,7 @@ class LogSums:
             elif candidate is not None:
                 self.of_candidate[what, candidate] = n
             elif what == "of_level":
-                self._of_address[name][number] = n
+                self._of_entity[name][number] = n
             elif name is not None:
                 self.by_name[what][name] = n
             else:
@@ -45,20 +46,21 @@ class LogSums:
 
     def levels(self) -> LogLevels:
         """Levels, as a recommendation is made from them."""
-        return LogLevels(self.by_number["level"], self._of_address, self.by_name["peak_of"], self.by_number["peak"])
+        names, numbers = self.by_name, self.by_number
+        return LogLevels(numbers["level"], self._of_entity, names["peak_of"], numbers["peak"], self._by)
 
     def greedy(self) -> list[Greedy]:
-        """The MOST addresses with the highest peaks, highest first."""
+        """The MOST entities with the highest peaks, highest first."""
         names = self.by_name
         every = [
             Greedy(
-                ip,
-                names["peak_of"][ip],
+                name,
+                names["peak_of"][name],
                 count,
-                names["typical_us"].get(ip),
-                names["never"][ip],
-                names["fullest_hour"][ip],
+                names["typical_us"].get(name),
+                names["never"][name],
+                names["fullest_hour"][name],
             )
-            for ip, count in names["connections_of"].items()
+            for name, count in names["connections_of"].items()
         ]
-        return sorted(every, key=lambda each: (-each.peak, parse(each.ip) or (0, 0)))[:MOST]
+        return sorted(every, key=lambda each: (-each.peak, self._by.rank(each.name)))[:MOST]

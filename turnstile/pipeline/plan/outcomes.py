@@ -8,6 +8,7 @@ import pyarrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.replay_pieces import PIECES, Batches, spread
 from turnstile.pipeline.plan.replays import Replays
@@ -15,10 +16,14 @@ from turnstile.pipeline.plan.task_sums import TELLS, Incident
 
 
 def outcomes(
-    arrived: DataFrame, candidates: Sequence[Candidate], tasks: int, incident: Incident | None = None
+    arrived: DataFrame,
+    candidates: Sequence[Candidate],
+    tasks: int,
+    incident: Incident | None = None,
+    by: EntityType = IP,
 ) -> DataFrame:
-    """TELLS of a log. `arrived`: ARRIVALS. `tasks`: how many share the addresses."""
-    replays = Replays(candidates, tasks)
+    """TELLS of a log. `arrived`: ARRIVALS. `tasks`: how many share the entities."""
+    replays = Replays(candidates, tasks, by)
 
     def decide(batches: Batches) -> Batches:
         first = next(batches, None)
@@ -28,7 +33,7 @@ def outcomes(
             slot = first.column("slot")[0].as_py()
             yield from replays.decided(slot, _chained(first, batches), incident)
 
-    pieces = arrived.select(*replays.columns, *_places(arrived)).mapInArrow(spread(replays.slots), PIECES)
+    pieces = arrived.select(*replays.columns, *_places(arrived)).mapInArrow(spread(replays.slots, by), PIECES)
     return pieces.repartitionById(replays.slots.every, F.col("slot")).mapInArrow(decide, TELLS)
 
 

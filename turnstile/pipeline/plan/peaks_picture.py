@@ -1,10 +1,11 @@
-"""Addresses by the most they had open at once, with each candidate cap marked: where a cap cuts, and how many it touches."""
+"""Addresses or users by the most they had open at once, and where each candidate cap cuts."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from turnstile.pipeline.pictures import BOTTOM, COLOUR_OF, COLOURS, HEIGHT, LEFT, RIGHT, WIDTH, short, svg
+from turnstile.quantities import plural
 
 TOP = 50
 """Above the curve, for the names of marks in LINES lines."""
@@ -13,54 +14,53 @@ CHARACTER = 7.0
 
 
 class _Scales(NamedTuple):
-    """Both logarithmic. `greatest`: to the right of it is nothing; `addresses`: how many there are."""
+    """Both logarithmic. `greatest`: to the right of it is nothing; `entities`: how many there are."""
 
     greatest: int
-    addresses: int
+    entities: int
 
     @property
     def powers(self) -> int:
-        """Of ten, up to which addresses are counted."""
-        return math.ceil(math.log10(max(self.addresses, 2)))
+        """Of ten, up to which entities are counted."""
+        return math.ceil(math.log10(max(self.entities, 2)))
 
     def x(self, count: float) -> float:
         """Where so many open at once are."""
         return LEFT + math.log10(count) / math.log10(self.greatest * 1.15) * (WIDTH - LEFT - RIGHT)
 
-    def y(self, addresses: float) -> float:
-        """Where so many addresses are: one is a little above the axis, so that it shows."""
-        if not addresses:
+    def y(self, entities: float) -> float:
+        """Where so many entities are: one is a little above the axis, so that it shows."""
+        if not entities:
             return HEIGHT - BOTTOM
-        return HEIGHT - BOTTOM - (math.log10(addresses) + 0.15) / (self.powers + 0.15) * (HEIGHT - TOP - BOTTOM)
+        return HEIGHT - BOTTOM - (math.log10(entities) + 0.15) / (self.powers + 0.15) * (HEIGHT - TOP - BOTTOM)
 
 
-def peaks_picture(peaks: Mapping[int, int], caps: Sequence[int], recommended: Mapping[int, str]) -> str:
-    """A curve of how many addresses had at least so many open at once.
+def peaks_picture(peaks: Mapping[int, int], caps: Sequence[int], recommended: Mapping[int, str], noun: str) -> str:
+    """A curve of how many entities had at least so many open at once; `noun`: of one of them.
 
-    `peaks`: the most open at once -> how many addresses. `caps`: marked by dashed lines, the recommended ones (cap -> its name) by
+    `peaks`: the most open at once -> how many entities. `caps`: marked by dashed lines, the recommended ones (cap -> its name) by
     full lines.
     """
+    them = plural(noun, 2)
     marked = sorted({*(cap for cap in caps if cap), *recommended})
     scales = _Scales(max(*peaks, *marked, 2), sum(peaks.values()))
     counts = _at_least(peaks)
-    places = [(float(LEFT), scales.y(scales.addresses))]
+    places = [(float(LEFT), scales.y(scales.entities))]
     for (peak, count), (_, after) in zip(counts, [*counts[1:], (0, 0)], strict=True):
         places += [(scales.x(peak), scales.y(count)), (scales.x(peak), scales.y(after))]
     curve = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     drawn = [
-        _axes(scales),
+        _axes(scales, them),
         f'<polygon points="{LEFT},{HEIGHT - BOTTOM} {curve}" fill="{COLOURS[0]}" fill-opacity="0.15"/>',
         f'<polyline points="{curve}" fill="none" stroke="{COLOURS[0]}" stroke-width="1.8"/>',
-        *_marks(scales, counts, marked, recommended),
+        *_marks(scales, counts, marked, recommended, noun),
     ]
-    name = (
-        f"{scales.addresses} addresses by the most they had open at once, which is {max(peaks)} at most. Caps marked: "
-    )
+    name = f"{scales.entities} {them} by the most they had open at once, which is {max(peaks)} at most. Caps marked: "
     return svg(drawn, HEIGHT, name + ", ".join(map(str, marked)))
 
 
 def _at_least(peaks: Mapping[int, int]) -> list[tuple[int, int]]:
-    """(peak, how many addresses had at least that), in order of peak."""
+    """(peak, how many entities had at least that), in order of peak."""
     found = []
     rest = sum(peaks.values())
     for peak in sorted(peaks):
@@ -70,7 +70,7 @@ def _at_least(peaks: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def _marks(
-    scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[int], recommended: Mapping[int, str]
+    scales: _Scales, counts: Sequence[tuple[int, int]], caps: Sequence[int], recommended: Mapping[int, str], noun: str
 ) -> list[str]:
     """A line for each cap, with its name in the lowest line above the picture that has room; without one where none has."""
     parts = []
@@ -80,7 +80,7 @@ def _marks(
         touched = next((count for peak, count in counts if peak > cap), 0)
         dashes = "" if cap in recommended else ' stroke-dasharray="4 3"'
         ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"'
-        title = f"<title>a cap of {cap}: {touched:,} addresses had more open</title>"
+        title = f"<title>a cap of {cap}: {touched:,} {plural(noun, touched)} had more open</title>"
         parts.append(f'<line class="cap" {ends} stroke="{COLOUR_OF["ip_cap"]}"{dashes}>{title}</line>')
         text = f"{cap:,} {recommended.get(cap, '')}".rstrip()
         half = len(text) * CHARACTER / 2
@@ -94,9 +94,9 @@ def _marks(
     return parts
 
 
-def _axes(scales: _Scales) -> str:
+def _axes(scales: _Scales, them: str) -> str:
     middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts = [f'<text text-anchor="middle" transform="translate(14 {middle}) rotate(-90)">addresses (log scale)</text>']
+    parts = [f'<text text-anchor="middle" transform="translate(14 {middle}) rotate(-90)">{them} (log scale)</text>']
     for power in range(scales.powers + 1):
         y = scales.y(10**power)
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow
 
-from shards.limits.connection_limits import CORE_IP_CAP
-from turnstile.pipeline.inputs.addresses import parse
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
+from turnstile.pipeline.inputs.entities import EntityType
 from turnstile.pipeline.inputs.small_log import SmallLog
-from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome
+from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome, settings_of
 from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.replays import tells_here
 from turnstile.pipeline.plan.talkers import LEAK, Talker, talkers
 from turnstile.pipeline.plan.task_sums import MINUTE_US, Incident
 from turnstile.pipeline.plan.variants import Variant, variants
+from turnstile.quantities import plural
 
 if TYPE_CHECKING:
     from turnstile.pipeline.inputs.connection_logs import Input
@@ -41,19 +41,20 @@ class LogPeriod(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Addresses that look like leaks, which the recommendation is not made for, and how many connections of the log are theirs."""
+    """Entities that look like leaks, which the recommendation is not made for, and how many connections of the log are theirs."""
 
-    ips: list[str]
+    entities: list[str]
     connections: int
 
 
 class LimitPlan(NamedTuple):
-    """A plan's answer. `first`, `last`: when the log's first and last connection was opened. `peaks`: the most that an address
-    had open at once -> how many addresses. `overrides`: those that every candidate had. `recommended`: one or two variants with
-    `headroom` (0.5: half as many more) above what the log shows."""
+    """A plan's answer, of entities of the type `by`. `first`, `last`: when the log's first and last connection was opened.
+    `peaks`: the most that an entity had open at once -> how many entities. `overrides`: those that every candidate had.
+    `recommended`: one or two variants with `headroom` (0.5: half as many more) above what the log shows."""
 
+    by: EntityType
     connections: int
-    ips: int
+    entities: int
     peaks: dict[int, int]
     bad_rows: int
     bad_reasons: dict[str, int]
@@ -69,21 +70,34 @@ class LimitPlan(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         """Plain data."""
+        one, of = self.by.name, f"{self.by.name}s"
         return {
+            "by": one,
             "connections": self.connections,
-            "ips": self.ips,
+            of: self.entities,
             "bad_rows": self.bad_rows,
             "bad_reasons": self.bad_reasons,
             "from": self.first.isoformat(),
             "to": self.last.isoformat(),
-            "peaks": [{"open": peak, "addresses": count} for peak, count in sorted(self.peaks.items())],
-            "candidates": self.candidates,
+            "peaks": [{"open": peak, plural(self.by.noun, 2): count} for peak, count in sorted(self.peaks.items())],
+            "candidates": [self._candidate(each) for each in self.candidates],
             "headroom": self.headroom,
             "recommended": {each.name: each.as_json() for each in self.recommended},
-            "left_out": self.left_out._asdict() if self.left_out else None,
-            "talkers": [talker._asdict() for talker in self.talkers],
+            "left_out": self.left_out and {of: self.left_out.entities, "connections": self.left_out.connections},
+            "talkers": [_renamed(talker._asdict(), "name", one) for talker in self.talkers],
             "notes": self.notes,
         }
+
+    def _candidate(self, outcome: CandidateOutcome) -> dict[str, object]:
+        plain = _renamed(dict(outcome), "entities_affected", f"{self.by.name}s_affected")
+        if not self.by.has_networks:
+            del plain["networks_affected"]
+        return plain
+
+
+def _renamed(plain: dict[str, object], key: str, other: str) -> dict[str, object]:
+    """The same, in the same order, with another name for a key."""
+    return {other if name == key else name: value for name, value in plain.items()}
 
 
 def plan(
@@ -95,14 +109,16 @@ def plan(
     incident: LogPeriod | None = None,
     with_leaks: bool = False,
 ) -> LimitPlan:
-    """Replay a log against every candidate, or against a ladder of per-IP caps when there is none.
+    """Replay a log against every candidate, or against a ladder of caps for each entity when there is none. The log's entities
+    are what it was read by, and the candidates limit these.
 
     Spark reads the log once, and once more before that for an incident, which is compared with the log's whole span.
     `with_leaks`: the recommendation is made for clients that leak connections, too. Raises PipelineError when nothing in the
     log can be used.
     """
-    chosen = list(candidates) or [Candidate(per_ip_cap=cap) for cap in LADDER]
-    sums = LogSums(_tells(source, chosen, incident))
+    by = source.by
+    chosen = list(candidates) or [Candidate(cap=cap, by=by) for cap in LADDER]
+    sums = LogSums(_tells(source, chosen, incident), by)
     reasons = sums.by_name["unusable"]
     if ANOTHER_LAYOUT in reasons and not isinstance(source, SmallLog) and source.again is not None:
         return plan(
@@ -110,12 +126,12 @@ def plan(
             with_leaks=with_leaks,
         )  # fmt: skip
     total = sum(sums.by_number["level"].values())
-    usable(total, reasons, source.paths, source.format)
+    usable(total, reasons, source.paths, source.format, by)
     peaks = sums.by_number["peak"]
     first_us, last_us = min(sums.by_number["first"]), max(sums.by_number["last"])
     hours = (last_us - first_us) / 3.6e9
-    standing_out = talkers(sums.greedy(), peaks, sums.by_number["lasted"], total, hours=hours)
-    leaks = [each.ip for each in standing_out if each.kind == LEAK]
+    standing_out = talkers(sums.greedy(), peaks, sums.by_number["lasted"], total, hours=hours, noun=by.noun)
+    leaks = [each.name for each in standing_out if each.kind == LEAK]
     levels = sums.levels()
     others = levels.without(() if with_leaks else leaks)
     if not others.connections:
@@ -123,10 +139,11 @@ def plan(
     recommended = variants(others, levels, recommend(others, at_most=at_most_refused), headroom)
     numbered = list(enumerate(chosen))
     if not candidates:
-        numbered = [(number, each) for number, each in numbered if (each.per_ip_cap or 0) <= 2 * max(peaks)]
+        numbered = [(number, each) for number, each in numbered if (each.cap or 0) <= 2 * max(peaks)]
     return LimitPlan(
+        by=by,
         connections=total,
-        ips=sum(peaks.values()),
+        entities=sum(peaks.values()),
         peaks=peaks,
         bad_rows=sum(reasons.values()),
         bad_reasons=reasons,
@@ -138,14 +155,14 @@ def plan(
         recommended=recommended,
         left_out=_left_out(levels, others, leaks),
         talkers=standing_out,
-        notes=[*_notes(sums.by_name["busiest"], chosen, total), *_leaks(leaks, recommended)],
+        notes=[*_notes(sums.by_name["busiest"], chosen, total, by), *_leaks(leaks, recommended)],
     )
 
 
 def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None) -> pyarrow.Table:
     """TELLS of a log."""
     if isinstance(source, SmallLog):
-        return tells_here(source.table, candidates, incident.of(source.contents) if incident else None)
+        return tells_here(source.table, candidates, incident.of(source.contents) if incident else None, source.by)
     from turnstile.pipeline.fetch import fetch
     from turnstile.pipeline.inputs.connection_logs import contents, explained
     from turnstile.pipeline.plan.outcomes import outcomes
@@ -153,7 +170,7 @@ def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident
     compared = incident.of(contents(source)) if incident else None
     tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
     with explained(source.paths, source.format):
-        return fetch(outcomes(source.arrived, candidates, tasks, compared))
+        return fetch(outcomes(source.arrived, candidates, tasks, compared, source.by))
 
 
 def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> LeftOut | None:
@@ -172,7 +189,7 @@ def _judged(
         "limits": candidate.limits,
         "refused": refused,
         "delayed": of_candidate["delayed", number],
-        "ips_affected": of_candidate["ips", number],
+        "entities_affected": of_candidate["entities", number],
         "networks_affected": of_candidate["network", number],
         "refused_share": refused / total,
         "worst_minute": {"at": _at(worst[0] * MINUTE_US).isoformat(), "refused": worst[1]} if worst else None,
@@ -188,37 +205,39 @@ def _judged(
 
 
 def _headroom(sums: LogSums, candidate: Candidate) -> float | None:
-    """The room of a per-IP or broker cap above the highest peak that it doesn't touch, as a share of that peak, as `--headroom`
-    counts it; None without such a cap, and where it touches every peak."""
-    cap = candidate.per_ip_cap or candidate.broker_cap
+    """The room of a cap, of each entity or of the broker, above the highest peak that it doesn't touch, as a share of that
+    peak, as `--headroom` counts it; None without such a cap, and where it touches every peak."""
+    cap = candidate.cap or candidate.broker_cap
     if not cap:
         return None
-    if candidate.per_ip_cap:
+    if candidate.cap:
         peak = max((each for each in sums.by_number["peak"] if each <= cap), default=0)
     else:
         peak = max(sums.by_number["broker_peak"], default=0)
     return max(0.0, cap / peak - 1) if peak else None
 
 
-def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int) -> list[str]:
-    """Notes on how the answer was found, for its reader. `busiest`: the busiest addresses of each task."""
+def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int, by: EntityType) -> list[str]:
+    """Notes on how the answer was found, for its reader. `busiest`: the busiest entities of each task."""
     notes = []
-    ip, most = min(busiest.items(), key=lambda each: (-each[1], parse(each[0]) or (0, 0)))
+    name, most = min(busiest.items(), key=lambda each: (-each[1], by.rank(each[0])))
     if most > HOT_SHARE * total and total > 1_000_000:
-        notes.append(f"{ip} has {most / total:.0%} of all connections; its replay is sequential and was one task.")
-    if any(not candidate.is_per_ip for candidate in candidates) and total > 1_000_000:
+        notes.append(f"{name} has {most / total:.0%} of all connections; its replay is sequential and was one task.")
+    if any(not candidate.is_per_entity for candidate in candidates) and total > 1_000_000:
         notes.append(
             "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
         )
-    others = {name for candidate in candidates for name in candidate.limits} - {CORE_IP_CAP}
+    others = {name for candidate in candidates for name in candidate.limits} - {settings_of(by).cap}
     if others:
-        notes.append(f"The recommendation is a cap for addresses alone, and not made with {', '.join(sorted(others))}.")
+        notes.append(
+            f"The recommendation is a cap for {plural(by.noun, 2)} alone, and not made with {', '.join(sorted(others))}."
+        )
     return notes
 
 
 def _leaks(leaks: Sequence[str], recommended: Sequence[Variant]) -> list[str]:
     """An override for a client that leaks connections only hides the leak."""
-    spared = [ip for ip in leaks if any(ip in each.overrides for each in recommended)]
+    spared = [name for name in leaks if any(name in each.overrides for each in recommended)]
     if not spared:
         return []
     return [f"{', '.join(spared)}: looks like a leak; better mended than given an override."]

@@ -1,7 +1,7 @@
 """A plan in words: for a terminal, and what its page says as well."""
 
-from shards.limits.connection_limits import CORE_IP_OVERRIDES
-from turnstile.pipeline.plan.candidates import CandidateOutcome
+from turnstile.pipeline.inputs.entities import EntityType
+from turnstile.pipeline.plan.candidates import CandidateOutcome, settings_of
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
 from turnstile.pipeline.plan.variants import Variant
@@ -19,28 +19,42 @@ LOOKS_LIKE = {
     BURST: "a burst",
     UNKNOWN: "many open; the log does not say why",
 }
-SAYS = {"simple": "one cap for every address", "tight": "a lower cap, and overrides for those that need more"}
+
+
+def looks_like(kind: str, by: EntityType) -> str:
+    """A kind of talker in words."""
+    if kind == NAT and not by.has_networks:
+        return f"many clients of one {by.noun}"
+    return LOOKS_LIKE[kind]
+
+
+def says(variant: Variant) -> str:
+    """A variant in words."""
+    if variant.overrides:
+        return "a lower cap, and overrides for those that need more"
+    return f"one cap for every {variant.by.noun}"
 
 
 def printed(plan: LimitPlan) -> str:
     """For a terminal."""
+    them = plural(plan.by.noun, 2)
     parts = [
         facts(plan),
         *(f"  {count:>9,}  {reason}" for reason, count in put_aside(plan)),
         "",
-        columns([headings(plan), *(row(one) for one in plan.candidates)]),
+        columns([headings(plan), *(row(plan, one) for one in plan.candidates)]),
         *(["", overridden(plan)] if plan.overrides else []),
     ]
     if plan.talkers:
-        parts += ["", "Addresses that stand out, and why they look like what they do:"]
+        parts += ["", f"{them.capitalize()} that stand out, and why they look like what they do:"]
         for each in plan.talkers:
             parts += [
-                f"  {each.ip:39} {LOOKS_LIKE[each.kind]}: {each.peak} open at most, {each.share:.1%} of all",
+                f"  {each.name:39} {looks_like(each.kind, plan.by)}: {each.peak} open at most, {each.share:.1%} of all",
                 f"  {'':39}   {'; '.join(each.evidence)}",
             ]
     parts += ["", f"Recommended, with {plan.headroom:.0%} headroom above what this log shows:", ""]
     parts.append(columns(side_by_side(plan)))
-    parts += [f"{each.name} would have hit {hits(each)}" for each in plan.recommended if each.addresses_hit]
+    parts += [f"{each.name} would have hit {hits(each)}" for each in plan.recommended if each.entities_hit]
     parts += [left_out(plan)] if plan.left_out else []
     for variant in plan.recommended:
         for vocabulary, commands in variant.commands.items():
@@ -52,7 +66,7 @@ def printed(plan: LimitPlan) -> str:
 def facts(plan: LimitPlan) -> str:
     """The contents of the log."""
     return (
-        f"{counted(plan.connections, 'connection')} of {counted(plan.ips, 'address')}, {plan.first:%Y-%m-%d %H:%M} to "
+        f"{counted(plan.connections, 'connection')} of {counted(plan.entities, plan.by.noun)}, {plan.first:%Y-%m-%d %H:%M} to "
         f"{plan.last:%Y-%m-%d %H:%M} UTC; {counted(plan.bad_rows, 'row')} put aside"
     )
 
@@ -70,21 +84,22 @@ def put_aside(plan: LimitPlan) -> list[tuple[str, int]]:
 def side_by_side(plan: LimitPlan) -> list[list[str]]:
     """The variants as columns, each row with a name."""
     chosen = plan.recommended
+    one, them = plan.by.noun, plural(plan.by.noun, 2)
     return [
         ["", *(each.name for each in chosen)],
-        ["cap for each address", *(f"{each.per_ip_cap:,}" for each in chosen)],
+        [f"cap for each {one}", *(f"{each.cap:,}" for each in chosen)],
         ["overrides", *(f"{len(each.overrides):,}" if each.overrides else "-" for each in chosen)],
         ["refused of this log", *(f"{each.refused:,} ({each.refused_share:.4%})" for each in chosen)],
-        ["addresses hit", *(f"{each.addresses_hit:,}" for each in chosen)],
-        [f"addresses with less than {plan.headroom:.0%} left", *(f"{each.addresses_close:,}" for each in chosen)],
+        [f"{them} hit", *(f"{each.entities_hit:,}" for each in chosen)],
+        [f"{them} with less than {plan.headroom:.0%} left", *(f"{each.entities_close:,}" for each in chosen)],
         ["cap without headroom", *(f"{each.without_headroom:,}" for each in chosen)],
     ]
 
 
 def hits(variant: Variant) -> str:
     """Whom it hits: those with most open at once by name."""
-    named = ", ".join(f"{ip} ({peak:,} open at most)" for ip, peak in variant.hit.items())
-    rest = variant.addresses_hit - len(variant.hit)
+    named = ", ".join(f"{entity} ({peak:,} open at most)" for entity, peak in variant.hit.items())
+    rest = variant.entities_hit - len(variant.hit)
     return named + (f" and {rest:,} more" if rest > 0 else "")
 
 
@@ -94,32 +109,34 @@ def left_out(plan: LimitPlan) -> str:
     assert found is not None
     refused = ", ".join(f"{each.leaks_refused:,} of them refused by {each.name}" for each in plan.recommended)
     return (
-        f"Left out, as they look like leaks, which want mending and no override: {', '.join(found.ips)} "
+        f"Left out, as they look like leaks, which want mending and no override: {', '.join(found.entities)} "
         f"({found.connections:,} connections, {refused}). --with-leaks reckons with them."
     )
 
 
 def overridden(plan: LimitPlan) -> str:
     """The overrides that every candidate has, once."""
-    return f"Each with {CORE_IP_OVERRIDES}={plan.overrides}"
+    return f"Each with {settings_of(plan.by).overrides}={plan.overrides}"
 
 
 def headings(plan: LimitPlan) -> list[str]:
     """Of the table of candidates."""
     compared = ["in incident", "in quiet", "others hit"] if any("compare" in one for one in plan.candidates) else []
-    return ["limits", "refused", "share", "delayed", "addresses", "networks", "worst minute", "headroom", *compared]
+    networks = ["networks"] if plan.by.has_networks else []
+    them = plural(plan.by.noun, 2)
+    return ["limits", "refused", "share", "delayed", them, *networks, "worst minute", "headroom", *compared]
 
 
-def row(one: CandidateOutcome) -> list[str]:
+def row(plan: LimitPlan, one: CandidateOutcome) -> list[str]:
     """A candidate's."""
     worst = one["worst_minute"]
     cells = [
-        name(one),
+        name(plan, one),
         f"{one['refused']:,}",
         f"{one['refused_share']:.4%}",
         f"{one['delayed']:,}",
-        f"{one['ips_affected']:,}",
-        f"{one['networks_affected']:,}",
+        f"{one['entities_affected']:,}",
+        *([f"{one['networks_affected']:,}"] if plan.by.has_networks else []),
         f"{worst['refused']:,} at {worst['at'][11:16]}" if worst else "-",
         f"{one['headroom']:.0%}" if one["headroom"] is not None else "-",
     ]
@@ -129,9 +146,10 @@ def row(one: CandidateOutcome) -> list[str]:
     return cells
 
 
-def name(one: CandidateOutcome) -> str:
+def name(plan: LimitPlan, one: CandidateOutcome) -> str:
     """A candidate without the overrides that all have."""
-    limits = (f"{name}={value}" for name, value in one["limits"].items() if name != CORE_IP_OVERRIDES)
+    overrides = settings_of(plan.by).overrides
+    limits = (f"{name}={value}" for name, value in one["limits"].items() if name != overrides)
     return ", ".join(limits) or "overrides alone"
 
 

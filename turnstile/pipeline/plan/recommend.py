@@ -1,9 +1,10 @@
-"""The smallest per-IP cap that refuses at most a share of connections, with and without overrides for the few that need more.
+"""The smallest cap of each entity (address or user) that refuses at most a share of connections, with and without overrides for
+the few that need more.
 
 Pure: histograms of levels in, caps and overrides out. Under a cap of C the connections of levels above C are refused
-(what_if.py); those of one address are its excess (excess.py). With k overrides:
+(what_if.py); those of one entity are its excess (excess.py). With k overrides:
 
-greatest_excess_gets_an_override  under a cap they go to the k addresses of greatest excess: it adds up over addresses, so no
+greatest_excess_gets_an_override  under a cap they go to the k entities of greatest excess: it adds up over entities, so no
     other k leave fewer refused
 cap_is_the_smallest  the cap is the smallest under which at most `allowed` are refused with them. Fewer are refused under a
     greater cap, so it is found by bisection; it is a level, or 1, as nothing changes between levels
@@ -11,7 +12,7 @@ overrides_are_worth_it  the fewest are taken that are worth it: they at least ha
     lowers it by a tenth
 
 So nothing is better than what is recommended, for that many overrides: test_recommend.py compares with every set of
-addresses and every cap. Addresses that are left out count neither as connections nor as refused, and get no override.
+entities and every cap. Entities that are left out count neither as connections nor as refused, and get no override.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,7 +23,7 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import NamedTuple
 
-from turnstile.pipeline.inputs.addresses import parse
+from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.plan.excess import MOST
 
 Histogram = Mapping[int, int]
@@ -30,24 +31,25 @@ Histogram = Mapping[int, int]
 
 
 class Recommendation(NamedTuple):
-    """A cap for every address, other ones for some (ip -> cap), and how many connections both refuse, and which share."""
+    """A cap for every entity, other ones for some (entity -> cap), and how many connections both refuse, and which share."""
 
-    per_ip_cap: int
+    cap: int
     overrides: dict[str, int]
     refused: int
     refused_share: float
 
 
 class LogLevels(NamedTuple):
-    """The levels of a log: levels of all its connections, and levels and the peak of each address that may need an override.
+    """The levels of a log: levels of all its connections, and levels and the peak of each entity that may need an override.
 
-    `all_peaks`: the most that an address had open at once -> how many addresses.
+    `all_peaks`: the most that an entity had open at once -> how many entities.
     """
 
     levels: Histogram
-    of_address: Mapping[str, Histogram]
+    of_entity: Mapping[str, Histogram]
     peaks: Mapping[str, int]
     all_peaks: Mapping[int, int] = MappingProxyType({})
+    by: EntityType = IP
 
     @property
     def connections(self) -> int:
@@ -55,18 +57,18 @@ class LogLevels(NamedTuple):
         return sum(self.levels.values())
 
     def without(self, left_out: Collection[str]) -> "LogLevels":
-        """The same of all other addresses."""
+        """The same of all other entities."""
         rest = dict(self.levels)
         for ip in left_out:
-            for level, count in self.of_address[ip].items():
+            for level, count in self.of_entity[ip].items():
                 rest[level] -= count
-        of_address = {ip: each for ip, each in self.of_address.items() if ip not in left_out}
-        return self._replace(levels=rest, of_address=of_address)
+        of_entity = {ip: each for ip, each in self.of_entity.items() if ip not in left_out}
+        return self._replace(levels=rest, of_entity=of_entity)
 
     def refused(self, cap: int, overrides: Mapping[str, int]) -> int:
-        """The number of connections that a cap refuses beside overrides, each of an address in `of_address`."""
+        """The number of connections that a cap refuses beside overrides, each of an entity in `of_entity`."""
         spared = sum(
-            _above(self.of_address[ip], cap) - _above(self.of_address[ip], most) for ip, most in overrides.items()
+            _above(self.of_entity[ip], cap) - _above(self.of_entity[ip], most) for ip, most in overrides.items()
         )
         return _above(self.levels, cap) - spared
 
@@ -125,7 +127,7 @@ class _Refused:
     def __init__(self, log: LogLevels) -> None:
         self._all = _Above(log.levels)
         self._of = {
-            ip: _Above(each) for ip, each in sorted(log.of_address.items(), key=lambda item: parse(item[0]) or (0, 0))
+            ip: _Above(each) for ip, each in sorted(log.of_entity.items(), key=lambda item: log.by.rank(item[0]))
         }
         self._peaks = log.peaks
         self._caps = sorted({1, *self._all.levels})
@@ -142,10 +144,10 @@ class _Refused:
         return self._caps[bisect_left(self._caps, True, key=lambda cap: self.under(cap)[overrides] <= allowed)]
 
     def overrides(self, cap: int, count: int) -> dict[str, int]:
-        """The addresses that get one, the most refused first, each with the most it had open at once."""
+        """The entities that get one, the most refused first, each with the most it had open at once."""
         return {ip: self._peaks[ip] for _, ip in self._greatest(cap)[:count]}
 
     def _greatest(self, cap: int) -> list[tuple[int, str]]:
-        """(excess, address), the MOST with the greatest, of equals in order of address."""
+        """(excess, entity), the MOST with the greatest, of equals in order of `rank`."""
         over = [(above(cap), ip) for ip, above in self._of.items()]
         return sorted((each for each in over if each[0]), key=lambda each: -each[0])[:MOST]

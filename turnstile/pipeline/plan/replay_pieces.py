@@ -1,8 +1,8 @@
 """A log's way to the tasks that replay it, in one pass: columns of numbers in pieces, not rows of strings.
 
-A task that reads the log gives each address to one replay by a hash of its bits, and sends a run of rows to each as one
-binary value: the shuffle moves some thousand values instead of a row for each connection. Rows that can't be used are
-counted on the way.
+A task that reads the log gives each address (or user, entities.py) to one replay by a hash of it, and sends a run of rows to
+each as one binary value: the shuffle moves some thousand values instead of a row for each connection. Rows that can't be
+used are counted on the way.
 
 one_piece_for_each_replay  every usable connection is in exactly one piece for each replay that needs it
 log_order_decides_at_one_instant  the order of a log decides between connections of one instant: by file, and by place in the
@@ -21,7 +21,7 @@ import pyarrow
 import pyarrow.compute
 
 from turnstile.pipeline.events.arrays import Array
-from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, numbers
+from turnstile.pipeline.inputs.entities import Entities, EntityType
 from turnstile.pipeline.plan.what_if import NEVER
 
 Batches = Iterator[pyarrow.RecordBatch]
@@ -34,36 +34,36 @@ _SCHEMA = pyarrow.schema(
 
 
 class Slots(NamedTuple):
-    """Replays, by number: `by_address` of them have a share of the addresses each, `whole` more have all."""
+    """Replays, by number: `by_entity` of them have a share of the entities each, `whole` more have all."""
 
-    by_address: int
+    by_entity: int
     whole: int
 
     @property
     def every(self) -> int:
         """The number of pieces."""
-        return self.by_address + self.whole
+        return self.by_entity + self.whole
 
 
 class LogRows(NamedTuple):
-    """The rows that a replay was given, in the log's order: distinct addresses, and columns with a number for each connection."""
+    """The rows that a replay was given, in the log's order: distinct entities, and columns with a number for each connection."""
 
-    names: Addresses
-    ips: Array
+    names: Entities
+    codes: Array
     opened_us: Array
     closed_us: Array
     listeners: pyarrow.DictionaryArray | None
 
 
-def spread(slots: Slots) -> Callable[[Batches], Batches]:
+def spread(slots: Slots, by: EntityType) -> Callable[[Batches], Batches]:
     """For `mapInArrow`: a partition of ARRIVALS -> PIECES."""
 
     def cut(batches: Batches) -> Batches:
         bad: Counter[str] = Counter()
         for nth, run in enumerate(_runs(batches)):
-            usable = _usable(run, bad)
+            usable = _usable(run, by, bad)
             if usable.num_rows:
-                yield _pieces(usable, slots, nth)
+                yield _pieces(usable, slots, by, nth)
         if bad:
             yield _batch(len(bad), {"slot": [0] * len(bad), "reason": list(bad), "n": list(bad.values())})
 
@@ -77,7 +77,7 @@ class Gathered(NamedTuple):
     bad: Counter[str]
 
 
-def gather(batches: Batches) -> Gathered:
+def gather(batches: Batches, by: EntityType) -> Gathered:
     """The rows that a replay was sent."""
     table = pyarrow.Table.from_batches(list(batches), _SCHEMA)
     facts = table.filter(pyarrow.compute.is_valid(table["reason"]))
@@ -90,19 +90,19 @@ def gather(batches: Batches) -> Gathered:
     pieces = pieces.sort_by([(name, "ascending") for name in ("source", "block", "nth")])
     blobs = [each for chunk in pieces["rows"].chunks for each in chunk]
     whole = pyarrow.concat_tables([pyarrow.ipc.open_stream(blob.as_buffer()).read_all() for blob in blobs])
-    names, ips = Addresses.of(whole["high"].to_numpy(), whole["low"].to_numpy())
+    names, codes = by.distinct(whole)
     opened_us, closed_us = whole["opened_us"].to_numpy(), whole["closed_us"].to_numpy()
     listeners = whole["listener"].unify_dictionaries().combine_chunks() if "listener" in whole.column_names else None
-    rows = LogRows(names, ips, opened_us, closed_us, listeners)
+    rows = LogRows(names, codes, opened_us, closed_us, listeners)
     if "rank" in whole.column_names:
-        rows = in_order(rows, numpy.lexsort((closed_us, whole["rank"].to_numpy(), ips, opened_us)))
+        rows = in_order(rows, numpy.lexsort((closed_us, whole["rank"].to_numpy(), codes, opened_us)))
     return Gathered(rows, bad)
 
 
 def in_order(rows: LogRows, order: Array) -> LogRows:
     """The same connections in another order."""
     listeners = None if rows.listeners is None else rows.listeners.take(pyarrow.array(order))
-    return LogRows(rows.names, rows.ips[order], rows.opened_us[order], rows.closed_us[order], listeners)
+    return LogRows(rows.names, rows.codes[order], rows.opened_us[order], rows.closed_us[order], listeners)
 
 
 def _runs(batches: Batches) -> Iterator[pyarrow.Table]:
@@ -146,34 +146,34 @@ def _stretch(rows: pyarrow.RecordBatch, row: int) -> _Stretch:
     return _Stretch(*(rows[name][row].as_py() if name in names else None for name in _Stretch._fields))
 
 
-def _usable(run: pyarrow.Table, bad: Counter[str]) -> pyarrow.Table:
-    """The usable rows, with `high` and `low` for `ip`; the others are counted in `bad`."""
+def _usable(run: pyarrow.Table, by: EntityType, bad: Counter[str]) -> pyarrow.Table:
+    """The usable rows, with the columns of the entity for `ip`; the others are counted in `bad`."""
     if run["bad"].null_count < len(run):
         for each in run["bad"].drop_null().value_counts().to_pylist():
             bad[each["values"]] += each["counts"]
         run = run.filter(pyarrow.compute.is_null(run["bad"]))
-    high, low, is_address = numbers(run["ip"].combine_chunks())
+    entity, is_usable = by.columns(run["ip"].combine_chunks())
     columns = {name: run[name] for name in run.column_names if name not in ("ip", "bad")}
-    usable = pyarrow.table({"high": high, "low": low, **columns})
-    if is_address.all():
+    usable = pyarrow.table({**entity, **columns})
+    if is_usable.all():
         return usable
-    bad[NOT_AN_ADDRESS] += int(numpy.count_nonzero(~is_address))
-    return usable.filter(pyarrow.array(is_address))
+    bad[by.unusable] += int(numpy.count_nonzero(~is_usable))
+    return usable.filter(pyarrow.array(is_usable))
 
 
-def _pieces(run: pyarrow.Table, slots: Slots, nth: int) -> pyarrow.RecordBatch:
+def _pieces(run: pyarrow.Table, slots: Slots, by: EntityType, nth: int) -> pyarrow.RecordBatch:
     source, block = _stretch(run, 0)
     columns = {name: run[name] for name in run.column_names if name not in ("source", "block")}
     columns["closed_us"] = pyarrow.compute.fill_null(run["closed_us"], int(NEVER))
     if "listener" in columns:
         columns["listener"] = run["listener"].combine_chunks().dictionary_encode()
     rows = pyarrow.table(columns)
-    slot = _slot(rows["high"].to_numpy(), rows["low"].to_numpy(), slots.by_address)
+    slot = by.slots(rows, slots.by_entity)
     order = numpy.argsort(slot, kind="stable")
-    bounds = numpy.searchsorted(slot[order], numpy.arange(slots.by_address + 1))
-    apart = rows.take(pyarrow.array(order)) if slots.by_address > 1 else rows
-    given = [(each, apart.slice(bounds[each], bounds[each + 1] - bounds[each])) for each in range(slots.by_address)]
-    given += [(each, rows) for each in range(slots.by_address, slots.every)]
+    bounds = numpy.searchsorted(slot[order], numpy.arange(slots.by_entity + 1))
+    apart = rows.take(pyarrow.array(order)) if slots.by_entity > 1 else rows
+    given = [(each, apart.slice(bounds[each], bounds[each + 1] - bounds[each])) for each in range(slots.by_entity)]
+    given += [(each, rows) for each in range(slots.by_entity, slots.every)]
     given = [(each, part) for each, part in given if part.num_rows]
     every = len(given)
     return _batch(
@@ -181,14 +181,6 @@ def _pieces(run: pyarrow.Table, slots: Slots, nth: int) -> pyarrow.RecordBatch:
         {"slot": [each for each, _ in given], "source": [source] * every, "block": [block] * every, "nth": [nth] * every,
          "rows": [_blob(part) for _, part in given]},
     )  # fmt: skip
-
-
-def _slot(high: Array, low: Array, count: int) -> Array:
-    """The replay of each address: addresses that are neighbours go to different ones."""
-    mixed = (high ^ low) * numpy.uint64(0x9E3779B97F4A7C15)
-    return (
-        (mixed ^ (mixed >> numpy.uint64(29))) * numpy.uint64(0xBF58476D1CE4E5B9) >> numpy.uint64(33)
-    ) % numpy.uint64(count)
 
 
 def _blob(rows: pyarrow.Table) -> bytes:

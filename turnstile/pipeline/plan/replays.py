@@ -1,9 +1,10 @@
 """The replays of tasks over their part of a log: every candidate over its connections, told as sums (task_sums.py).
 
-What only limits addresses is replayed in parallel, many addresses in one task, all candidates in one pass. One address's
-replay is sequential by nature, so an address with half of all connections is half of the work of one task. A broker-wide
-cap alone is one sequential pass for all its values; a combination with a broker-wide limit is one sequential pass each,
-side by side. The same replays run here, one after the other (`tells_here`), and on Spark (outcomes.py).
+What only limits entities (addresses or users, entities.py) is replayed in parallel, many in one task, all candidates in one
+pass. One entity's replay is sequential by nature, so an address with half of all connections is half of the work of one
+task. A broker-wide cap alone is one sequential pass for all its values; a combination with a broker-wide limit is one
+sequential pass each, side by side. The same replays run here, one after the other (`tells_here`), and on Spark
+(outcomes.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,24 +14,26 @@ import pyarrow
 import pyarrow.compute
 
 from turnstile.pipeline.events.arrays import Array
+from turnstile.pipeline.inputs.entities import IP, Entities, EntityType
 from turnstile.pipeline.plan import what_if
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.replay_pieces import Batches, LogRows, Slots, gather, in_order, spread
-from turnstile.pipeline.plan.task_sums import Incident, Part, TaskSums
+from turnstile.pipeline.plan.task_sums import SCHEMA, Incident, Part, TaskSums
 
 Numbered = Sequence[tuple[int, Candidate]]
 Replay = Callable[[LogRows, Incident | None], TaskSums]
 
 
 class Replays:
-    """The replays of some candidates, by number: `tasks` of them share the addresses."""
+    """The replays of some candidates, by number: `tasks` of them share the entities."""
 
-    def __init__(self, candidates: Sequence[Candidate], tasks: int) -> None:
+    def __init__(self, candidates: Sequence[Candidate], tasks: int, by: EntityType) -> None:
+        self.by = by
         numbered = list(enumerate(candidates))
-        each = [(number, candidate) for number, candidate in numbered if candidate.is_per_ip]
+        each = [(number, candidate) for number, candidate in numbered if candidate.is_per_entity]
         totals = [(number, candidate) for number, candidate in numbered if candidate.is_broker_cap_alone]
         rest = [pair for pair in numbered if pair not in each and pair not in totals]
-        self._replays: list[Replay] = [_by_address(each)] * tasks
+        self._replays: list[Replay] = [_by_entity(each)] * tasks
         if totals:
             self._replays.append(_by_broker(totals))
         self._replays += [_by_gate(number, candidate) for number, candidate in rest]
@@ -40,46 +43,48 @@ class Replays:
 
     def decided(self, slot: int, pieces: Batches, incident: Incident | None) -> Batches:
         """TELLS of what one replay was sent."""
-        rows, bad = gather(pieces)
+        rows, bad = gather(pieces, self.by)
         if rows is not None:
             yield self._replays[slot](rows, incident).batch()
         if bad:
             yield TaskSums.unusable(bad)
 
 
-def tells_here(arrived: pyarrow.Table, candidates: Sequence[Candidate], incident: Incident | None) -> pyarrow.Table:
+def tells_here(
+    arrived: pyarrow.Table, candidates: Sequence[Candidate], incident: Incident | None, by: EntityType
+) -> pyarrow.Table:
     """TELLS of a whole log. `arrived`: ARRIVALS in the log's order, perhaps with `rank`."""
-    replays = Replays(candidates, 1)
+    replays = Replays(candidates, 1, by)
     names = [*replays.columns, *(["rank"] if "rank" in arrived.schema.names else [])]
     pieces: list[list[pyarrow.RecordBatch]] = [[] for _ in range(replays.slots.every)]
-    for batch in spread(replays.slots)(iter(arrived.select(names).to_batches())):
+    for batch in spread(replays.slots, by)(iter(arrived.select(names).to_batches())):
         for slot in pyarrow.compute.unique(batch.column("slot")).to_pylist():
             pieces[slot].append(batch.filter(pyarrow.compute.equal(batch.column("slot"), slot)))
     told = [batch for slot, mine in enumerate(pieces) if mine for batch in replays.decided(slot, iter(mine), incident)]
-    return pyarrow.Table.from_batches(told)
+    return pyarrow.Table.from_batches(told, SCHEMA)
 
 
-def caps(candidate: Candidate, names: what_if.Names) -> Array | None:
-    """A candidate's cap for each address; None when it has none for any. NEVER: none for this one."""
+def caps(candidate: Candidate, names: Entities) -> Array | None:
+    """A candidate's cap for each entity; None when it has none for any. NEVER: none for this one."""
     limits = candidate.connection_limits()
-    if limits.same_for_all_ips:
-        cap = limits.ip_default.cap
+    if not candidate.overrides:
+        cap = (limits.ip_default if candidate.by.name == IP.name else limits.user_default).cap
         return None if cap is None else numpy.full(len(names), cap, dtype="i8")
-    own = (limits.rule_of(f"ip:{name}").cap for name in names)
+    own = (limits.rule_of(f"{candidate.by.name}:{name}").cap for name in names)
     return numpy.fromiter((what_if.NEVER if cap is None else cap for cap in own), dtype="i8", count=len(names))
 
 
-def _by_address(candidates: Numbered) -> Callable[[LogRows, Incident | None], TaskSums]:
+def _by_entity(candidates: Numbered) -> Callable[[LogRows, Incident | None], TaskSums]:
     def decide(rows: LogRows, incident: Incident | None) -> TaskSums:
-        part = _part(in_order(rows, numpy.lexsort((rows.opened_us, rows.ips))))
+        part = _part(in_order(rows, numpy.lexsort((rows.opened_us, rows.codes))))
         tally = TaskSums(part, incident)
-        levels, refused = what_if.by_address(
-            part.ips, part.opened_us, part.closed_us, candidates, lambda candidate: caps(candidate, part.names)
+        levels, refused = what_if.by_entity(
+            part.codes, part.opened_us, part.closed_us, candidates, lambda candidate: caps(candidate, part.names)
         )
         for number, indices in refused:
             tally.refused(number, indices)
             tally.affected(number, indices)
-        tally.addresses(levels)
+        tally.entities(levels)
         return tally
 
     return decide
@@ -108,7 +113,7 @@ def _by_gate(number: int, candidate: Candidate) -> Callable[[LogRows, Incident |
         refused: list[int] = []
         delayed: list[int] = []
         for each in what_if.whole(
-            candidate, part.opened_us, part.closed_us, ips=part.ips, ip_names=part.names,
+            candidate, part.opened_us, part.closed_us, ips=part.codes, ip_names=part.names,
             listeners=listeners.indices.to_numpy(), names=listeners.dictionary.to_pylist(),
         ):  # fmt: skip
             (refused if each.is_refused else delayed).append(each.row)
@@ -122,4 +127,4 @@ def _by_gate(number: int, candidate: Candidate) -> Callable[[LogRows, Incident |
 
 
 def _part(rows: LogRows) -> Part:
-    return Part(rows.names, rows.ips, rows.opened_us, rows.closed_us, int(what_if.NEVER))
+    return Part(rows.names, rows.codes, rows.opened_us, rows.closed_us, int(what_if.NEVER))

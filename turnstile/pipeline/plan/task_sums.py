@@ -1,7 +1,7 @@
 """The answer of a task for its part of a log: sums, and the few addresses that stand out; never connections.
 
-Every row is TELLS: `what` it is, of which candidate or address, and how many. Rows of equal key add up over tasks, so one
-aggregation answers a plan. What is told about an address is whole, for an address is in one task only.
+Every row is TELLS: `what` it is, of which candidate or entity, and how many. Rows of equal key add up over tasks, so one
+aggregation answers a plan. What is told about an entity is whole, for an entity is in one task only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ import numpy
 import pyarrow
 
 from turnstile.pipeline.events.arrays import Array
-from turnstile.pipeline.inputs.addresses import Addresses
+from turnstile.pipeline.inputs.entities import Entities, Users
 from turnstile.pipeline.plan.excess import Excess, stepped
 
 NETWORKS = ("network_v4", "network_v6")
@@ -19,17 +19,17 @@ NETWORKS = ("network_v4", "network_v6")
 TELLS = "what string, candidate int, name string, number long, n long"
 MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
-_SCHEMA = pyarrow.schema(
+SCHEMA = pyarrow.schema(
     [("what", pyarrow.string()), ("candidate", pyarrow.int32()), ("name", pyarrow.string()),
      ("number", pyarrow.int64()), ("n", pyarrow.int64())]
 )  # fmt: skip
 
 
 class Part(NamedTuple):
-    """Connections in the order they are replayed in. `ips` index `names`; closed_us is `never` for what never closed."""
+    """Connections in the order they are replayed in. `codes` index `names`; closed_us is `never` for what never closed."""
 
-    names: Addresses
-    ips: Array
+    names: Entities
+    codes: Array
     opened_us: Array
     closed_us: Array
     never: int
@@ -47,18 +47,16 @@ class Incident(NamedTuple):
         return (opened_us >= self.low_us) & (opened_us < self.high_us)
 
     def uninvolved(self, part: Part) -> Array:
-        """True for each address of a part that took no part in it: it came at most three times as often as it usually does."""
+        """True for each entity of a part that took no part in it: it came at most three times as often as it usually does."""
         inside = self.contains(part.opened_us)
         count = len(part.names)
-        during = numpy.bincount(part.ips[inside], minlength=count)
-        quiet = numpy.bincount(part.ips[~inside], minlength=count)
+        during = numpy.bincount(part.codes[inside], minlength=count)
+        quiet = numpy.bincount(part.codes[~inside], minlength=count)
         seconds = (self.high_us - self.low_us) / 1e6
         return during <= 3 * (quiet / max(1.0, self.span_s - seconds) * seconds)
 
 
-_NOTHING = Part(
-    Addresses(*numpy.zeros((2, 0), "u8")), numpy.zeros(0, "i8"), numpy.zeros(0, "i8"), numpy.zeros(0, "i8"), 0
-)
+_NOTHING = Part(Users([]), numpy.zeros(0, "i8"), numpy.zeros(0, "i8"), numpy.zeros(0, "i8"), 0)
 
 
 class TaskSums:
@@ -71,17 +69,17 @@ class TaskSums:
         self._tables: list[pyarrow.Table] = []
 
     def refused(self, candidate: int, indices: Array) -> None:
-        """The refusals of a candidate: refused, minute, incident, others (of addresses that took no part in it)."""
+        """The refusals of a candidate: refused, minute, incident, others (of entities that took no part in it)."""
         if not len(indices):
             return
         self._tell("refused", candidate, n=[len(indices)])
-        opened_us, ips = self._part.opened_us[indices], self._part.ips[indices]
+        opened_us, codes = self._part.opened_us[indices], self._part.codes[indices]
         minutes, counts = numpy.unique(opened_us // MINUTE_US, return_counts=True)
         self._tell("minute", candidate, number=minutes, n=counts)
         if self._incident is not None and self._uninvolved is not None:
             inside = self._incident.contains(opened_us)
             self._tell("incident", candidate, n=[numpy.count_nonzero(inside)])
-            self._tell("others", candidate, n=[numpy.count_nonzero(self._uninvolved[ips[inside]])])
+            self._tell("others", candidate, n=[numpy.count_nonzero(self._uninvolved[codes[inside]])])
 
     def delayed(self, candidate: int, indices: Array) -> None:
         """The connections that it only delays."""
@@ -89,27 +87,27 @@ class TaskSums:
             self._tell("delayed", candidate, n=[len(indices)])
 
     def affected(self, candidate: int, indices: Array) -> None:
-        """The addresses and networks among what it refuses or delays."""
-        ips = numpy.flatnonzero(numpy.bincount(self._part.ips[indices], minlength=len(self._part.names)))
-        if len(ips):
-            self._tell("ips", candidate, n=[len(ips)])
-            for what, networks in zip(NETWORKS, self._part.names.networks(ips), strict=True):
+        """The entities and networks among what it refuses or delays."""
+        hit = numpy.flatnonzero(numpy.bincount(self._part.codes[indices], minlength=len(self._part.names)))
+        if len(hit):
+            self._tell("entities", candidate, n=[len(hit)])
+            for what, networks in zip(NETWORKS, self._part.names.networks(hit), strict=True):
                 self._tell(what, candidate, number=networks, n=numpy.ones(len(networks), "i8"))
 
     def broker(self, levels: Array) -> None:
         """The most connections open at once, all addresses together."""
         self._tell("broker_peak", number=[int(levels.max())], n=[1])
 
-    def addresses(self, levels: Array) -> None:
-        """Levels and peaks of all addresses, the busiest one, how long connections last, and of those that `Excess.kept` keeps
+    def entities(self, levels: Array) -> None:
+        """Levels and peaks of all entities, the busiest one, how long connections last, and of those that `Excess.kept` keeps
         their levels, and more of those with the highest peaks.
 
-        The part is in order of address: connections of each are side by side.
+        The part is in order of entity: connections of each are side by side.
         """
         part = self._part
         for what, instant in (("first", part.opened_us.min()), ("last", part.opened_us.max())):
             self._tell(what, number=[instant], n=[1])
-        starts = numpy.flatnonzero(numpy.concatenate(([True], part.ips[1:] != part.ips[:-1])))
+        starts = numpy.flatnonzero(numpy.concatenate(([True], part.codes[1:] != part.codes[:-1])))
         ends = numpy.append(starts[1:], len(levels))
         peaks = numpy.maximum.reduceat(levels, starts)
         for what, values in (
@@ -138,11 +136,11 @@ class TaskSums:
 
     def batch(self) -> pyarrow.RecordBatch:
         """All that was told."""
-        table = pyarrow.concat_tables([_SCHEMA.empty_table(), *self._tables]).combine_chunks()
-        return pyarrow.RecordBatch.from_arrays([_one(column) for column in table.columns], schema=_SCHEMA)
+        table = pyarrow.concat_tables([SCHEMA.empty_table(), *self._tables]).combine_chunks()
+        return pyarrow.RecordBatch.from_arrays([_one(column) for column in table.columns], schema=SCHEMA)
 
     def _greedy(self, name: str, rows: slice) -> None:
-        """One address: how long its connections last in the middle, how many there are and never closed, its fullest hour."""
+        """One entity: how long its connections last in the middle, how many there are and never closed, its fullest hour."""
         lasted = self._lasted(rows)
         if len(lasted):
             middle = (len(lasted) - 1) // 2
@@ -167,8 +165,8 @@ class TaskSums:
             pyarrow.nulls(count, pyarrow.int64()) if number is None else pyarrow.array(number, pyarrow.int64()),
             pyarrow.array(n, pyarrow.int64()),
         ]
-        cast = [each.cast(field.type) for each, field in zip(columns, _SCHEMA, strict=True)]
-        self._tables.append(pyarrow.Table.from_arrays(cast, schema=_SCHEMA))
+        cast = [each.cast(field.type) for each, field in zip(columns, SCHEMA, strict=True)]
+        self._tables.append(pyarrow.Table.from_arrays(cast, schema=SCHEMA))
 
 
 def middle(counts: Iterable[tuple[int, int]]) -> int | None:

@@ -2,12 +2,12 @@
 
 A cap that equals what was observed is an outage on the first day with one connection more. So both are raised by the headroom:
 
-    simple   one cap for every address
-    tight    a lower cap, and an override for each of the few addresses that need more
+    simple   one cap for every entity, address or user
+    tight    a lower cap, and an override for each of the few entities that need more
 
 Invariants
-  room_above   the cap has `headroom` above the one that the log alone asks for, each override above the address's peak
-  no_override_without_need   an override is above the cap; an address that the raised cap suffices for has none
+  room_above   the cap has `headroom` above the one that the log alone asks for, each override above the entity's peak
+  no_override_without_need   an override is above the cap; an entity that the raised cap suffices for has none
 """
 
 import math
@@ -15,42 +15,52 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.plan.candidates import commands, paste
 from turnstile.pipeline.plan.recommend import LogLevels, Recommendation
+from turnstile.quantities import plural
 
 NAMED = 5
-"""The number of the addresses hit by a variant that are named."""
+"""The number of the entities hit by a variant that are named."""
 
 
 class Variant(NamedTuple):
-    """A cap for every address and overrides (ip -> cap); what both would have refused of the log, leaks that are left out aside,
+    """A cap for every entity and overrides (entity -> cap); what both would have refused of the log, leaks that are left out aside,
     and whom.
 
-    `without_headroom`: the cap that the log alone asks for. `addresses_hit`: how many had a connection refused, leaks among
-    them; `hit`: those of them with most open at once (ip -> how many). `addresses_close`: how many were not hit, and had less than
-    the headroom left at their peak. `leaks_refused`: of the connections left out.
+    `without_headroom`: the cap that the log alone asks for. `entities_hit`: how many had a connection refused, leaks among
+    them; `hit`: those of them with most open at once (entity -> how many). `entities_close`: how many were not hit, and had
+    less than the headroom left at their peak. `leaks_refused`: of the connections left out.
     """
 
     name: str
-    per_ip_cap: int
+    cap: int
     overrides: dict[str, int]
     without_headroom: int
     refused: int
     refused_share: float
-    addresses_hit: int
+    entities_hit: int
     hit: dict[str, int]
-    addresses_close: int
+    entities_close: int
     leaks_refused: int
+    by: EntityType = IP
 
     @property
     def commands(self) -> dict[str, list[str]]:
         """The commands that set it, by vocabulary."""
-        return commands(self.per_ip_cap, self.overrides)
+        return commands(self.cap, self.overrides, self.by)
 
     def as_json(self) -> dict[str, object]:
         """Its fields by name, with the settings and the commands that set them, by vocabulary."""
-        settings = paste(self.per_ip_cap, self.overrides)
-        return {**self._asdict(), "settings": settings, "commands": self.commands}
+        fields = self._asdict()
+        of = plural(fields.pop("by").noun, 2)
+        named = {
+            f"per_{self.by.name}_cap": fields.pop("cap"),
+            f"{of}_hit": fields.pop("entities_hit"),
+            f"{of}_close": fields.pop("entities_close"),
+        }
+        settings = paste(self.cap, self.overrides, self.by)
+        return {**fields, **named, "settings": settings, "commands": self.commands}
 
 
 def variants(
@@ -64,7 +74,7 @@ def variants(
 
 
 def _raised(name: str, observed: Recommendation, log: LogLevels, everything: LogLevels, headroom: Fraction) -> Variant:
-    cap = raised(observed.per_ip_cap, headroom)
+    cap = raised(observed.cap, headroom)
     overrides = {ip: raised(peak, headroom) for ip, peak in observed.overrides.items()}
     overrides = {ip: override for ip, override in overrides.items() if override > cap}
     refused, all_refused = (each.refused(cap, overrides) for each in (log, everything))
@@ -75,15 +85,16 @@ def _raised(name: str, observed: Recommendation, log: LogLevels, everything: Log
     share = refused / log.connections if log.connections else 0.0
     return Variant(
         name=name,
-        per_ip_cap=cap,
+        cap=cap,
         overrides=overrides,
-        without_headroom=observed.per_ip_cap,
+        without_headroom=observed.cap,
         refused=refused,
         refused_share=share,
-        addresses_hit=hit,
+        entities_hit=hit,
         hit=_highest(over),
-        addresses_close=near - hit,
+        entities_close=near - hit,
         leaks_refused=all_refused - refused,
+        by=log.by,
     )
 
 

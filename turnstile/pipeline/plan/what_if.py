@@ -13,23 +13,15 @@ says what every cap does.
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy
 
 from shards.limits.connection_quotas import ADMITTED, REFUSED, ConnectionQuotas, IncomingConnection
 from shards.limits.rate import DEFAULT_WINDOW, Rate
 from turnstile.pipeline.events.arrays import Array
+from turnstile.pipeline.inputs.entities import Entities
 from turnstile.pipeline.plan.candidates import Candidate
-
-
-class Names(Protocol):
-    """Addresses by number."""
-
-    def __getitem__(self, place: int, /) -> str: ...
-    def __iter__(self) -> Iterator[str]: ...
-    def __len__(self) -> int: ...
-
 
 NEVER = numpy.iinfo("i8").max
 """closed_us of a connection that is open at the end of the log."""
@@ -122,7 +114,8 @@ def _lowest_free(opened_us: Array, closed_us: Array, is_start: Array) -> Array:
 
 
 def within_rate(opened_us: Array, per_s: int) -> Array:
-    """True for each connect of one address within its `connection_creation_rate` (KIP-612), as the gate decides it."""
+    """True for each connect of one entity within its rate, as the gate decides it: of an address its `connection_creation_rate`
+    (KIP-612), of a user turnstile.max.connection.creation.rate.per.user."""
     rate = Rate(DEFAULT_WINDOW)
     passed = numpy.ones(len(opened_us), dtype=bool)
     for start in range(0, len(opened_us), _CHUNK):
@@ -133,47 +126,47 @@ def within_rate(opened_us: Array, per_s: int) -> Array:
     return passed
 
 
-class ByAddress(NamedTuple):
+class ByEntity(NamedTuple):
     """Levels without any rate, and for each candidate its number and the indices of refused connections."""
 
     levels: Array
     refused: Iterator[tuple[int, Array]]
 
 
-def by_address(
-    addresses: Array,
+def by_entity(
+    entities: Array,
     opened_us: Array,
     closed_us: Array,
     candidates: Sequence[tuple[int, Candidate]],
     caps_of: Callable[[Candidate], Array | None],
-) -> ByAddress:
-    """Many addresses under candidates that limit addresses only. Rows as for `levels`; `addresses` are numbers.
+) -> ByEntity:
+    """Many entities under candidates that limit each entity only. Rows as for `levels`; `entities` are numbers.
 
-    `caps_of`: a candidate's cap for each address number, None for none.
+    `caps_of`: a candidate's cap for each entity's number, None for none.
     """
-    free = levels(opened_us, closed_us, addresses)
+    free = levels(opened_us, closed_us, entities)
     by_rate: dict[int | None, Array] = {None: free}
-    for rate in {candidate.ip_rate for _, candidate in candidates if candidate.ip_rate is not None}:
-        passed = _each_within_rate(addresses, opened_us, rate)
-        by_rate[rate] = free if passed.all() else levels(opened_us, closed_us, addresses, passed)
+    for rate in {candidate.rate for _, candidate in candidates if candidate.rate is not None}:
+        passed = _each_within_rate(entities, opened_us, rate)
+        by_rate[rate] = free if passed.all() else levels(opened_us, closed_us, entities, passed)
 
     def refused() -> Iterator[tuple[int, Array]]:
         for number, candidate in candidates:
-            mine, caps = by_rate[candidate.ip_rate], caps_of(candidate)
+            mine, caps = by_rate[candidate.rate], caps_of(candidate)
             is_refused = mine == RATE_REFUSED
             if caps is not None:
-                is_refused |= mine > caps[addresses]
+                is_refused |= mine > caps[entities]
             yield number, numpy.flatnonzero(is_refused)
 
-    return ByAddress(free, refused())
+    return ByEntity(free, refused())
 
 
-def _each_within_rate(addresses: Array, opened_us: Array, per_s: int) -> Array:
-    """`within_rate`, address after address."""
+def _each_within_rate(entities: Array, opened_us: Array, per_s: int) -> Array:
+    """`within_rate`, entity after entity."""
     passed = numpy.ones(len(opened_us), dtype=bool)
-    starts = numpy.flatnonzero(numpy.concatenate(([True], addresses[1:] != addresses[:-1])))
-    ends = numpy.append(starts[1:], len(addresses))
-    # A window is at least a second long, so an address with no more connects than that in all is within its rate.
+    starts = numpy.flatnonzero(numpy.concatenate(([True], entities[1:] != entities[:-1])))
+    ends = numpy.append(starts[1:], len(entities))
+    # A window is at least a second long, so an entity with no more connects than that in all is within its rate.
     is_many = ends - starts > per_s
     for start, end in zip(starts[is_many].tolist(), ends[is_many].tolist(), strict=True):
         passed[start:end] = within_rate(opened_us[start:end], per_s)
@@ -186,15 +179,15 @@ def whole(
     closed_us: Array,
     *,
     ips: Array,
-    ip_names: Names,
+    ip_names: Entities,
     listeners: Array,
     names: Sequence[str],
 ) -> Iterator[Decision]:
     """Every connection of a log, in order of arrival, through the emulator's own gate. `ips` and `listeners` are places in
     `ip_names` and `names`."""
     gate = ConnectionQuotas(candidate.connection_limits(), names)
-    if candidate.ip_rate is not None:
-        gate.ip_quotas.update(None, candidate.ip_rate)
+    if candidate.rate is not None:
+        gate.ip_quotas.update(None, candidate.rate)
     acceptors = [gate.acceptors[name] for name in names]
     leaving: list[tuple[int, int, IncomingConnection]] = []
     waiting: list[tuple[int, int, IncomingConnection]] = []

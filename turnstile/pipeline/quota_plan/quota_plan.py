@@ -151,12 +151,12 @@ def _variant(
     advice = []
     for each in demands:
         observed = found[each.kind]
-        cap = _raised(observed.per_ip_cap, headroom)
+        cap = _raised(observed.cap, headroom)
         above = {text: _raised(peak, headroom) for text, peak in observed.overrides.items()}
         overrides = {
             text: value(each.kind, most) for text, most in above.items() if most > cap and all(each.names[text])
         }
-        advice.append(Advice(each.kind, value(each.kind, cap), overrides, value(each.kind, observed.per_ip_cap)))
+        advice.append(Advice(each.kind, value(each.kind, cap), overrides, value(each.kind, observed.cap)))
     quotas: dict[Entity, dict[str, float]] = {}
     for one, each in zip(advice, demands, strict=True):
         quotas.setdefault(default_of(by), {})[one.kind] = one.default

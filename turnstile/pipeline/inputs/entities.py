@@ -1,0 +1,152 @@
+"""What a plan counts connections of: each client address, or each user that logs in. Kafka's names of these entity types are
+`ip` and `user`.
+
+In a log an entity is text; on its way to a replay it is columns of numbers, or coded text (replay_pieces.py); in a replay it
+is a number, its place among the distinct ones.
+
+one_entity_one_slot  all connections of an entity go to one slot, whichever task read them
+numbers_are_in_order  entities are numbered in the order of `rank`, without gaps
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy
+import pyarrow
+import pyarrow.compute
+
+from turnstile.pipeline.events.arrays import Array
+from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, DistinctNetworks, numbers, parse
+
+NO_USER = "no user"
+
+
+class Entities(Protocol):
+    """Distinct entities by number."""
+
+    def __getitem__(self, place: int, /) -> str: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    def networks(self, places: Array, /) -> DistinctNetworks:
+        """Of the entities at `places`; none of users."""
+
+
+class EntityColumns(NamedTuple):
+    """Columns that stand for the text of entities, and whether each text is an entity at all."""
+
+    columns: dict[str, Any]
+    is_usable: Array
+
+
+class DistinctEntities(NamedTuple):
+    """The distinct entities of many connections, and the number of each connection's."""
+
+    entities: Entities
+    codes: Array
+
+
+class EntityType(Protocol):
+    """`name`: Kafka's; `missing`, `unusable`: why a row without one is put aside, and one whose text is none."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def noun(self) -> str: ...
+    @property
+    def has_networks(self) -> bool: ...
+    @property
+    def missing(self) -> str: ...
+    @property
+    def unusable(self) -> str: ...
+
+    def columns(self, texts: pyarrow.Array, /) -> EntityColumns:
+        """Of a column of text, null where a row has none."""
+
+    def slots(self, rows: pyarrow.Table, count: int, /) -> Array:
+        """The slot, less than `count`, of each row that has the columns."""
+
+    def distinct(self, rows: pyarrow.Table, /) -> DistinctEntities:
+        """Of rows that have the columns."""
+
+    def rank(self, name: str, /) -> Any:
+        """Orders names as numbers are."""
+
+
+class _Ip:
+    """Client addresses: `high` and `low`, the halves of their 128 bits."""
+
+    name, noun, has_networks = "ip", "address", True
+    missing, unusable = "no client address", NOT_AN_ADDRESS
+
+    def columns(self, texts: pyarrow.Array) -> EntityColumns:
+        high, low, is_address = numbers(texts)
+        return EntityColumns({"high": high, "low": low}, is_address)
+
+    def slots(self, rows: pyarrow.Table, count: int) -> Array:
+        """Addresses that are neighbours have different ones."""
+        mixed = (rows["high"].to_numpy() ^ rows["low"].to_numpy()) * numpy.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> numpy.uint64(29))) * numpy.uint64(0xBF58476D1CE4E5B9) >> numpy.uint64(33)
+        slots: Array = mixed % numpy.uint64(count)
+        return slots
+
+    def distinct(self, rows: pyarrow.Table) -> DistinctEntities:
+        return DistinctEntities(*Addresses.of(rows["high"].to_numpy(), rows["low"].to_numpy()))
+
+    def rank(self, name: str) -> Any:
+        return parse(name) or (0, 0)
+
+
+class Users:
+    """Distinct users, in order of their names."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+
+    def __getitem__(self, place: int) -> str:
+        return self._names[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def networks(self, places: Array) -> DistinctNetworks:
+        return DistinctNetworks(places[:0], places[:0])
+
+
+class _User:
+    """Users by the name that they log in by: `user`, coded text."""
+
+    name, noun, has_networks = "user", "user", False
+    missing, unusable = NO_USER, NO_USER
+
+    def columns(self, texts: pyarrow.Array) -> EntityColumns:
+        is_named = pyarrow.compute.fill_null(pyarrow.compute.not_equal(texts, ""), False)
+        return EntityColumns({"user": texts.dictionary_encode()}, is_named.to_numpy(zero_copy_only=False))
+
+    def slots(self, rows: pyarrow.Table, count: int) -> Array:
+        coded = rows["user"].unify_dictionaries().combine_chunks()
+        # Not hash(): each process has its own.
+        of_name = numpy.array([zlib.crc32(name.encode()) % count for name in coded.dictionary.to_pylist()], "i8")
+        slots: Array = of_name[coded.indices.to_numpy()]
+        return slots
+
+    def distinct(self, rows: pyarrow.Table) -> DistinctEntities:
+        coded = rows["user"].unify_dictionaries().combine_chunks()
+        used, codes = numpy.unique(coded.indices.to_numpy(), return_inverse=True)
+        names = coded.dictionary.take(pyarrow.array(used))
+        order = pyarrow.compute.sort_indices(names).to_numpy()
+        place = numpy.empty(len(order), "i8")
+        place[order] = numpy.arange(len(order))
+        return DistinctEntities(Users(names.take(pyarrow.array(order)).to_pylist()), place[codes])
+
+    def rank(self, name: str) -> Any:
+        return name
+
+
+IP: EntityType = _Ip()
+USER: EntityType = _User()
