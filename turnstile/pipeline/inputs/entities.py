@@ -1,5 +1,5 @@
-"""What a plan counts connections of: each client address, or each user that logs in. Kafka's names of these entity types are
-`ip` and `user`.
+"""The entities that a plan counts connections of: each client address, or each user that logs in. Kafka's names of these entity
+types are `ip` and `user`.
 
 In a log an entity is text; on its way to a replay it is columns of numbers, or coded text (replay_pieces.py); in a replay it
 is a number, its place among the distinct ones.
