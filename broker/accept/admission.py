@@ -28,7 +28,6 @@ from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
-from shards.settings.overrides import normalise_ip
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 Open = Callable[[int, int, str, int, tuple[str, ...]], object]
@@ -107,7 +106,7 @@ class Admission:
     def arrived(self, fd: int, ip: str, port: int) -> None:
         """Decides about a fresh descriptor, now or when a home has answered."""
         if ":" in ip:
-            ip = normalise_ip(ip)
+            ip = self._image.limits.counted(ip)
         if fd >= self._fd_ceiling and not self._make_room():
             os.close(fd)
             self.no_descriptor(ip, port)

@@ -22,7 +22,6 @@ from broker.accept.steps import Event
 from broker.metrics.outcomes import Outcomes, Refusal
 from broker.runtime.shard_context import ShardContext
 from broker.serve.proxied_connection import Via
-from shards.settings.overrides import normalise_ip
 
 OpenAnnounced = Callable[[int, int, str, int, tuple[str, ...], Via], object]
 """As Open, with the way of the client."""
@@ -77,7 +76,7 @@ class ProxiedAdmission(Admission):
     def announced(self, fd: int, ip: str, port: int, via: Via) -> None:
         """Decides about the client at `ip`, whose connection the descriptor is; its steps are those of any other."""
         if ":" in ip:
-            ip = normalise_ip(ip)
+            ip = self._image.limits.counted(ip)
         if fd >= self._fd_ceiling and not self._make_room():
             os.close(fd)
             self.no_descriptor(ip, port)

@@ -211,5 +211,8 @@ class ProxyListener(Listener):
             return
         reached = Address(normalise_ip(header.destination.host), header.destination.port)
         self._admission.announced(
-            fd, header.source.host, header.source.port, Via(awaited.ip, endpoint_id(header.tlvs), reached)
+            fd,
+            header.source.host,
+            header.source.port,
+            Via(awaited.ip, endpoint_id(header.tlvs), reached, header.source.host),
         )

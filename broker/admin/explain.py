@@ -27,7 +27,6 @@ from shards.limits.bursts import burst_of
 from shards.limits.caps import OBSERVED
 from shards.limits.quota_entities import PREFIX
 from shards.settings.errors import ConfigInvalid
-from shards.settings.overrides import normalise_ip
 
 
 async def explain_address(
@@ -35,7 +34,7 @@ async def explain_address(
 ) -> list[AddressLimits]:
     """For each broker the pools that a connection of the address takes a token of, of listeners those with a cap of their own,
     and the rates that are limited. Raises ConfigInvalid for what is no address."""
-    ip = checked_address(text)
+    ip = counted_address(images.of(0), text)
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
     pools = ["broker", "ssl", f"ip:{ip}", *listeners]
     answers = await coordinator.ask_all("describe_tokens", [*pools, *(OBSERVED + pool for pool in pools)])
@@ -54,10 +53,10 @@ async def explain_address(
     return found
 
 
-def checked_address(text: str) -> str:
-    """An address in its normal spelling. Raises ConfigInvalid."""
+def counted_address(image: ClusterImage, text: str) -> str:
+    """The address that a client of this one counts as. Raises ConfigInvalid."""
     try:
-        return normalise_ip(text)
+        return image.limits.counted(text)
     except ValueError:
         raise ConfigInvalid("ip", text, "it must be an IP address") from None
 

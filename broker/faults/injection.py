@@ -104,7 +104,7 @@ class Faults:
 
     def _decide_about(self, connection: Connection, faults: Sequence[Fault]) -> None:
         for fault in faults:
-            if fault.matches_connection(connection.ip, connection.port) and not connection.closed:
+            if fault.matches_connection(connection.host, connection.port) and not connection.closed:
                 then(self._fires(fault), partial(self._end_if, connection, fault))
 
     def _end_if(self, connection: Connection, fault: Fault, fires: bool) -> None:
@@ -124,7 +124,7 @@ class Faults:
         matching = [
             fault
             for fault in self._faults
-            if fault.matches(api_key, client_id, channel.ip, channel.port)
+            if fault.matches(api_key, client_id, channel.host, channel.port)
             and (not fault.ends_connections or (is_first and fault.client_id is not None))
         ]
         if not matching:

@@ -67,7 +67,7 @@ class Call(Generic[ResponseTypes]):
         self.client_id = client_id
         self.user = user  # the name in the principal "User:<name>"; ANONYMOUS without SASL
         self.listener = listener
-        self.ip = ip
+        self.ip = ip  # the client's own
         self.port = port  # the client's
         self.channel = channel  # the connection it came over; None: none
         self.encoded: Encoded | None = None  # the response, if it was encoded aside

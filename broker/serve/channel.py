@@ -23,6 +23,9 @@ class Channel(Protocol):
     fd: int
     closed: bool
     ip: str
+    """The address that the client counts as: of an IPv6 network with turnstile.ipv6.prefix.length its first one."""
+    host: str
+    """The client's own address."""
     port: int
     listener: str
     pools: tuple[str, ...]

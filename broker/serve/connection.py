@@ -37,6 +37,7 @@ from broker.wire.answer_parts import Encoded
 from shards.errors import ClientFault
 from shards.loop.deferred import Deferred
 from shards.loop.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
+from shards.settings.overrides import normalise_ip
 
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000
@@ -46,7 +47,7 @@ class Connection(FramedSocket):
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
-        "_when_closed", "charging", "client_id", "closed", "fetch_throttled_until_ms", "gone", "hung_up", "id", "ip",
+        "_when_closed", "charging", "client_id", "closed", "fetch_throttled_until_ms", "gone", "host", "hung_up", "id", "ip",
         "last_used_ns", "listener", "muted", "opened_ns", "parting", "pools", "port", "produce_throttled_until_ms",
         "requests", "software", "throttle", "throttled_until_ms", "under_way", "user",
     )  # fmt: skip
@@ -56,7 +57,7 @@ class Connection(FramedSocket):
     ) -> None:
         ClientSocket.__init__(self, serving, fd, family)
         self.id = number
-        self.ip = ip
+        self.ip = self.host = ip  # `host` is the client's own, where `ip` is the network that it counts as
         self.port = port
         self.pools = pools
         self.listener = serving.listener
@@ -124,6 +125,14 @@ class Connection(FramedSocket):
     def hold(self, pools: tuple[str, ...]) -> None:
         """It holds a token of each of `pools` from here on, and gives them back when it closes."""
         self.pools = pools
+
+    @property
+    def peer(self) -> str:
+        """The client's own address, in its one spelling."""
+        try:
+            return normalise_ip(self.sock.getpeername()[0])
+        except OSError:  # it has hung up
+            return self.ip
 
     def call_when_closed(self, function: Callable[[], None]) -> None:
         """Calls `function` once when the connection has closed, at once if it has; in place of one given before."""

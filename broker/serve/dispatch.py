@@ -103,7 +103,7 @@ class Dispatcher:
             client_id,
             user=channel.user,
             listener=channel.listener,
-            ip=channel.ip,
+            ip=channel.host,
             port=channel.port,
             channel=channel,
         )

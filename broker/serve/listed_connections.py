@@ -83,7 +83,7 @@ _GETTERS: Final[Mapping[str, _Getter]] = {
     "authentication_info.user_principal": lambda each, at: each.user if _is_proven(each) else "",
     "listener_name": lambda each, at: each.listener,
     "tls_info.enabled": lambda each, at: each.serving.tls is not None,
-    "source.ip_address": lambda each, at: each.ip,
+    "source.ip_address": lambda each, at: each.host,
     "source.port": lambda each, at: each.port,
     "client_id": lambda each, at: each.client_id or "",
     "client_software_name": lambda each, at: "" if each.software is None else each.software[0],

@@ -9,15 +9,17 @@ from typing import NamedTuple
 from broker.serve.channel import ChannelServer
 from broker.serve.connection import Connection
 from shards.config.advertised import Address
+from shards.settings.overrides import normalise_ip
 
 
 class Via(NamedTuple):
-    """The way of a client to its listener: the address of the `proxy`, the `endpoint` of a cloud (accept/endpoint_ids.py), and
-    the address that the client `reached`."""
+    """The way of a client to its listener: the address of the `proxy`, the `endpoint` of a cloud (accept/endpoint_ids.py), the
+    address that the client `reached`, and its own (`client`), as the header has it."""
 
     proxy: str
     endpoint: str | None
     reached: Address
+    client: str
 
     @property
     def detail(self) -> str:
@@ -49,6 +51,10 @@ class ProxiedConnection(Connection):
     ) -> None:
         super().__init__(serving, fd, family, number, ip, port, pools=pools)
         self.via = via
+
+    @property
+    def peer(self) -> str:
+        return normalise_ip(self.via.client)
 
     @property
     def reached(self) -> str:

@@ -16,6 +16,7 @@ from broker.serve.proxied_connection import ProxiedConnection, Via
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.wire.answer_parts import Encoded
 from shards.loop.deferred import MaybeDeferred
+from shards.settings.overrides import IPV6_BITS
 
 
 class Serving:
@@ -56,6 +57,7 @@ class Serving:
         """Told of each connection, while a fault may end it."""
         self._outcomes = outcomes
         self._family = family
+        self._image = context.image
         self._tokens = context.tokens
         self._counters = context.counters
         self._open = open_connections
@@ -78,16 +80,14 @@ class Serving:
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
         connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools=pools)
-        if self.opened is not None:
-            self.opened(connection)
+        self._opened(connection)
 
     def open_announced(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], via: Via) -> None:
         """The same for a client that a proxy announced."""
         connection = self._open[number] = ProxiedConnection(
             self, fd, self._family, number, ip, port, pools=pools, via=via
         )
-        if self.opened is not None:
-            self.opened(connection)
+        self._opened(connection)
 
     def malformed(self, channel: Channel, why: str) -> None:
         """A frame that is no request: counted, logged at most once a second; the connection ends."""
@@ -112,6 +112,12 @@ class Serving:
             open_ms=open_ms,
         )
         self._tokens.release(channel.pools)
+
+    def _opened(self, connection: Connection) -> None:
+        if ":" in connection.ip and self._image.limits.ipv6_prefix < IPV6_BITS:
+            connection.host = connection.peer
+        if self.opened is not None:
+            self.opened(connection)
 
 
 def _nothing() -> None:

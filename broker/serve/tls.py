@@ -72,6 +72,10 @@ class TlsSocket:
         self._unsent = b""
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
+    def getpeername(self) -> Any:
+        """As of the socket."""
+        return self._raw.getpeername()
+
     def getsockname(self) -> Any:
         """As of the socket."""
         return self._raw.getsockname()

@@ -140,13 +140,17 @@ class ClusterImage:
         if kinds & {"setting", "advertised"}:
             self.auto_listeners = auto_listeners(self.static, self.advertised)
         if kinds & {"quota", "observed_quota"}:
-            self._ip_quotas = self._rehearsed_ip_quotas = IpQuotaTable(self.quotas.items())
+            self._ip_quotas = self._rehearsed_ip_quotas = self._of_addresses(self.quotas.items())
             if self.observed_quotas:
-                self._rehearsed_ip_quotas = IpQuotaTable([*self.quotas.items(), *self.observed_quotas.items()])
+                merged = [*self.quotas.items(), *self.observed_quotas.items()]
+                self._rehearsed_ip_quotas = self._of_addresses(merged)
             self.rehearsed_quotas = merged_quotas(self.quotas, self.observed_quotas)
-            self.observed_ip_quotas = IpQuotaTable(self.observed_quotas.items()).by_ip
+            self.observed_ip_quotas = self._of_addresses(self.observed_quotas.items()).by_ip
         self.version = version
         return ImageChange(frozenset(kinds), frozenset(pools))
+
+    def _of_addresses(self, quotas: Iterable[tuple[Entity, Mapping[str, float]]]) -> IpQuotaTable:
+        return IpQuotaTable(quotas).counted_by(self.limits.ipv6_prefix)
 
     def _records(self, kind: str) -> Any:
         return {"static": self.static, "setting": self.dynamic, "quota": self.quotas, "topic": self.topics,

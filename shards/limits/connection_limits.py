@@ -8,6 +8,8 @@ listeners_inherit_from_broker  A listener without a value of its own has the bro
 rules_remember_no_address  The rule of a pool depends on the settings only; no address that was asked for is remembered, so
     no peer can make this grow.
 int_max_is_unlimited  INT_MAX is Kafka's way to say unlimited.
+networks_count_as_one  An address that is asked for is the one that its client counts as (`counted`); an override of an address
+    holds for that one, and of several that count as one the smallest.
 
 A pool is `broker`, `listener:NAME`, `ssl`, `ip:ADDRESS` or `user:NAME`. `broker:all` has the cap of `kafka_connections_max` where
 `max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). `ssl` is of all
@@ -37,7 +39,7 @@ from shards.settings.broker_config import (
 )
 from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
 from shards.settings.config_types import Value
-from shards.settings.overrides import Overrides
+from shards.settings.overrides import Overrides, counted_address
 from shards.settings.ranges import INT_MAX
 from shards.settings.user_overrides import UserOverrides
 
@@ -47,6 +49,7 @@ CORE_IP_OVERRIDES = "kafka_connections_max_overrides"
 CORE_RATE = "kafka_connection_rate_limit"
 CORE_RATE_OVERRIDES = "kafka_connection_rate_limit_overrides"
 RECHECK = "turnstile.ip.rate.recheck"
+IPV6_PREFIX = "turnstile.ipv6.prefix.length"
 WINDOWS = (
     "quota.window.num", "quota.window.size.seconds", "controller.quota.window.num", "controller.quota.window.size.seconds",
 )  # fmt: skip
@@ -55,7 +58,7 @@ CAPS_AND_RATES = (
     CORE_RATE_OVERRIDES, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
 )  # fmt: skip
 """The settings that limit connections; `max.connections` and `max.connection.creation.rate` also of a listener."""
-READ = frozenset({*CAPS_AND_RATES, EXACT, RECHECK, *WINDOWS})
+READ = frozenset({*CAPS_AND_RATES, EXACT, RECHECK, IPV6_PREFIX, *WINDOWS})
 """The settings that are interpreted here."""
 
 
@@ -63,12 +66,13 @@ class ConnectionLimits:
     """The limits of one broker's pools by its settings; immutable. `given`: the set values, by name (broker_config.given)."""
 
     __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate",
-                 "exact", "exact_core_rate", "given", "ip_default", "listener_default", "listeners",
+                 "exact", "exact_core_rate", "given", "ip_default", "ipv6_prefix", "listener_default", "listeners",
                  "rate_default", "recheck", "refusing", "user_default", "user_rate_default", "user_rates",
                  "waiting")  # fmt: skip
 
     def __init__(self, given: Mapping[str, Value] | None = None) -> None:
         self.given: Mapping[str, Value] = dict(given or {})
+        self.ipv6_prefix = cast(int, self._value(IPV6_PREFIX))
         own = [(name, listener_of(name), value) for name, value in self.given.items()]
         self.waiting = self.listener_default = _kafka_rule(self._value(CAP), CAP, wait=True)
         self.listeners = {
@@ -117,6 +121,10 @@ class ConnectionLimits:
         check_together(after)
         check_live(lambda: self.given, after, known)
         return ConnectionLimits(after)
+
+    def counted(self, ip: str) -> str:
+        """The address that a client counts as. ValueError for what is no address."""
+        return counted_address(ip, self.ipv6_prefix)
 
     # ---- caps
 
@@ -239,7 +247,7 @@ class ConnectionLimits:
         return self.given[name] if name in self.given else BROKER[name].default
 
     def _overrides(self, name: str) -> Overrides:
-        return cast(Overrides, self._value(name))
+        return cast(Overrides, self._value(name)).counted_by(self.ipv6_prefix)
 
 
 def _is(name: str, setting: str) -> bool:

@@ -7,6 +7,7 @@ Source: SocketServer.ConnectionQuotas.connectionRateForIp (Apache Kafka).
 from collections.abc import Iterable, Mapping
 
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
+from shards.settings.overrides import IPV6_BITS, counted_address
 from shards.settings.ranges import INT_MAX
 
 
@@ -22,6 +23,16 @@ class IpQuotaTable:
             for entity, values in quotas
             if entity[0][0] == "ip" and CONNECTION_RATE in values
         }
+
+    def counted_by(self, ipv6_prefix: int) -> "IpQuotaTable":
+        """The same for addresses that count as `counted_address` says: of several that count as one the smallest quota holds."""
+        if ipv6_prefix == IPV6_BITS:
+            return self
+        table = IpQuotaTable()
+        for ip, per_s in self.by_ip.items():
+            key = None if ip is None else counted_address(ip, ipv6_prefix)
+            table.by_ip[key] = min(per_s, table.by_ip.get(key, per_s))
+        return table
 
     def update(self, ip: str | None, per_s: float | None) -> None:
         """Set or, with None, remove the quota of an address in its normal spelling."""

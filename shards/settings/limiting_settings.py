@@ -67,6 +67,10 @@ LIMITING = [
     ConfigKey("turnstile.core.rate.exact", BOOLEAN, False,
             "Whether exactly so many connections a second pass as kafka_connection_rate_limit and its overrides say; false: a "
             "token a whole number of milliseconds, as Redpanda, so that 300 let 333 pass and 501 let 1,000.", TURNSTILE, True),
+    ConfigKey("turnstile.ipv6.prefix.length", whole(1, 128), 128,
+            "IPv6 clients of one network of so many bits count as one address, the first of the network: in caps and rates of "
+            "addresses, overrides, journal and displays; 64 is what a household or a host is given. ACLs and what clients are told "
+            "have the client's own. 128: each address counts by itself, as for Kafka and Redpanda.", TURNSTILE),
     ConfigKey("turnstile.ip.rate.recheck", BOOLEAN, False,
             "Whether a connection held for its IP's connection_creation_rate is checked again after the delay and "
             "may then get in (KIP-612's text); false closes it, as the shipped broker does.", TURNSTILE, True),

@@ -19,7 +19,8 @@ from shards.settings.override_entries import (
 )
 
 _MAPPED = bytes(10) + b"\xff\xff"  # the 96 bits before the IPv4 address in a v4-mapped IPv6 address (RFC 4291, 2.5.5.2)
-_BITS = {AF_INET: 32, AF_INET6: 128}
+IPV6_BITS = 128
+_BITS = {AF_INET: 32, AF_INET6: IPV6_BITS}
 _LARGEST = 2**63 - 1  # both vocabularies keep these numbers in 64 signed bits
 
 
@@ -31,6 +32,16 @@ def normalise_ip(text: str) -> str:
     """
     packed = _packed(text)
     return inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed)
+
+
+def counted_address(text: str, ipv6_prefix: int) -> str:
+    """The address that a client counts as: its own in its one spelling, and of an IPv6 one the first of its network of so many
+    bits, so that all clients of the network count as one. ValueError if it is none."""
+    packed = _packed(text)
+    if len(packed) == 4:
+        return inet_ntop(AF_INET, packed)
+    shift = IPV6_BITS - ipv6_prefix
+    return inet_ntop(AF_INET6, (int.from_bytes(packed) >> shift << shift).to_bytes(16) if shift else packed)
 
 
 def _packed(text: str) -> bytes:
@@ -72,6 +83,18 @@ class Overrides(OverrideEntries):
     def parse(cls, entries: Iterable[str] | str) -> "Overrides":
         """From a list of entries, or from its text: JSON or comma-separated. ValueError names the first bad entry."""
         return cls(numbers_of(_split(entries) if isinstance(entries, str) else entries, _parse_entry))
+
+    def counted_by(self, ipv6_prefix: int) -> "Overrides":
+        """The same for addresses that count as `counted_address` says: of several that count as one the smallest number holds."""
+        if ipv6_prefix == IPV6_BITS or not any(":" in key for key in self.entries):
+            return self
+        numbers: dict[str, int] = {}
+        for key, value in self.entries.items():
+            address, slash, length = key.partition("/")
+            is_wider = ":" not in key or (slash and int(length) <= ipv6_prefix)
+            counted = key if is_wider else counted_address(address, ipv6_prefix)
+            numbers[counted] = min(value, numbers.get(counted, value))
+        return Overrides(numbers)
 
     def lookup(self, ip: str) -> int | None:
         """The number that holds for `ip`, None where no entry covers it. `ip` is an address, in any spelling."""

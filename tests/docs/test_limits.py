@@ -16,7 +16,12 @@ from shards.settings.config_key import TURNSTILE  # noqa: E402
 from shards.settings.limiting_settings import LIMITING, THROUGHPUT  # noqa: E402
 
 ROWS = rows()
-NO_LIMITS = {"turnstile.core.rate.exact", "turnstile.ip.rate.recheck", "turnstile.request.cost"}
+NO_LIMITS = {
+    "turnstile.core.rate.exact",
+    "turnstile.ip.rate.recheck",
+    "turnstile.ipv6.prefix.length",
+    "turnstile.request.cost",
+}
 """Of the settings of LIMITING: how others work."""
 
 

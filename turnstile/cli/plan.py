@@ -134,6 +134,10 @@ def _utc(moment: datetime) -> datetime:
 @click.option("--port", type=int, help="Only connections to this server port (zeek, vpcflow).")
 @click.option("--per-ip-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max_per_ip.")
 @click.option(
+    "--ipv6-prefix", type=click.IntRange(1, 128), default=128, show_default=True,
+    help="IPv6 clients of one network of so many bits count as one address, as by turnstile.ipv6.prefix.length.",
+)  # fmt: skip
+@click.option(
     "--per-user-cap", type=_Numbers(), default=[], help="With --by user: for turnstile.max.connections.per.user."
 )
 @click.option("--broker-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max.")
@@ -164,8 +168,8 @@ def _utc(moment: datetime) -> datetime:
 @spark_options
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
-    per_user_cap: list[int], broker_cap: list[int], ip_rate: list[int], user_rate: list[int], broker_rate: list[int],
-    overrides: str, at_most_refused: float, headroom: Fraction, quotas: bool,
+    ipv6_prefix: int, per_user_cap: list[int], broker_cap: list[int], ip_rate: list[int], user_rate: list[int],
+    broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction, quotas: bool,
     quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
     compare: IncidentSpan | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
@@ -189,15 +193,13 @@ def plan(
 
     A log of some million connections is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
     """
-    of_entities = {
+    of_entities: dict[str, dict[str, Any]] = {
         "ip": {
-            "--per-ip-cap": per_ip_cap,
-            "--ip-rate": ip_rate,
-            "--broker-cap": broker_cap,
-            "--broker-rate": broker_rate,
+            "--per-ip-cap": per_ip_cap, "--ip-rate": ip_rate, "--broker-cap": broker_cap, "--broker-rate": broker_rate,
+            "--ipv6-prefix": ipv6_prefix != 128,
         },
         "user": {"--per-user-cap": per_user_cap, "--user-rate": user_rate},
-    }
+    }  # fmt: skip
     if quotas or quota_candidates or by not in (None, *of_entities) or format not in _FORMATS:
         given = {
             **of_entities["ip"], **of_entities["user"],
@@ -226,7 +228,7 @@ def plan(
         )
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
-        from turnstile.pipeline.inputs.entities import IP, USER
+        from turnstile.pipeline.inputs.entities import USER, EntityType, Ips
         from turnstile.pipeline.inputs.small_log import read_small_log
         from turnstile.pipeline.plan.candidates import grid
         from turnstile.pipeline.plan.plan import LogPeriod
@@ -234,8 +236,8 @@ def plan(
         from turnstile.pipeline.plan.plan_page import page
         from turnstile.pipeline.plan.plan_text import printed
 
-        entity = USER if counted_by == "user" else IP
-        caps, rates = (per_user_cap, user_rate) if entity is USER else (per_ip_cap, ip_rate)
+        entity: EntityType = USER if counted_by == "user" else Ips(ipv6_prefix)
+        caps, rates = (per_user_cap, user_rate) if counted_by == "user" else (per_ip_cap, ip_rate)
         candidates = grid(caps, broker_cap, rates, broker_rate, overrides, entity)
         is_for_spark = on.is_asked_for or any(map(is_uri, (*inputs, html or "")))
 

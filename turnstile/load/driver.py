@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from turnstile.admin_client import AdminClient
+from shards.limits.connection_limits import IPV6_PREFIX
+from shards.settings.overrides import IPV6_BITS
+from turnstile.admin_client import AdminClient, AdminError
 from turnstile.load import counters
 from turnstile.load.drivers import DriverReport
 from turnstile.load.own_addresses import OwnAddresses
@@ -97,6 +99,7 @@ def around(
 ) -> LoadResult:
     """The course of a run, whatever plays its groups from `own`: counters before, traffic meanwhile, counters after,
     reconciliation."""
+    own = own.counted_by(_ipv6_prefix(admin))
     before = baseline(admin, own)
     clients = Clients(scenario.traffic, bootstrap) if scenario.traffic else None
     try:
@@ -120,6 +123,15 @@ def around(
         cluster = cluster.of(own)
     groups, seconds, interrupted, drivers = played
     return LoadResult(scenario, groups, total, seconds, interrupted, traffic, cluster, verdict, drivers)
+
+
+def _ipv6_prefix(admin: AdminClient) -> int:
+    """As the cluster says, where it can be asked."""
+    try:
+        told: int = admin.get("/v1/cluster_config", key=IPV6_PREFIX)[IPV6_PREFIX]
+    except (AdminError, KeyError, TypeError):
+        return IPV6_BITS
+    return told
 
 
 def _own_addresses(scenario: LoadScenario, targets: Sequence[Sequence[Address]], bootstrap: str) -> OwnAddresses:

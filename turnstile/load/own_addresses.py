@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable
 
+from shards.settings.overrides import IPV6_BITS, counted_address
 from turnstile.load.raw_sockets import Address
 from turnstile.load.sources import SourceAddresses
 
@@ -21,6 +22,15 @@ class OwnAddresses:
         """`targets`: the brokers to which some connections go without a source of their own. `others`: of drivers elsewhere."""
         self._sources = tuple(sources)
         self._chosen = frozenset({*map(local_address, targets), *others})
+
+    def counted_by(self, ipv6_prefix: int) -> OwnAddresses:
+        """The same as a cluster counts them whose turnstile.ipv6.prefix.length it is: of a smaller network the first address of
+        the one that counts as one address."""
+        if ipv6_prefix == IPV6_BITS:
+            return self
+        first = (str(network[0]) for each in self._sources for network in each.networks)
+        counted = (counted_address(ip, ipv6_prefix) for ip in (*first, *filter(None, self._chosen)))
+        return OwnAddresses(self._sources, (), {*self._chosen, *counted})
 
     def __contains__(self, address: object) -> bool:
         return address in self._chosen or any(address in each for each in self._sources)

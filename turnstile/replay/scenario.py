@@ -40,7 +40,7 @@ from shards.limits.quota_entities import entity_of, quota_of
 from shards.settings.config_def import LISTENER_PREFIX, broker_setting, canonical_name, listener_of
 from shards.settings.config_types import text_of
 from shards.settings.errors import ConfigInvalid
-from shards.settings.overrides import normalise_ip
+from shards.settings.overrides import IPV6_BITS, counted_address
 from shards.settings.ranges import LONG_MAX
 
 _QUOTA_OF = {"produce": PRODUCE, "fetch": FETCH, "request": REQUEST, "mutation": MUTATION}
@@ -79,7 +79,7 @@ class ReplayScenario:
         self._inter_broker: str | None = None
         self._ssl: tuple[str, ...] = ()
         self._was_set_up = False
-        self.ip_quotas = IpQuotaTable()
+        self._ip_quotas = IpQuotaTable()
         self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
         self._gate: ConnectionQuotas | None = None
         self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
@@ -93,6 +93,11 @@ class ReplayScenario:
             "quota": self._quota,
             "setup": self._setup,
         }
+
+    @property
+    def ip_quotas(self) -> IpQuotaTable:
+        """The quotas of addresses of this instant."""
+        return self._ip_quotas.counted_by(self._limits.ipv6_prefix)
 
     @property
     def limits(self) -> ConnectionLimits:
@@ -134,9 +139,9 @@ class ReplayScenario:
         except (KeyError, TypeError):
             acceptor = self._acceptor(gate, listener)
         try:
-            ip = self._address(text)
+            ip = self._address(text, self._limits.ipv6_prefix)
         except TypeError:  # it is a list or an object
-            ip = _address(text)
+            ip = _address(text, IPV6_BITS)
         if name.__class__ is not str and name.__class__ is not int:
             raise ValueError(f'"id" is {name!r}; it must be a string or a whole number')
         user = event.get("user") or None
@@ -226,7 +231,9 @@ class ReplayScenario:
         except ConfigInvalid as fault:
             raise ChangeRefused(str(fault)) from None
         if entity[0][0] == "ip":
-            self.ip_quotas.update(entity[0][1], quota)
+            self._ip_quotas.update(entity[0][1], quota)
+            if self._gate is not None:
+                self._gate.ip_quotas = self.ip_quotas
         else:
             self._tables[key].update(dict(entity), quota)
 
@@ -278,11 +285,11 @@ class ReplayScenario:
         return acceptor
 
 
-def _address(text: object) -> str:
-    """The normal spelling of an address. ValueError if it is none."""
+def _address(text: object, ipv6_prefix: int) -> str:
+    """The address that a client counts as. ValueError for what is no address."""
     if not isinstance(text, str):
         raise ValueError(f'"ip" is {text!r}; it must be an IP address')
-    return normalise_ip(text)
+    return counted_address(text, ipv6_prefix)
 
 
 def _answer(name: str | int, connection: IncomingConnection) -> str:

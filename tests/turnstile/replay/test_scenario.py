@@ -242,3 +242,19 @@ def test_a_setup_that_makes_no_sense_is_refused(event: dict[str, Any], why: str)
 def test_time_must_not_fall() -> None:
     with pytest.raises(ReplayError, match='"at" is 4, after 5 on an earlier line'):
         run(connect(1, at=5), connect(2, at=4))
+
+
+def test_ipv6_clients_of_a_network_count_as_one_address_from_the_first_connect_on() -> None:
+    answers = run(
+        change("turnstile.ipv6.prefix.length", 64), change("kafka_connections_max_per_ip", 1),
+        quota({"ip": "2001:db8:0:1::5"}, "connection_creation_rate", 1),
+        quota({"ip": "2001:db8:0:1::6"}, "connection_creation_rate", 9),
+        connect("a", "2001:db8::1"), connect("b", "2001:DB8::2"), connect("c", "2001:db8:0:2::1"),
+        *(connect(f"{n}", f"2001:db8:0:1::{n:x}", at=n) for n in range(1, 20)),
+    )  # fmt: skip
+    outcomes = {answer["id"]: answer["reason"] for answer in answers}
+    assert (outcomes["a"], outcomes["b"], outcomes["c"]) == (None, "ip_cap", None)
+    assert "ip_rate" in outcomes.values()
+    assert refused(connect(), change("turnstile.ipv6.prefix.length", 64)) == [
+        "turnstile.ipv6.prefix.length is read when a broker starts; set it before the first connect or record"
+    ]

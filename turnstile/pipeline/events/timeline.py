@@ -277,9 +277,10 @@ class Timeline:
         found = given(broker, layers[STATIC], {**layers[SETTING], **more}, unreadable)
         names = {*self._listeners, *_listener_names(str(found.get("listeners", "")))}
         inter_broker = found.get("inter.broker.listener.name")
+        limits = ConnectionLimits(found)
         return VersionLimits(
-            ConnectionLimits(found),
-            _ip_quotas(state, with_observed),
+            limits,
+            _ip_quotas(state, limits, with_observed),
             None if inter_broker is None else str(inter_broker),
             len(names),
             _ssl_listeners(str(found.get("listener.security.protocol.map", ""))),
@@ -308,14 +309,15 @@ def _started(
     return started
 
 
-def _ip_quotas(state: State, with_observed: bool) -> IpQuotaTable:
+def _ip_quotas(state: State, limits: ConnectionLimits, with_observed: bool) -> IpQuotaTable:
     """`with_observed`: as they would be if the observed ones were set."""
-    return IpQuotaTable(
+    quotas = (
         (entity_of_key(key), value)
         for record in ((QUOTA, OBSERVED_QUOTA) if with_observed else (QUOTA,))
         for (kind, key), value in state.items()
         if kind == record and isinstance(value, Mapping)
     )
+    return IpQuotaTable(quotas).counted_by(limits.ipv6_prefix)
 
 
 def _listener_names(listeners: str) -> list[str]:

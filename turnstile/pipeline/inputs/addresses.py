@@ -82,6 +82,12 @@ def numbers(texts: pyarrow.Array) -> AddressColumns:
     return AddressColumns(high[codes], low[codes], is_address[codes])
 
 
+def is_ipv4(high: Array, low: Array) -> Array:
+    """True for each address that is an IPv4 one."""
+    found: Array = (high == 0) & (low >> numpy.uint64(32) == MAPPED)
+    return found
+
+
 def _parsed(text: str) -> AddressBits | None:
     """`parse`, once for each text of a while."""
     if text not in _known:
@@ -137,6 +143,6 @@ class Addresses:
     def networks(self, places: Array) -> DistinctNetworks:
         """Of the addresses at `places`."""
         high, low = self.high[places], self.low[places]
-        is_v4 = (high == 0) & (low >> numpy.uint64(32) == MAPPED)
+        is_v4 = is_ipv4(high, low)
         v4 = numpy.unique((low[is_v4] & numpy.uint64(0xFFFFFFFF)) >> numpy.uint64(8))
         return DistinctNetworks(v4.astype("i8"), numpy.unique(high[~is_v4]).view("i8"))

@@ -18,8 +18,9 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from shards.settings.overrides import IPV6_BITS
 from turnstile.pipeline.events.arrays import Array
-from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, DistinctNetworks, numbers, parse
+from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, DistinctNetworks, is_ipv4, numbers, parse
 
 NO_USER = "no user"
 
@@ -58,6 +59,10 @@ class EntityType(Protocol):
     @property
     def has_networks(self) -> bool: ...
     @property
+    def is_of_brokers(self) -> bool:
+        """True if Kafka and Redpanda limit such entities, too."""
+
+    @property
     def missing(self) -> str: ...
     @property
     def unusable(self) -> str: ...
@@ -75,14 +80,27 @@ class EntityType(Protocol):
         """Orders names as numbers are."""
 
 
-class _Ip:
-    """Client addresses: `high` and `low`, the halves of their 128 bits."""
+class Ips:
+    """Client addresses: `high` and `low`, the halves of their 128 bits. Those of one IPv6 network of `ipv6_prefix` bits count as
+    the first of it, as by turnstile.ipv6.prefix.length."""
 
     name, noun, has_networks = "ip", "address", True
     missing, unusable = "no client address", NOT_AN_ADDRESS
 
+    def __init__(self, ipv6_prefix: int = IPV6_BITS) -> None:
+        self.ipv6_prefix = ipv6_prefix
+
+    @property
+    def is_of_brokers(self) -> bool:
+        return self.ipv6_prefix == IPV6_BITS
+
     def columns(self, texts: pyarrow.Array) -> EntityColumns:
         high, low, is_address = numbers(texts)
+        if self.ipv6_prefix < IPV6_BITS:
+            of_v6 = ~is_ipv4(high, low)
+            kept = ((1 << self.ipv6_prefix) - 1) << (IPV6_BITS - self.ipv6_prefix)
+            for half, bits in ((high, kept >> 64), (low, kept & (1 << 64) - 1)):
+                half[of_v6] &= numpy.uint64(bits)
         return EntityColumns({"high": high, "low": low}, is_address)
 
     def slots(self, rows: pyarrow.Table, count: int) -> Array:
@@ -121,7 +139,7 @@ class Users:
 class _User:
     """Users by the name that they log in by: `user`, coded text."""
 
-    name, noun, has_networks = "user", "user", False
+    name, noun, has_networks, is_of_brokers = "user", "user", False, False
     missing, unusable = NO_USER, NO_USER
 
     def columns(self, texts: pyarrow.Array) -> EntityColumns:
@@ -148,5 +166,5 @@ class _User:
         return name
 
 
-IP: EntityType = _Ip()
+IP: EntityType = Ips()
 USER: EntityType = _User()

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, NotRequired, TypedDict
 
-from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, ConnectionLimits
+from shards.limits.connection_limits import CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, IPV6_PREFIX, ConnectionLimits
 from shards.limits.quota_entities import CONNECTION_RATE, quota_of
 from shards.settings.broker_config import IP_CAP, IP_OVERRIDES, RATE, USER_CAP, USER_OVERRIDES, USER_RATE
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import Overrides
 from shards.settings.user_overrides import UserOverrides
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.inputs.entities import IP, EntityType
+from turnstile.pipeline.inputs.entities import IP, USER, EntityType, Ips
 
 
 class EntitySettings(NamedTuple):
@@ -71,6 +71,8 @@ class Candidate(NamedTuple):
     def connection_limits(self) -> ConnectionLimits:
         """As a broker reads them; the IP's rate is a quota and not among them. Raises ConfigInvalid."""
         limits = ConnectionLimits()
+        if isinstance(self.by, Ips):
+            limits = limits.with_change(IPV6_PREFIX, str(self.by.ipv6_prefix))
         for name, value in self.limits.items():
             if name == CONNECTION_RATE and isinstance(value, int):
                 quota_of((("ip", None),), CONNECTION_RATE, value)
@@ -140,8 +142,8 @@ def _axis(values: Sequence[int]) -> list[int | None]:
 
 def paste(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str, dict[str, str]]:
     """The settings of a recommendation, ready to paste, by vocabulary: of addresses `redpanda` and `kafka`, of users
-    `turnstile`, as neither broker limits them."""
-    if by.name != IP.name:
+    and of IPv6 networks `turnstile`, as neither broker limits them."""
+    if by.name == USER.name:
         users = {USER_CAP: str(cap)} | ({USER_OVERRIDES: str(UserOverrides(overrides))} if overrides else {})
         return {"turnstile": users}
     entries = str(Overrides.parse([_entry(ip, count) for ip, count in overrides.items()]))
@@ -151,7 +153,7 @@ def paste(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str,
         quoted = ", ".join(f'"{entry}"' for entry in entries.split(","))
         redpanda[CORE_IP_OVERRIDES] = f"[{quoted}]"
         kafka[IP_OVERRIDES] = entries
-    return {"redpanda": redpanda, "kafka": kafka}
+    return {"redpanda": redpanda, "kafka": kafka} if by.is_of_brokers else {"turnstile": redpanda}
 
 
 def commands(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str, list[str]]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow
 
+from shards.limits.connection_limits import IPV6_PREFIX
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
-from turnstile.pipeline.inputs.entities import EntityType
+from turnstile.pipeline.inputs.entities import EntityType, Ips
 from turnstile.pipeline.inputs.small_log import SmallLog
 from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome, settings_of
 from turnstile.pipeline.plan.log_sums import LogSums
@@ -226,6 +227,11 @@ def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int,
     if any(not candidate.is_per_entity for candidate in candidates) and total > 1_000_000:
         notes.append(
             "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
+        )
+    if isinstance(by, Ips) and not by.is_of_brokers:
+        notes.append(
+            f"IPv6 networks of {by.ipv6_prefix} bits count as one address, which Turnstile alone can: "
+            f"turnstile up --set {IPV6_PREFIX}={by.ipv6_prefix}"
         )
     others = {name for candidate in candidates for name in candidate.limits} - {settings_of(by).cap}
     if others:
