@@ -14,7 +14,7 @@ from broker.journal import spool
 from broker.journal.buffer import ROW, JournalBuffer
 from broker.journal.schema import CODE_OF_KIND, COORDINATOR, STAND_IN
 
-LIMIT_KINDS = ("static", "setting", "quota", "observed", "observed_quota")
+LIMIT_KINDS = ("static", "setting", "quota", "observed", "observed_quota", "host")
 SECRET_WORDS = ("password", "secret", "sasl.jaas.config", ".key")
 MASK = "[hidden]"
 

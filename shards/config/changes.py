@@ -65,11 +65,13 @@ class ConfigState:
         self.advertised: dict[str, str] = {}
         self.observed: dict[str, str] = {}  # as settings, and none of them is in force
         self.observed_quotas: dict[str, dict[str, float]] = {}  # as quotas, and none of them is in force
+        self.hosts: dict[str, list[str]] = {}  # the addresses of host names in overrides
         self._tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
             "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
             "group_config": self.group_configs, "feature": self.features, "token": self.tokens,
             "advertised": self.advertised, "observed": self.observed, "observed_quota": self.observed_quotas,
+            "host": self.hosts,
         }  # fmt: skip
         self.put(records)
 

@@ -33,6 +33,16 @@ from shards.config.changes import (
 from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES, TOPICS, ControllerRates
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
+from shards.config.host_overrides import (
+    LookUp,
+    addresses_of,
+    hosts_delta,
+    looked_up,
+    names_in_changes,
+    names_in_state,
+    refused,
+    unused_hosts,
+)
 from shards.config.messages import SettingChange
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.quota_changes import quotas_delta, users_delta
@@ -65,19 +75,21 @@ class Coordinator:
         lost: Sequence[str] = (),
         run: str = "",
         override_stored: bool = False,
+        look_up: LookUp = addresses_of,
     ) -> None:
         """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
         version of its own. `stored(version, delta)` is called before the push, `acknowledged(version, delta)` when
         the change is in force everywhere, before its caller is answered. `lost`: sentences about a damaged store
         (recovery.open_store). `run` tells one start of the cluster from the next: the coordinator of one may be restarted.
         `override_stored`: the first coordinator of a run unsets live changes that overrule the command line, and all addresses
-        that were set live, as the command line says where listeners are. Raises
+        that were set live, as the command line says where listeners are. `look_up`: the addresses of a host. Raises
         ConfigInvalid when the command line contradicts the stored configuration."""
         self._store = store
         self._shards = shards
         self.members = tuple(members)
         self._wall_clock = wall_clock
         self._stored = stored
+        self._look_up = look_up
         self._acknowledged = acknowledged
         self._publisher = Publisher(shards, self.members, deadline_s)
         self._changing = trio.Lock()
@@ -163,11 +175,33 @@ class Coordinator:
 
     async def alter_settings(self, who: str, changes: Sequence[SettingChange], validate_only: bool = False) -> int:
         """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: settings_delta(self.state, changes), validate_only, CONFIGURATION)
+        make = partial(settings_delta, self.state, changes)
+        return await self._alter(who, await self._with_hosts(changes, make), validate_only, CONFIGURATION)
 
     async def alter_observed(self, who: str, changes: Sequence[SettingChange], validate_only: bool = False) -> int:
         """As alter_settings, of limits that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
-        return await self._alter(who, lambda: observed_delta(self.state, changes), validate_only)
+        make = partial(observed_delta, self.state, changes)
+        return await self._alter(who, await self._with_hosts(changes, make), validate_only)
+
+    async def follow_hosts(self) -> dict[str, str]:
+        """Looks the host names of all overrides up, and puts in force what has changed. Returns why those have no address that have
+        none. Raises CannotStore."""
+        found = await looked_up(names_in_state(self.state), self._look_up)
+        make = partial(hosts_delta, self.state, found.addresses)
+        await self._alter("DNS", lambda: [*make(), *unused_hosts(self.state)], False)
+        return found.faults
+
+    async def _with_hosts(
+        self, changes: Sequence[SettingChange], make: Callable[[], list[Change]]
+    ) -> Callable[[], list[Change]]:
+        """`make`, and the addresses of host names that its overrides have. Raises ConfigInvalid where one has none."""
+        names = names_in_changes(changes)
+        if not names:
+            return make
+        found = await looked_up(names, self._look_up)
+        if fault := refused(names, found.faults, self.state.hosts):
+            raise fault
+        return lambda: [*make(), *hosts_delta(self.state, found.addresses)]
 
     async def alter_quotas(
         self, who: str, changes: Sequence[messages.QuotaChange], validate_only: bool = False, observed: bool = False
@@ -276,7 +310,9 @@ class Coordinator:
             topics, _ = topic_changes.create_topics(
                 ConfigState(self.state.brokers, self.state.static), wanted, self._shards_each
             )
-            gone = [(kind, key, None) for kind, key, _ in self.state.dump() if kind not in ("static", "advertised")]
+            gone = [
+                (kind, key, None) for kind, key, _ in self.state.dump() if kind not in ("static", "advertised", "host")
+            ]
             kept = {("topic", name) for _, name, _ in topics}
             delta = [*(change for change in gone if change[:2] not in kept), *topics]
             await self._commit_and_push(who, delta)

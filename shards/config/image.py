@@ -34,13 +34,13 @@ from shards.settings.resource_settings import GROUP
 Delta = Iterable[tuple[str, str, Any] | list[Any]]  # [kind, key, value or None]; kinds as in the table below
 KINDS = (
     "static", "setting", "quota", "topic", "user", "fault", "acl", "client_metrics", "group_config", "feature", "token",
-    "advertised", "observed", "observed_quota",
+    "advertised", "observed", "observed_quota", "host",
 )  # fmt: skip
 _DEFAULTS: dict[str, Value] = {name: setting.default for name, setting in BROKER.items()}
 
 
 class ImageChange(NamedTuple):
-    """The change by a delta: `kinds` of record (as in KINDS, `static` as setting), and the `pools` whose cap may have become
+    """The change by a delta: `kinds` of record (KINDS, `static` and `host` as setting), and the `pools` whose cap may have become
     another one (ConnectionLimits.changed_pools); no pools for a change of anything else."""
 
     kinds: frozenset[str]
@@ -115,6 +115,7 @@ class ClusterImage:
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
         self.dynamic: dict[str, str] = {}  # the same of live changes
         self.observed: dict[str, str] = {}  # the same of limits of connections that are observed instead of enforced
+        self.hosts: dict[str, list[str]] = {}  # the addresses of host names in overrides (host_overrides.py)
         self.limits = ConnectionLimits()
         self.observed_limits: ObservedLimits | None = None  # None: no cap is observed on this broker
         self.rehearsed_quotas: Mapping[Entity, Mapping[str, float]] = {}
@@ -134,8 +135,8 @@ class ClusterImage:
         for kind, key, value in delta:
             kinds.add(kind)
             self._put(kind, key, value)
-        if "static" in kinds:
-            kinds = kinds - {"static"} | {"setting"}
+        if kinds & {"static", "host"}:
+            kinds = kinds - {"static", "host"} | {"setting"}
         pools = self._compute() if kinds & {"setting", "observed"} else set()
         if kinds & {"setting", "advertised"}:
             self.auto_listeners = auto_listeners(self.static, self.advertised)
@@ -157,11 +158,11 @@ class ClusterImage:
                 "user": self.users, "fault": self.faults, "acl": self.acls,
                 "client_metrics": self.client_metrics, "group_config": self.group_configs,
                 "feature": self.features, "token": self.tokens, "advertised": self.advertised,
-                "observed": self.observed, "observed_quota": self.observed_quotas}[kind]  # fmt: skip
+                "observed": self.observed, "observed_quota": self.observed_quotas, "host": self.hosts}[kind]  # fmt: skip
 
     def _forget(self) -> None:
         self.static, self.dynamic, self.quotas, self.users = {}, {}, {}, {}
-        self.observed_quotas = {}
+        self.observed_quotas, self.hosts = {}, {}
         self.faults, self.acls, self.client_metrics, self.group_configs = {}, {}, {}, {}
         self.features, self.tokens, self.advertised, self.observed = {}, {}, {}, {}
         self.topics = Topics()
@@ -212,7 +213,7 @@ class ClusterImage:
         """Derives values and limits from the records. Returns the pools whose cap may be another one now."""
         found = given(self.broker, self.static, self.dynamic)
         self._values = tightened(_DEFAULTS | {name: value for name, value in found.items() if name in BROKER})
-        before, self.limits = self.limits, ConnectionLimits(found)
+        before, self.limits = self.limits, ConnectionLimits(found, dict(self.hosts))
         observed, self.observed_limits = self.observed_limits, self._compute_observed()
         return self.limits.changed_pools(before) | changed_pools(observed, self.observed_limits)
 
@@ -220,7 +221,7 @@ class ClusterImage:
         if not any(key.startswith(("/", f"{self.broker}/")) for key in self.observed):
             return None
         would_be = given(self.broker, self.static, {**self.dynamic, **self.observed})
-        return ObservedLimits(self.limits, ConnectionLimits(would_be))
+        return ObservedLimits(self.limits, ConnectionLimits(would_be, self.limits.hosts))
 
     def feature_level(self, name: str) -> int:
         """The level in force of a feature; 0 where the release in whose place this cluster stands does not have it."""

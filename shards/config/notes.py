@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from shards.config.changes import ConfigState, listeners_of, settings_delta
+from shards.config.host_overrides import names_in_state
 from shards.config.messages import QuotaChange, SettingChange
 from shards.limits.bursts import burst_notes
 from shards.limits.byte_rates import byte_rate_notes
@@ -85,7 +86,8 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
         of = _by_windows(state, quotas) if broker == EVERY_BROKER else []
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
     users = _users_without_login(state, [entity for entity, _ in quotas])
-    return _bounded([*notes, *_caps_without_clients(state, state.settings), *users])
+    unknown = _hosts_without_address(state)
+    return _bounded([*notes, *_caps_without_clients(state, state.settings), *users, *unknown])
 
 
 def lockouts_in_force(state: ConfigState) -> list[str]:
@@ -127,6 +129,11 @@ def _caps_without_clients(state: ConfigState, settings: Mapping[str, str]) -> li
     return notes
 
 
+def _hosts_without_address(state: ConfigState) -> list[str]:
+    names = sorted(name for name in names_in_state(state) if not state.hosts.get(name))
+    return [f"the override of host {name} holds for no address: DNS has none for it" for name in names]
+
+
 def _asks_for_login(state: ConfigState) -> bool:
     return any(protocol.startswith("SASL_") for protocol in _protocols(state))
 
@@ -147,7 +154,7 @@ def _limits(state: ConfigState, settings: Mapping[str, str]) -> dict[int, Connec
     """Of the whole cluster, and of each broker that has a live setting of its own."""
     own = {int(key.partition("/")[0]) for key in settings if not key.startswith("/")}
     return {
-        broker: ConnectionLimits(given(broker, state.static, settings, unreadable=lambda fault: None))
+        broker: ConnectionLimits(given(broker, state.static, settings, unreadable=lambda fault: None), state.hosts)
         for broker in (EVERY_BROKER, *sorted(own))
     }
 

@@ -31,6 +31,8 @@ from shards.limits.quota_entities import REDPANDAS, entity_of, key_of_entity, qu
 from shards.settings.broker_config import is_readable
 from shards.settings.errors import ConfigInvalid
 from shards.settings.features import FEATURES
+from shards.settings.host_names import host_name
+from shards.settings.overrides import normalise_ip
 
 _IDS_PER_S = 1_000_000  # more than a cluster allocates
 
@@ -101,12 +103,19 @@ def _check_feature(name: str, level: object) -> None:
         raise ValueError("it is no level of a feature")
 
 
+def _check_host(name: str, addresses: object) -> None:
+    if host_name(name) != name or not isinstance(addresses, list):
+        raise ValueError("it is not the addresses of a host name")
+    for ip in addresses:
+        normalise_ip(ip)
+
+
 _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "setting": _check_setting, "quota": _check_quota, "user": _check_user, "topic": _check_topic,
     "acl": check_acl_record, "client_metrics": partial(check_resource_record, "client_metrics"),
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,
     "token": check_token_record, "advertised": check_advertised_record,
-    "observed": _check_observed, "observed_quota": _check_quota}  # fmt: skip
+    "observed": _check_observed, "observed_quota": _check_quota, "host": _check_host}  # fmt: skip
 
 
 _PLURALS = {
@@ -116,6 +125,7 @@ _PLURALS = {
     "advertised": "addresses for clients",
     "observed": "observed limits",
     "observed_quota": "observed quotas",
+    "host": "addresses of hosts",
 }
 
 

@@ -39,6 +39,8 @@ from shards.settings.broker_config import (
 )
 from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, canonical_name, listener_of, parse
 from shards.settings.config_types import Value
+from shards.settings.errors import ConfigInvalid
+from shards.settings.host_names import NO_HOSTS, HostAddresses
 from shards.settings.overrides import Overrides, counted_address
 from shards.settings.ranges import INT_MAX
 from shards.settings.user_overrides import UserOverrides
@@ -63,15 +65,17 @@ READ = frozenset({*CAPS_AND_RATES, EXACT, RECHECK, IPV6_PREFIX, *WINDOWS})
 
 
 class ConnectionLimits:
-    """The limits of one broker's pools by its settings; immutable. `given`: the set values, by name (broker_config.given)."""
+    """The limits of one broker's pools by its settings; immutable. `given`: the set values, by name (broker_config.given);
+    `hosts`: the addresses of host names in overrides."""
 
     __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate",
-                 "exact", "exact_core_rate", "given", "ip_default", "ipv6_prefix", "listener_default", "listeners",
+                 "exact", "exact_core_rate", "given", "hosts", "ip_default", "ipv6_prefix", "listener_default", "listeners",
                  "rate_default", "recheck", "refusing", "user_default", "user_rate_default", "user_rates",
                  "waiting")  # fmt: skip
 
-    def __init__(self, given: Mapping[str, Value] | None = None) -> None:
+    def __init__(self, given: Mapping[str, Value] | None = None, hosts: HostAddresses = NO_HOSTS) -> None:
         self.given: Mapping[str, Value] = dict(given or {})
+        self.hosts = hosts
         self.ipv6_prefix = cast(int, self._value(IPV6_PREFIX))
         own = [(name, listener_of(name), value) for name, value in self.given.items()]
         self.waiting = self.listener_default = _kafka_rule(self._value(CAP), CAP, wait=True)
@@ -108,7 +112,8 @@ class ConnectionLimits:
     def with_change(self, name: str, text: str | None, listeners: Iterable[str] = ()) -> "ConnectionLimits":
         """The limits after a live change of one setting, None to unset it; checked as the cluster checks it.
 
-        `listeners`: the broker's, none when they are not known. Raises ConfigInvalid.
+        `listeners`: the broker's, none when they are not known. Raises ConfigInvalid, also for a host name, which a running
+        cluster alone looks up.
         """
         name, known = canonical_name(name), tuple(listeners)
         setting = broker_setting(name)
@@ -117,10 +122,14 @@ class ConnectionLimits:
             after.pop(name, None)
         else:
             check_listener(name, known)
-            after[name] = parse(setting, name, text)
+            after[name] = value = parse(setting, name, text)
+            if isinstance(value, Overrides) and value.hosts:
+                raise ConfigInvalid(
+                    name, None, f"{value.hosts[0]} is a host name, which a running cluster alone looks up"
+                )
         check_together(after)
         check_live(lambda: self.given, after, known)
-        return ConnectionLimits(after)
+        return ConnectionLimits(after, self.hosts)
 
     def counted(self, ip: str) -> str:
         """The address that a client counts as. ValueError for what is no address."""
@@ -247,7 +256,7 @@ class ConnectionLimits:
         return self.given[name] if name in self.given else BROKER[name].default
 
     def _overrides(self, name: str) -> Overrides:
-        return cast(Overrides, self._value(name)).counted_by(self.ipv6_prefix)
+        return cast(Overrides, self._value(name)).resolved(self.hosts).counted_by(self.ipv6_prefix)
 
 
 def _is(name: str, setting: str) -> bool:

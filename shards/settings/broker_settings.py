@@ -56,6 +56,9 @@ SERVING = [
             "has 2000 of both at most, and an eighth of its descriptors: for one more, the oldest is closed.", TURNSTILE, True),
     ConfigKey("turnstile.refuse.error", one_of("POLICY_VIOLATION", "THROTTLING_QUOTA_EXCEEDED"), "POLICY_VIOLATION",
             "The error that turnstile.refuse.mode=api-error answers.", TURNSTILE, True),
+    ConfigKey("turnstile.override.hosts.interval.ms", whole(1000), 30_000,
+            "The time between two look-ups of the host names in overrides of addresses. A name that DNS does not answer for keeps "
+            "its addresses.", TURNSTILE, True),
     ConfigKey("turnstile.observe", BOOLEAN, False,
             "Whether every request, and what arrives on a muted connection, is in the journal: for turnstile verdict.",
             TURNSTILE, True),

@@ -30,7 +30,7 @@ LIMITING = [
             REDPANDA, True),
     ConfigKey("kafka_connections_max_overrides", overrides(0, UINT32_MAX), NO_OVERRIDES,
             "Own numbers for some addresses or networks instead of kafka_connections_max_per_ip, as ip:count, "
-            "network/length:count or [v6]:count.", REDPANDA, True),
+            "network/length:count, [v6]:count or host:count.", REDPANDA, True),
     ConfigKey("kafka_connection_rate_limit", _RATE, None,
             "Connections a second that each core (shard) takes from all clients; a connection waits at most "
             "100 ms for its turn, then it is refused.", REDPANDA, True),
@@ -43,7 +43,7 @@ LIMITING = [
             "Connections open at once from one IP address; 0 needs overrides. Over it a connection is refused.",
             KAFKA, True),
     ConfigKey("max.connections.per.ip.overrides", overrides(0, INT_MAX, ConfigType.STRING), NO_OVERRIDES,
-            "Own numbers for some addresses instead of max.connections.per.ip, as ip:count.", KAFKA, True),
+            "Own numbers for some addresses instead of max.connections.per.ip, as ip:count or host:count.", KAFKA, True),
     ConfigKey("max.connection.creation.rate", whole(0), INT_MAX,
             "New connections a second on a broker, and on each listener without its own rate; over it accepting "
             "is delayed by at most one quota window (KIP-612).", KAFKA, True, per_listener=True),

@@ -2,12 +2,14 @@
 
 Used for `kafka_connections_max_overrides`, `kafka_connection_rate_limit_overrides` and
 `max.connections.per.ip.overrides`. Of several entries that cover an address, the most specific one holds; a network's
-number holds for each address in it, not for all of them together.
+number holds for each address in it, not for all of them together. A host name, `edge.example.com:5`, stands for the addresses that
+DNS has for it (host_names.py).
 """
 
 from collections.abc import Iterable, Mapping
 from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
+from shards.settings.host_names import HostAddresses, host_name
 from shards.settings.override_entries import (
     Override,
     OverrideEntries,
@@ -60,15 +62,18 @@ def _packed(text: str) -> bytes:
 class Overrides(OverrideEntries):
     """The numbers that hold for addresses; immutable. `lookup` costs at most a dict probe per distinct prefix length."""
 
-    __slots__ = ("_exact", "_v4", "_v6")
+    __slots__ = ("_exact", "_v4", "_v6", "hosts")
 
     def __init__(self, entries: Mapping[str, int]) -> None:
-        """`entries`: normalised address or `network/length` -> number, as `parse` makes them."""
+        """`entries`: normalised address, `network/length` or host name -> number, as `parse` makes them."""
         super().__init__(entries)
         self._exact: dict[str, int] = {}
         v4: dict[int, dict[int, int]] = {}
         v6: dict[int, dict[int, int]] = {}
+        self.hosts: tuple[str, ...] = tuple(key for key in self.entries if is_host(key))
         for key, value in self.entries.items():
+            if key in self.hosts:
+                continue
             address, slash, length = key.partition("/")
             if not slash:
                 self._exact[address] = value
@@ -83,6 +88,17 @@ class Overrides(OverrideEntries):
     def parse(cls, entries: Iterable[str] | str) -> "Overrides":
         """From a list of entries, or from its text: JSON or comma-separated. ValueError names the first bad entry."""
         return cls(numbers_of(_split(entries) if isinstance(entries, str) else entries, _parse_entry))
+
+    def resolved(self, addresses: HostAddresses) -> "Overrides":
+        """The same without host names: each number holds for the host's addresses, of several hosts of one address the smallest,
+        and an entry of the address itself goes before them."""
+        if not self.hosts:
+            return self
+        numbers: dict[str, int] = {}
+        for host in self.hosts:
+            for ip in addresses.get(host, ()):
+                numbers[ip] = min(self.entries[host], numbers.get(ip, self.entries[host]))
+        return Overrides(numbers | {key: n for key, n in self.entries.items() if key not in self.hosts})
 
     def counted_by(self, ipv6_prefix: int) -> "Overrides":
         """The same for addresses that count as `counted_address` says: of several that count as one the smallest number holds."""
@@ -167,9 +183,10 @@ def _parse_target(entry: str, target: str) -> str:
     try:
         packed = _packed(address)
     except ValueError:
-        raise ValueError(
-            f"override {entry!r}: {address!r} is not an IP address (host names are not looked up)"
-        ) from None
+        host = None if slash or "[" in entry else host_name(address)
+        if host is None:
+            raise ValueError(f"override {entry!r}: {address!r} is neither an IP address nor a host name") from None
+        return host
     family = AF_INET if len(packed) == 4 else AF_INET6
     if not slash:
         return inet_ntop(family, packed)
@@ -189,6 +206,11 @@ def _prefix_length(entry: str, text: str, most: int, *, mapped: bool) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and offset <= int(text) <= most + offset):
         raise ValueError(f"override {entry!r}: prefix length {text!r} is not a number from {offset} to {most + offset}")
     return int(text) - offset
+
+
+def is_host(key: str) -> bool:
+    """True for the key of an entry that is a host name: that of an address has a colon, or its last part is a number."""
+    return ":" not in key and "/" not in key and not key.rpartition(".")[2].isdigit()
 
 
 def _spelled(key: str) -> str:

@@ -42,14 +42,20 @@ class Shard:
 class Cluster:
     """Shards that the coordinator reaches by plain calls."""
 
-    def __init__(self, store: Store, static: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, store: Store, static: dict[str, str] | None = None, addresses: dict[str, list[str]] | None = None
+    ) -> None:
+        """`addresses`: what DNS has."""
         self.shards: dict[BrokerShard, Shard] = {}
         self.killed: list[BrokerShard] = []
         self.busy: set[BrokerShard] = set()
         self.answers: dict[str, Callable[..., object]] = {
             "describe_proxies": lambda member: [["10.0.0.1", None, member[1]]]
         }
-        self.coordinator = Coordinator(store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0)
+        self.addresses = addresses or {}
+        self.coordinator = Coordinator(
+            store, self, MEMBERS, static=static, wall_clock=lambda: 1000.0, look_up=self._look_up
+        )
 
     async def start(self, *members: BrokerShard) -> None:
         for member in members or MEMBERS:
@@ -75,6 +81,12 @@ class Cluster:
         version, _, whole, more = args
         shard.parts.append((version, whole, more))
         return await shard.subscriber.apply(None, *args)
+
+    async def _look_up(self, name: str) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        if name not in self.addresses:
+            raise OSError("Name or service not known")
+        return self.addresses[name]
 
     def kill(self, member: BrokerShard) -> None:
         self.killed.append(member)

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,11 +30,17 @@ class Cluster:
     """A running `turnstile up`; `listeners[name][broker]` is (host, port)."""
 
     def __init__(
-        self, data_dir: Path, *options: str, brokers: int = 1, shards: int = 2, descriptors: int | None = None
+        self,
+        data_dir: Path,
+        *options: str,
+        brokers: int = 1,
+        shards: int = 2,
+        descriptors: int | None = None,
+        within: Sequence[str] = (),
     ) -> None:
-        """`descriptors`: how many each process may have open."""
+        """`descriptors`: how many each process may have open; `within`: a command that runs the one behind it."""
         self.data_dir = data_dir
-        limited = [] if descriptors is None else ["prlimit", f"--nofile={descriptors}"]
+        limited = [*within] if descriptors is None else [*within, "prlimit", f"--nofile={descriptors}"]
         command = [*limited, TURNSTILE, "up", "--json", "--data-dir", str(data_dir), "--admin-port", "0"]
         command += ["--brokers", str(brokers), "--shards", str(shards), "--end-with-pid", str(os.getpid())]
         if "--listener" not in options and "--port" not in options:
@@ -151,7 +157,7 @@ class Cluster:
 
 
 @contextmanager
-def running(data_dir: Path, *options: str, **size: int) -> Iterator[Cluster]:
+def running(data_dir: Path, *options: str, **size: Any) -> Iterator[Cluster]:
     """A cluster for one `with` block."""
     cluster = Cluster(data_dir, *options, **size)
     try:
@@ -161,7 +167,7 @@ def running(data_dir: Path, *options: str, **size: int) -> Iterator[Cluster]:
 
 
 @contextmanager
-def audited(data_dir: Path, *options: str, **size: int) -> Iterator[Cluster]:
+def audited(data_dir: Path, *options: str, **size: Any) -> Iterator[Cluster]:
     """A cluster for one `with` block, whose journal holds in the audit when it has ended."""
     with running(data_dir, *options, **size) as cluster:
         yield cluster

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from shards.limits.connection_limits import IPV6_PREFIX
-from shards.settings.overrides import IPV6_BITS
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.load import counters
 from turnstile.load.drivers import DriverReport
@@ -24,6 +22,8 @@ from turnstile.load.tally import Tally
 from turnstile.load.traffic import Clients, TrafficResult
 from turnstile.load.watch import Lookout, Watch
 from turnstile.load.workers import Crew, raise_file_limit
+
+_IPV6_PREFIX = "turnstile.ipv6.prefix.length"
 
 KEPT_FOR_OURSELVES = 64
 """File descriptors a worker needs besides its connections, generously."""
@@ -128,9 +128,9 @@ def around(
 def _ipv6_prefix(admin: AdminClient) -> int:
     """As the cluster says, where it can be asked."""
     try:
-        told: int = admin.get("/v1/cluster_config", key=IPV6_PREFIX)[IPV6_PREFIX]
+        told: int = admin.get("/v1/cluster_config", key=_IPV6_PREFIX)[_IPV6_PREFIX]
     except (AdminError, KeyError, TypeError):
-        return IPV6_BITS
+        return 128
     return told
 
 

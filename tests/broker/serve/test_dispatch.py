@@ -37,7 +37,9 @@ def dispatcher(nursery):
 
 
 def channel() -> Any:
-    return SimpleNamespace(authentication=None, user="u", listener="L", ip="127.0.0.1", port=1, client_id=None)
+    return SimpleNamespace(
+        authentication=None, user="u", listener="L", ip="127.0.0.1", host="127.0.0.1", port=1, client_id=None
+    )
 
 
 def delete_groups(*names: str) -> bytes:

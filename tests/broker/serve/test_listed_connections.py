@@ -14,9 +14,9 @@ S = 10**9
 def connection(number, **more):
     serving = SimpleNamespace(logged_in_by=more.pop("logged_in_by", None), tls=None)
     about = {
-        "id": number, "ip": f"10.0.0.{number % 250}", "port": number, "listener": "EXTERNAL", "user": "ANONYMOUS",
-        "authentication": None, "client_id": None, "software": None, "opened_ns": number * S, "last_used_ns": number * S,
-        "under_way": None, "requests": number % 7, "closed": False, "serving": serving,
+        "id": number, "ip": "10.0.0.0", "host": f"10.0.0.{number % 250}", "port": number, "listener": "EXTERNAL",
+        "user": "ANONYMOUS", "authentication": None, "client_id": None, "software": None, "opened_ns": number * S,
+        "last_used_ns": number * S, "under_way": None, "requests": number % 7, "closed": False, "serving": serving,
     }  # fmt: skip
     return SimpleNamespace(**{**about, **more})
 

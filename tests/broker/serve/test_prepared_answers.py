@@ -63,7 +63,9 @@ def parsed(answer: bytes) -> tuple[int, int, str]:
 
 
 def channel(listener: str = "L") -> Any:
-    return SimpleNamespace(authentication=None, user="u", listener=listener, ip="127.0.0.1", port=1, client_id=None)
+    return SimpleNamespace(
+        authentication=None, user="u", listener=listener, ip="127.0.0.1", host="127.0.0.1", port=1, client_id=None
+    )
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def test_every_default_is_a_value_its_own_kind_accepts(setting):
         (COST, "Produce=" + "9" * 400 + "us", "Produce=2ms+1us/KiB"),
         (words(), '["a", 1]', "JSON list of strings"),
         (overrides(1, 10), "10.0.0.1:0", "from 1 to 10"),
-        (overrides(0, 10), "localhost:1", "not an IP address"),
+        (overrides(0, 10), "10.0.0:1", "neither an IP address nor a host name"),
         (COST, "Produce", "Produce=2ms+1us/KiB"),
         (COST, "Produce=1..2ms", "Produce=2ms+1us/KiB"),
         (COST, "Produce=1ms,Produce=2ms", "Produce=2ms+1us/KiB"),

@@ -3,13 +3,14 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shards.config.changes import Change, ConfigState, settings_delta
 from shards.config.image import ClusterImage
 from shards.config.quota_changes import quotas_delta
-from shards.limits.connection_limits import READ
+from shards.limits.connection_limits import IPV6_PREFIX, READ
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.events.config_states import ConfigEvent
@@ -24,10 +25,15 @@ IPS = ("10.0.0.1", "10.0.0.2", "10.1.2.3", "2001:db8::1")
 POOLS = ("broker", *(f"listener:{name}" for name in LISTENERS), *(f"ip:{ip}" for ip in IPS))
 
 prefixes = st.sampled_from(["", "listener.name.external.", "listener.name.INTERNAL.", "listener.name.other."])
-names = st.tuples(prefixes, st.sampled_from(sorted(name for name in READ if "window" not in name))).map("".join)
+names = st.tuples(
+    prefixes, st.sampled_from(sorted(name for name in READ if "window" not in name and name != IPV6_PREFIX))
+).map("".join)
 integers = st.sampled_from([-1, 0, 1, 2, 7, 100, 2**31 - 1, 2**31, 3_000_000_000, 2**32 - 1, 2**32, 2**63 - 1, 2**63])
 overrides = st.lists(
-    st.tuples(st.sampled_from(["10.0.0.1", "10.0.0.0/8", "10.1.0.0/16", "[2001:db8::1]", "nowhere"]), integers),
+    st.tuples(
+        st.sampled_from(["10.0.0.1", "10.0.0.0/8", "10.1.0.0/16", "[2001:db8::1]", "[2001:db8::2]", "no..where"]),
+        integers,
+    ),
     max_size=3,
 ).map(lambda entries: ",".join(f"{key}:{number}" for key, number in entries))
 texts = st.one_of(
@@ -41,13 +47,14 @@ changes = st.lists(st.tuples(names, st.one_of(st.none(), texts)), min_size=1, ma
 class Readers:
     """A cluster of one broker, a replay and an audit that are told the same."""
 
-    def __init__(self) -> None:
-        self.state = ConfigState(1, STATIC)
+    def __init__(self, ipv6_prefix: int = 128) -> None:
+        self.state = ConfigState(1, {**STATIC, f"/{IPV6_PREFIX}": str(ipv6_prefix)})
         self.image = ClusterImage(0)
         self.image.apply(1, self.state.dump(), whole=True)
         self.version = 1
         self.scenario = ReplayScenario()
         self.scenario.take({"at": 0, "do": "setup", "listeners": list(LISTENERS)})
+        self.scenario.take({"at": 0, "do": "set", "name": IPV6_PREFIX, "value": str(ipv6_prefix)})
 
     def put(self, delta: list[Change]) -> None:
         self.state.put(delta)
@@ -67,16 +74,18 @@ class Readers:
         return Timeline([ConfigEvent(self.version, 0, 0, json.dumps(detail))], {}, LISTENERS)
 
 
-@given(changes)
-@example([("kafka_connections_max", "3000000000")])
-@example([("kafka_connections_max_per_ip", "3000000000"), ("kafka_connection_rate_limit", "3000000000")])
-@example([("max.connections", "0")])
+@given(changes, st.sampled_from([128, 64]))
+@example([("kafka_connections_max", "3000000000")], 128)
+@example([("kafka_connections_max_per_ip", "3000000000"), ("kafka_connection_rate_limit", "3000000000")], 128)
+@example([("max.connections", "0")], 128)
 @example([("listener.name.external.max.connections", "5"), ("listener.name.internal.max.connections", "5"),
-          ("max.connections", "0")])  # fmt: skip
+          ("max.connections", "0")], 128)  # fmt: skip
 @example([("max.connections.per.ip", "0"), ("max.connections.per.ip.overrides", "10.0.0.1:5"),
-          ("max.connections.per.ip", "0")])  # fmt: skip
-def test_settings_are_accepted_by_all_or_none_and_mean_the_same(wanted: list[tuple[str, str | None]]) -> None:
-    readers = Readers()
+          ("max.connections.per.ip", "0")], 128)  # fmt: skip
+def test_settings_are_accepted_by_all_or_none_and_mean_the_same(
+    wanted: list[tuple[str, str | None]], ipv6_prefix: int
+) -> None:
+    readers = Readers(ipv6_prefix)
     for name, text in wanted:
         why = ""
         try:
@@ -88,7 +97,7 @@ def test_settings_are_accepted_by_all_or_none_and_mean_the_same(wanted: list[tup
     image, limits, timeline = readers.image, readers.scenario.limits, readers.timeline()
     assert timeline.unknown == []
     audited = timeline.limits(readers.version, 0)
-    for pool in POOLS:
+    for pool in (*POOLS, f"ip:{limits.counted(IPS[-1])}"):
         kind, _, key = pool.partition(":")
         rule, rate = image.rule_of(pool), image.rate_of(pool)
         assert limits.rule_of(pool) == rule
@@ -128,6 +137,20 @@ def test_rates_of_addresses_are_accepted_by_all_or_none_and_mean_the_same(
         rate = readers.image.quota_for_ip(ip)
         assert readers.scenario.ip_quotas.quota(ip) == rate
         assert audited.rate("ip", ip) == (float("inf") if rate is None else rate)
+
+
+def test_a_host_name_is_taken_by_a_cluster_alone() -> None:
+    readers, entry = Readers(), "edge.example:5"
+    readers.put(settings_delta(readers.state, [["", "kafka_connections_max_overrides", entry]]))
+    assert "is a host name" in readers.replay({"do": "set", "name": "kafka_connections_max_overrides", "value": entry})
+    with pytest.raises(PipelineError, match="is a host name"):
+        grid([5], [], [], [], entry)
+    readers.put([("host", "edge.example", ["10.0.0.1"])])
+    assert (
+        readers.image.rule_of("ip:10.0.0.1").cap
+        == readers.timeline().limits(readers.version, 0).cap("ip", "10.0.0.1")
+        == 5
+    )
 
 
 client_entities = st.sampled_from([{"user": "a"}, {"user": None}, {"client-id": "c"}, {"user": "a", "client-id": None}])

@@ -1,7 +1,8 @@
 """The configuration at each version: records by kind and key, put together from the journal's config events.
 
 `State`: (kind, key) -> value, as records of the configuration have them. Kinds are STATIC (the command line), SETTING, QUOTA,
-OBSERVED and OBSERVED_QUOTA (a setting, a quota that is observed instead of enforced).
+OBSERVED and OBSERVED_QUOTA (a setting, a quota that is observed instead of enforced), and HOST (the addresses of a host name in
+overrides).
 """
 
 import json
@@ -13,6 +14,7 @@ from shards.limits.quota_entities import entity_of_key
 from turnstile.entities import DEFAULT
 
 STATIC, SETTING, QUOTA, OBSERVED, OBSERVED_QUOTA = "static", "setting", "quota", "observed", "observed_quota"
+HOST = "host"
 Place = tuple[str, str]
 RecordValue = Any
 """A setting's text, or a quota's values by kind, as the JSON of an event has them."""

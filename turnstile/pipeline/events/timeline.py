@@ -23,6 +23,7 @@ from shards.limits.rate import DEFAULT_WINDOW
 from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.events.config_states import (
+    HOST,
     OBSERVED,
     OBSERVED_QUOTA,
     QUOTA,
@@ -277,7 +278,8 @@ class Timeline:
         found = given(broker, layers[STATIC], {**layers[SETTING], **more}, unreadable)
         names = {*self._listeners, *_listener_names(str(found.get("listeners", "")))}
         inter_broker = found.get("inter.broker.listener.name")
-        limits = ConnectionLimits(found)
+        hosts = {key: value for (kind, key), value in state.items() if kind == HOST}
+        limits = ConnectionLimits(found, hosts)
         return VersionLimits(
             limits,
             _ip_quotas(state, limits, with_observed),

@@ -1,0 +1,102 @@
+"""The addresses of the host names in overrides: looked up before the setting is in force, and again at intervals, as DNS changes.
+
+host_records_are_of_overrides  A record `host` is of a name that an override has: of the command line, of a live change, or of an
+    observed one. Its value is the sorted addresses, so that DNS may tell them in any order.
+names_without_answer_keep_addresses  A name that DNS does not answer for keeps the addresses it had. One that never had any is
+    refused in a live change, as by Kafka; of the command line or an earlier run, its number holds for no address: a note says so.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import trio
+
+from shards.config.changes import Change, ConfigState
+from shards.config.messages import SettingChange
+from shards.settings.config_def import broker_setting, canonical_name, parse
+from shards.settings.errors import ConfigInvalid
+from shards.settings.overrides import Overrides, normalise_ip
+
+HOST = "host"
+WITHIN_S = 5.0
+MOST_ADDRESSES = 1000
+LookUp = Callable[[str], Awaitable[list[str]]]
+
+
+class LookedUp(NamedTuple):
+    """The addresses of those names that have some, and why the others have none."""
+
+    addresses: dict[str, list[str]]
+    faults: dict[str, str]
+
+
+async def addresses_of(name: str) -> list[str]:
+    """The addresses that the system's resolver has for a host, sorted. Raises OSError."""
+    found = await trio.socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    return sorted({normalise_ip(str(address[0])) for *_, address in found})[:MOST_ADDRESSES]
+
+
+async def looked_up(names: Iterable[str], look_up: LookUp) -> LookedUp:
+    """All at once, each for at most WITHIN_S."""
+    found = LookedUp({}, {})
+
+    async def one(name: str) -> None:
+        try:
+            with trio.fail_after(WITHIN_S):
+                found.addresses[name] = await look_up(name)
+        except trio.TooSlowError:
+            found.faults[name] = f"DNS has not answered within {WITHIN_S:.0f} s"
+        except (OSError, UnicodeError) as fault:
+            found.faults[name] = str(getattr(fault, "strerror", None) or fault)
+
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(one, name)
+    return found
+
+
+def names_in_changes(changes: Sequence[SettingChange]) -> dict[str, str]:
+    """The host names in the overrides of a change, and the setting of each; a setting that can't be is passed over here."""
+    found: dict[str, str] = {}
+    for _, name, value in changes:
+        if value is not None and "overrides" in name:
+            found |= dict.fromkeys(_names_in(name, value), name)
+    return found
+
+
+def names_in_state(state: ConfigState) -> set[str]:
+    """The host names in all overrides that there are (host_records_are_of_overrides)."""
+    tables = (state.static, state.settings, state.observed)
+    texts = ((key.partition("/")[2], text) for table in tables for key, text in table.items() if "overrides" in key)
+    return {host for name, text in texts for host in _names_in(name, text)}
+
+
+def hosts_delta(state: ConfigState, addresses: Mapping[str, Sequence[str]]) -> list[Change]:
+    """The records of names whose addresses are others than before."""
+    return [(HOST, name, list(told)) for name, told in addresses.items() if state.hosts.get(name) != list(told)]
+
+
+def unused_hosts(state: ConfigState) -> list[Change]:
+    """Takes the records of names away that no override has any more."""
+    names = names_in_state(state)
+    return [(HOST, name, None) for name in state.hosts if name not in names]
+
+
+def refused(changes: Mapping[str, str], faults: Mapping[str, str], known: Iterable[str]) -> ConfigInvalid | None:
+    """The fault of a change whose names have no address; None: it can be made. `changes`: names_in_changes."""
+    for name, why in faults.items():
+        if name not in known:
+            return ConfigInvalid(changes[name], None, f"host {name} has no address: {why}")
+    return None
+
+
+def _names_in(name: str, text: str) -> tuple[str, ...]:
+    try:
+        name = canonical_name(name)
+        value = parse(broker_setting(name), name, text)
+    except ConfigInvalid:
+        return ()
+    return value.hosts if isinstance(value, Overrides) else ()
