@@ -6,6 +6,7 @@ from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.client_buckets import KINDS, ClientBuckets
 from shards.limits.precedence import Match, QuotaTable
+from shards.limits.quota_callback import CALLBACK, CallbackQuotaTable, ClientQuotaCallback, make_callback
 from shards.limits.quota_entities import CLIENT_KEYS, KAFKAS, SEMANTICS, entity_of_key, is_of_kafka
 from shards.limits.redpanda_precedence import RedpandaMatch, user_of
 
@@ -19,6 +20,7 @@ class Images:
         self._images: dict[int, ClusterImage] = {}
         self._quotas: dict[str, QuotaTable] = {}
         self._buckets: ClientBuckets | None = None
+        self._callback: ClientQuotaCallback | None = None
 
     def of(self, broker: int) -> ClusterImage:
         """The settings and quotas that hold on a broker."""
@@ -35,12 +37,20 @@ class Images:
         self._renew()
         found = self._quotas.get(key)
         if found is None:
-            found = self._quotas[key] = QuotaTable()
+            found = self._quotas[key] = self._table(key)
             for text, values in self._coordinator.state.quotas.items():
                 entity = entity_of_key(text)
                 if key in values and is_of_kafka(entity):
                     found.update(dict(entity), values[key])
         return found
+
+    def _table(self, key: str) -> QuotaTable:
+        path = self._coordinator.state.value(CALLBACK)
+        if not path:
+            return QuotaTable()
+        if self._callback is None:
+            self._callback = make_callback(str(path))
+        return CallbackQuotaTable(key, self._callback, lambda fault: None)
 
     def matches(self, user: str, client_id: str) -> dict[str, Match | RedpandaMatch]:
         """By key, the quota that holds for a client by the semantics in force; `user`: the name in its principal."""

@@ -111,6 +111,7 @@ def make_client_quotas(context: ShardContext, call: Call) -> ClientQuotas:
         touch=context.poller.touch,
         after=context.timers.after,
         mistaken=context.log.call_mistaken,
+        callback_mistaken=context.log.quota_callback_mistaken,
     )
     notes = [
         QuotaEvents(context.journal, lambda: context.image.version, kinds) for kinds in (CHARGES, OBSERVED_CHARGES)

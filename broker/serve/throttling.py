@@ -17,6 +17,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from broker.journal.schema import CALLBACKS_QUOTA
 from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import ShardCounters
 from broker.serve.call import Answer, Call
@@ -188,7 +189,8 @@ class Throttling:
         self._counters.throttled(kind, throttle_ms)
         self._journal.throttled(
             channel.id, channel.ip, channel.port, channel.listener, user=call.user, client_id=call.client_id,
-            api=apis.api_name(call.api_key), amount=int(amount), throttle_ms=throttle_ms, limit=kind, limit_value=limit,
+            api=apis.api_name(call.api_key), amount=int(amount), throttle_ms=throttle_ms,
+            limit=CALLBACKS_QUOTA + kind if self._meters.is_by_callback else kind, limit_value=limit,
             version=self._image.version, at_ms=charged.at_ms, stand_in=charged.stand_in,
         )  # fmt: skip
 

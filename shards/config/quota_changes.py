@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from shards.config.changes import Change, ConfigState, bounded, storable
 from shards.config.messages import QuotaChange, UserChange
 from shards.config.stored_records import UserRecord
+from shards.limits.quota_callback import CALLBACK
 from shards.limits.quota_entities import (
     REDPANDAS,
     SEMANTICS,
@@ -21,7 +22,11 @@ def quotas_delta(state: ConfigState, changes: Sequence[QuotaChange], *, observed
     """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of quotas that are observed and not enforced.
     Raises ConfigInvalid with Kafka's messages."""
     semantics = state.text(SEMANTICS)
+    callback = state.value(CALLBACK)
     if observed:
+        if callback is not None and any(values for _, values in changes):
+            why = f"is not observed beside {CALLBACK}={callback}, which alone says what quotas mean"
+            raise ConfigInvalid("a quota", None, why, error="INVALID_REQUEST")
         return _quotas_delta("observed_quota", state.observed_quotas, changes, semantics)
     return _quotas_delta("quota", state.quotas, changes, semantics)
 

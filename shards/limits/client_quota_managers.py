@@ -93,7 +93,7 @@ class _ClientQuotaManager(Generic[Sensor]):
 
     def _resolve(self, user: str, client_id: str, now_ms: int) -> tuple[Sensor, float | None]:
         """The sensor and the limit of a client, looked up anew after a change of any quota."""
-        if self._version != self.table.version or len(self._known) >= MOST_KNOWN:
+        if self._version != self.table.version or len(self._known) >= MOST_KNOWN or not self.table.remembers:
             self._known.clear()
             self._version = self.table.version
         client = (user, client_id)

@@ -18,7 +18,7 @@ Source: ClientQuotaManager, updateQuotaTypes and DefaultQuotaCallback (Apache Ka
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from shards.limits.short_names import short_name
 
@@ -58,6 +58,9 @@ class QuotaTable:
     """The quotas of one type. Every look-up is at most eight dict probes. `version` rises with every change."""
 
     __slots__ = ("_counts", "_shapes", "_values", "version")
+
+    remembers: ClassVar[bool] = True
+    """True if the key and the limit of a client stay as they are until `version` rises."""
 
     def __init__(self) -> None:
         self.version = 0

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from shards.limits.average import Average
 from shards.limits.client_quota_managers import (
@@ -34,6 +34,7 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.precedence import Key, QuotaTable
+from shards.limits.quota_callback import CALLBACK, CallbackQuotaTable, ClientQuotaCallback, make_callback
 from shards.limits.quota_entities import KAFKAS, SEMANTICS, Entity, is_of_kafka
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
@@ -42,6 +43,9 @@ from shards.quotas.history import MeterKey
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 EXPIRED_AT_ONCE: Final = 2000
+Manager = TypeVar(
+    "Manager", ProduceQuotaManager, FetchQuotaManager, ClientRequestQuotaManager, ControllerMutationQuotaManager
+)
 
 
 class QuotaImage(Protocol):
@@ -104,16 +108,21 @@ class Meters:
         self._throttles: dict[tuple[str, str, str], Average] = {}
         self._mutation_rates: dict[Key, Rate] = {}
         self._began = False
+        self._callback: ClientQuotaCallback | None = None
         self._turn = self._sensors()
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
     def _build(self, window: Window, mutations: Window) -> None:
         """New sensors. By kind: `keep_ms`, how long an amount may count, as a sample does until its last amount is a window old;
         `window_s`, what passes at once, in seconds of a quota."""
-        self.produce = ProduceQuotaManager(window=window, dropped=partial(self._dropped, PRODUCE))
-        self.fetch = FetchQuotaManager(window=window, dropped=partial(self._dropped, FETCH))
-        self.request = ClientRequestQuotaManager(window=window, dropped=partial(self._dropped, REQUEST))
-        self.mutation = ControllerMutationQuotaManager(window=mutations, dropped=partial(self._dropped, MUTATION))
+
+        def made(make: Callable[..., Manager], kind: str, window: Window) -> Manager:
+            return make(self._table(kind), window=window, dropped=partial(self._dropped, kind))
+
+        self.produce = made(ProduceQuotaManager, PRODUCE, window)
+        self.fetch = made(FetchQuotaManager, FETCH, window)
+        self.request = made(ClientRequestQuotaManager, REQUEST, window)
+        self.mutation = made(ControllerMutationQuotaManager, MUTATION, mutations)
         self._exempt = Rate(window)
         self._managers: dict[str, Any] = {
             PRODUCE: self.produce,
@@ -126,6 +135,19 @@ class Meters:
             **dict.fromkeys(KINDS, (window.samples - 1) * window.size_ms / 1000),
             MUTATION: mutations.samples * mutations.size_ms / 1000,
         }
+
+    def _table(self, kind: str) -> QuotaTable:
+        if self._callback is None:
+            return QuotaTable()
+        return CallbackQuotaTable(kind, self._callback, self._callback_mistaken)
+
+    def _callback_mistaken(self, fault: Exception) -> None:
+        """Hears of a fault of the operator's class."""
+
+    @property
+    def is_by_callback(self) -> bool:
+        """True if the operator's class decides (quota_callback.py)."""
+        return self._callback is not None
 
     def reset(self) -> None:
         """Forgets what every client used, as a broker that starts."""
@@ -147,6 +169,8 @@ class Meters:
                 )
                 for whose in ("", "controller.")
             ]
+            path = self._image.get(CALLBACK)
+            self._callback = make_callback(path) if path else None
             self._build(*windows)
         self._clients.clear()
         is_kafkas = self._image.get(SEMANTICS) == KAFKAS
@@ -189,7 +213,7 @@ class Meters:
         table: QuotaTable = self._managers[kind].table
         key = table.key(user, client_id)
         found = Metered(self._home(kind, key), table.limit(key), MeterKey(kind, *key))
-        if len(client_id) <= LONGEST_KNOWN:
+        if len(client_id) <= LONGEST_KNOWN and table.remembers:
             self._clients[kind, user, client_id] = found
         return found
 

@@ -77,9 +77,9 @@ class _Waiting(NamedTuple):
 
 
 class ShardedQuotas(Meters):
-    """The sensors at home here, calls to the homes of the others, and stand-ins for them. `touch()` has flush() called soon, at
-    the end of a pass; `after(ms, function)` calls it later; `mistaken(error)` is told of mistakes in deciding a charge; `notes`
-    have all that is recorded under a quota."""
+    """The sensors at home here, calls to the homes of the others, and stand-ins for them. `touch()` has flush() called soon,
+    at the end of a pass; `after(ms, function)` calls it later; `mistaken(error)` is told of mistakes in deciding a charge,
+    `callback_mistaken(error)` of those of the operator's class; `notes` have all that is recorded under a quota."""
 
     def __init__(
         self,
@@ -92,9 +92,11 @@ class ShardedQuotas(Meters):
         touch: Callable[[], None],
         after: Callable[[float, Callable[[], None]], object],
         mistaken: Callable[[Exception], None],
+        callback_mistaken: Callable[[Exception], None] | None = None,
         notes: ChargeNotes | None = None,
     ) -> None:
         self._notes = notes
+        self._hear_of_callback = callback_mistaken or mistaken
         self._noted: set[MeterKey] = set()  # keys of whose sensors the notes have all that counts
         self._peers = [shard for shard in range(shards) if shard != me]
         self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
@@ -112,8 +114,13 @@ class ShardedQuotas(Meters):
         self._unheard: set[int] = set()  # shards that have yet to tell this one, which starts
         self._held: list[_Waiting] = []
 
+    def _callback_mistaken(self, fault: Exception) -> None:
+        self._hear_of_callback(fault)
+
     def _build(self, window: Window, mutations: Window) -> None:
         super()._build(window, mutations)
+        if self.is_by_callback:
+            self._notes = None  # the audit knows nothing of what the class says
         self._history.start(self.keep_ms)
         self._noted.clear()
 

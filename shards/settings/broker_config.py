@@ -135,6 +135,12 @@ def check_together(given: Mapping[str, Value]) -> None:
     for low, high in NOT_ABOVE:
         if value(low) > value(high):
             raise ConfigInvalid(low, value(low), f"it must not exceed {high}, which is {value(high)}")
+    if value("client.quota.callback.class") and value("turnstile.quota.semantics") == "redpanda":
+        raise ConfigInvalid(
+            "client.quota.callback.class",
+            None,
+            "it decides of Kafka's quotas, and turnstile.quota.semantics is redpanda",
+        )
     if not value("group.consumer.assignors"):
         raise ConfigInvalid("group.consumer.assignors", "", "there must be one at least")
     if "classic" not in value("group.coordinator.rebalance.protocols"):

@@ -9,6 +9,7 @@ numbers of at least 1. A row made by `shown` is not emulated: it is there becaus
 from shards.settings.config_key import REDPANDA, TURNSTILE, ConfigKey, shown, told
 from shards.settings.config_types import (
     BOOLEAN,
+    CLASS,
     PASSWORD,
     TEXT,
     long,
@@ -28,6 +29,9 @@ METERING = [
     ConfigKey("turnstile.quota.semantics", one_of("kafka", "redpanda"), "kafka",
             "By which broker's rules client quotas hold: Kafka's eight levels, windows and mutes; or Redpanda's precedence with "
             "client-id-prefix, its token buckets, and a delay that acts on the next request.", TURNSTILE),
+    ConfigKey("client.quota.callback.class", CLASS, None,
+            "A class that decides which clients share a quota, and of how much: here a Python class, module.Class on PYTHONPATH, "
+            "with the methods of Kafka's ClientQuotaCallback. By default Kafka's eight levels decide."),
     shown("num.io.threads", whole(1), 8,
             "Threads that handle requests; request_percentage is per cent of one thread's time.", dynamic=True, resizes=True),
     shown("num.network.threads", whole(1), 3,

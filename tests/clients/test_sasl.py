@@ -90,8 +90,12 @@ def test_a_wrong_password_gets_nowhere_and_is_counted(cluster):
     client = AdminClient(settings(cluster, "SASL", **wrong, error_cb=errors.append))
     with pytest.raises(KafkaException):
         client.list_topics(timeout=2)
-    client.poll(0)
-    assert any(error.name() == "_AUTHENTICATION" for error in errors)
+
+    def is_told() -> bool:
+        client.poll(0.1)
+        return any(error.name() == "_AUTHENTICATION" for error in errors)
+
+    until(is_told, what="that the password is wrong")
     until(lambda: failures(cluster) > before, what="the failure is counted")
 
 

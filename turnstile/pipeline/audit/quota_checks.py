@@ -31,13 +31,18 @@ _NOT_JUDGED = Check(
     [],
 )
 
+_OF_CALLBACK = _NOT_JUDGED._replace(
+    name="callback_client_quotas",
+    detail="client quotas by client.quota.callback.class: what the class decided is not in the journal",
+)
+
 
 def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:
     """The checks, if any version sets a client quota or anything was charged. `unsure`: brokers of which events are missing."""
     meters = _meters(events, timeline, seen, unsure, ENFORCED)
-    of_redpanda = [_NOT_JUDGED] if timeline.has_redpandas_quotas else []
+    unjudged = [_NOT_JUDGED] * timeline.has_redpandas_quotas + [_OF_CALLBACK] * timeline.has_quota_callback
     if meters is None:
-        return of_redpanda
+        return unjudged
     lives: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for each in seen.processes:
         lives.setdefault(each[:2], []).append((each.first_ns, each.last_ns))
@@ -45,7 +50,7 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[in
     throttles = quota_throttles.throttling(events).by(
         ("broker", "user", "client_id"), partial(quota_throttles.told, context), FOUND
     )
-    return [*_made([*meters, *throttles.table().to_pylist()], HELD_TEXT), *of_redpanda]
+    return [*_made([*meters, *throttles.table().to_pylist()], HELD_TEXT), *unjudged]
 
 
 def observed_checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow
 import pyarrow.compute
 
-from broker.journal.schema import REDPANDAS_QUOTA, STAND_IN
+from broker.journal.schema import CALLBACKS_QUOTA, REDPANDAS_QUOTA, STAND_IN
 from shards.limits.client_quota_managers import MUTATION, REQUEST
 from shards.limits.node_throughput import NODE_LIMITS
 from shards.limits.quota_entities import CLIENT_KEYS
@@ -109,7 +109,7 @@ class _Client:
         told = [
             row
             for row in rows
-            if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0 and not _is_redpandas(row["limit"])
+            if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0 and not _is_unjudged(row["limit"])
         ]
         charges = [row for row in rows if row["kind"] == "charge"]
         throttles = [row for row in charges if row["throttle_ms"] > 0]
@@ -188,8 +188,8 @@ class _Client:
         self._found.add(THROTTLES, verdict, why, {**row, "at_ns": row["mono_ns"], "quota": row["limit"]})
 
 
-def _is_redpandas(limit: str | None) -> bool:
-    return limit in NODE_LIMITS or (limit or "").startswith(REDPANDAS_QUOTA)
+def _is_unjudged(limit: str | None) -> bool:
+    return limit in NODE_LIMITS or (limit or "").startswith((REDPANDAS_QUOTA, CALLBACKS_QUOTA))
 
 
 def _key(row: TableRow, asker: int) -> tuple[Any, ...]:
