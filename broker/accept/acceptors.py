@@ -183,7 +183,7 @@ class Acceptors:
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version; when this returns, no rate of an older one is left to be spent here."""
-        self._observe()
+        self._note_unrecorded()
         self._core_rates.read_settings()
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
         self.rates.apply(self._image.version, now_ms=self._context.now_ms())
@@ -262,7 +262,7 @@ class Acceptors:
         self.rates.tick(now_ms=now_ms)
         self._core_rates.tick(now_ms=now_ms)
         self.rehearsal.rates.tick(now_ms=now_ms)
-        self._observe()
+        self._note_unrecorded()
         for listener in self._listeners:
             listener.resume_after_exhaustion()
         for admission in self._admissions.values():
@@ -297,12 +297,12 @@ class Acceptors:
             self._armed_ms = None
         self.rates.advance(now_ms=self._context.now_ms())
 
-    def _observe(self) -> None:
+    def _note_unrecorded(self) -> None:
         """Tells the rates how many connections came in without being recorded."""
         counters = self._context.counters
         for name in self._names:
             total = sum(counters.value(counter, name) for counter in RECORDED)
-            self.rates.observe(name, total, now_ms=self._context.now_ms())
+            self.rates.note_unrecorded(name, total, now_ms=self._context.now_ms())
 
     def _recorded(self, kind: str, detail: dict[str, object], version: int) -> None:
         self._context.journal.moved(kind, detail, version)

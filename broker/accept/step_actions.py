@@ -1,4 +1,4 @@
-"""The requests of a connection that enters a step, and the events that their answers are; admission.py advances it.
+"""The requests that a connection makes when it enters a step, and the event that each answer becomes; admission.py advances it.
 
 Each method of a step returns the event that ends it, or None when the connection has to wait: the answer then comes back
 through `listener_recorded`, `ip_recorded`, `answered` or an alarm.
@@ -41,7 +41,7 @@ class Deciders:
     fd_ceiling: int  # the first descriptor number too many for a connection
 
     def make_room(self) -> bool:
-        """Closes a socket that is held, one that a cap refused before one over a rate; False when none is."""
+        """Closes one held socket: one that a cap refused, else one that is held for a rate. False: none is held."""
         return self.refused_sockets.make_room() or self.held.make_room()
 
 
@@ -174,8 +174,8 @@ class StepActions:
 
     def late_tokens(self, pending: PendingConnection) -> Event | None:
         """LATE_TOKENS: a token of every pool, without stopping the listener and without waiting for other connections to
-        close, as Kafka's acceptor has gone on by now. The homes refuse it, by a proof, or its tokens do when one does not
-        answer; nothing here does."""
+        close, as Kafka's acceptor has gone on by now. This step never refuses: a home refuses by a proof, or Tokens does when a
+        home does not answer."""
         return self._take(pending, self._but_forced(pending), at_once=True)
 
     def _take(self, pending: PendingConnection, pools: tuple[str, ...], *, at_once: bool = False) -> Event | None:

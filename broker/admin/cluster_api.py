@@ -42,9 +42,9 @@ from broker.admin.parameters import (
 )
 from broker.admin.route import Content, RouteTable
 from broker.admin.sampler import COARSE, EVERY_S, KEPT
+from broker.admin.usage_timelines import Watched
 from broker.admin.utilisation_answers import UtilisationAnswer
 from broker.admin.watch_answers import WatchAnswer
-from broker.admin.watches import Watched
 from broker.metrics.source_counts import SourcesAnswer
 from shards.supervisor.progress import is_stopped
 

@@ -51,9 +51,9 @@ from broker.admin.live_view import LiveView
 from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
+from broker.admin.usage_timelines import Watches
 from broker.admin.uses import Use
 from broker.admin.utilisation import UtilisationView
-from broker.admin.watches import Watches
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourcesAnswer, summed
 from broker.metrics.top_talkers import KEPT, merge_top

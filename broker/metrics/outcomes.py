@@ -2,8 +2,8 @@
 
 Invariants
 decided_and_counted_once  Every accepted connection is admitted or refused exactly once, and counted and journaled as what
-    it was. One that was admitted and logs in is decided once more, for its user: then it is refused without being taken back
-    from those that were admitted.
+    it was. One that was admitted and logs in is decided once more, for its user: if that refuses it, it counts as refused, and
+    stays counted as admitted.
 journal_covers_token_use  `admitted` is journaled after the connection's tokens are taken, `closed` before they are
     released: the interval between the two lies within the time in which the tokens were held (journal/schema.py says what
     follows from it).
@@ -139,7 +139,7 @@ class Outcomes:
         )  # fmt: skip
 
     def user_refused(self, number: int, ip: str, port: int, user: str, refusal: Refusal, waited_ms: float) -> None:
-        """An admitted connection has none, and is closed next."""
+        """A connection that was admitted is refused by a limit of its user; it is closed next."""
         reason, limit, value, version = refusal
         self._counters.refused(self.listener, reason)
         self._top_talkers.add(ip, reason)

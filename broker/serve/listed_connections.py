@@ -1,7 +1,7 @@
 """The open connections of one shard, listed for ListKafkaConnections: those that match conditions, the first ones of an order.
 
-no_long_walk  There may be a million connections: LOOKED_AT of them are looked at in a pass, and then others have their turn. One
-    that opens meanwhile is not listed, one that ends is, if it was looked at before; each is told as it is at the end.
+no_long_walk  There may be a million connections: LOOKED_AT of them are looked at in a pass, and then others have their turn. A
+    connection that opens during the walk is not listed; one that closes after it was looked at is. Values are read at the end.
 bounded_answer  An answer has at most as many connections as were asked for, and MOST_TEXT characters that clients chose.
 """
 

@@ -1,11 +1,10 @@
 """The guard on free disk space: while its volume has less than `storage_min_free_bytes`, nothing is appended to any log.
 
 Redpanda refuses producers below that, too, with BROKER_NOT_AVAILABLE, which clients take as final; so does the setting here. Kafka
-goes on until a write fails, and then takes the directory out of service: KAFKA_STORAGE_ERROR, which clients retry, and so do they
-while the setting is unset. What consumers read, and the offsets that they commit, go on.
+goes on until a write fails, and then takes the directory out of service: KAFKA_STORAGE_ERROR, which clients retry. While the
+setting is unset, this broker answers the same. Consumers go on reading, and committing offsets.
 
-full_as_last_looked  `full` tells what the last `look` found: so many bytes more may be written as come in between two
-    looks.
+full_as_last_looked  `full` tells what the last `look` found: bytes that arrive between two looks are still written.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def least_free_bytes(setting: int | None, volume: Volume) -> int:
 
 
 def is_full(setting: int | None, volume: Volume) -> bool:
-    """True if nothing more is appended. Of a volume that the system says nothing of, writing tells."""
+    """True if nothing more is appended. False where the system reports no size: a write that fails will show it."""
     return 0 <= volume.free_bytes < least_free_bytes(setting, volume)
 
 

@@ -1,4 +1,4 @@
-"""The versions of each API that brokers of a release list: what is served in the place of that release.
+"""The API versions that brokers of each release announce: what is served in the place of that release.
 
 A cluster serves what both have: `release_apis.tsv`, written from the jars of each release, and the versions known here (apis.py).
 So versions older than those of Kafka 4 are not served in the place of an older release either.

@@ -84,7 +84,7 @@ class Store:
             raise
 
     def _check(self, path: Path) -> None:
-        """damage_is_noticed_on_opening. What this process or another made of it has tables from its first instant on."""
+        """damage_is_noticed_on_opening. A store that was made by Turnstile has tables at once, so an empty file is damaged."""
         if path.stat().st_size == 0:
             raise StoreDamaged(path, "it is empty")
         said = [row[0] for row in self._db.execute("PRAGMA quick_check(1)")]

@@ -1,4 +1,4 @@
-"""Redpanda's token bucket: of its throughput limits of a node, where one bucket is shared by all connections. Pure.
+"""Redpanda's token bucket: for throughput limits of a node, one for all connections, and for client quotas, one for each key.
 
 grabs_succeed     tokens are taken whether they are there or not; what is missing is a deficit, which the rate pays back
 one_second        a bucket holds at most `limit` tokens, by default one second's worth of its rate

@@ -45,9 +45,9 @@ Arrived: TypeAlias = list[Any]
 class Link:
     """A connected socket; `on_message` gets each message, `on_lost` is called unless the link was closed by `close`.
 
-    `room`: whether another call may be queued (unwritten_bytes_are_bounded). `one_way`: it has the messages of tokens and
-    rates, for which accepting waits, so their answers are waited for awake. `on_room` and `on_too_long` are of
-    frames_are_bounded and unwritten_bytes_are_bounded.
+    `room`: whether another call may be queued. `one_way`: the link carries the messages of tokens and rates; accepting waits for
+    their answers, so the poller stays awake for them. `on_room`: see unwritten_bytes_are_bounded. `on_too_long`: see
+    frames_are_bounded.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Link:
         return "a link to another process"
 
     def make_one_way(self) -> None:
-        """It is the control link of its peer, which the other end's hello has said."""
+        """The other end's hello said that this is its control link."""
         self.one_way = True
 
     def queue(self, message: Sent) -> None:

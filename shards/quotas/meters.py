@@ -2,9 +2,9 @@
 
 unset_quotas_cost_a_flag  While no quota of a kind is set, a request costs one look at a flag.
 changed_quotas_hold_on_return  A changed quota holds for the first request charged after the change has returned.
-unused_sensors_are_dropped  A sensor that was not used for an hour is dropped at the next turn over all sensors; one of a
-    key at home elsewhere as soon as nothing in it counts. A turn looks at EXPIRED_AT_ONCE of them at a time, so that it
-    never stops the loop for long.
+unused_sensors_are_dropped  A turn over all sensors drops those whose key is at home here and that were not used for an hour, and
+    those whose key is at home on another shard once nothing in them counts. A turn looks at EXPIRED_AT_ONCE of them at a time,
+    so that it never stops the loop for long.
 others_quotas_are_left_out  By Redpanda's semantics no client is metered here (shared_buckets.py); by Kafka's, quotas of entities
     that Kafka does not have are not in force.
 meters_are_bounded  Everything that is kept by the names of clients is bounded: sensors by shards/limits/sensor_table.py,
@@ -74,8 +74,8 @@ class SensorCounts(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The answer to a charge that was decided here, and what its sensor recorded of it, in its own units: nothing, the charge,
-    or that and its being taken back."""
+    """The answer to a charge that was decided here. `recorded`, by its sensor, in its own units: () if it was refused, (units,) if
+    it is kept, (units, -units) if it was recorded and taken back."""
 
     accepted: bool
     throttle_ms: int
@@ -113,8 +113,8 @@ class Meters:
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
     def _build(self, window: Window, mutations: Window) -> None:
-        """New sensors. By kind: `keep_ms`, how long an amount may count, as a sample does until its last amount is a window old;
-        `window_s`, what passes at once, in seconds of a quota."""
+        """New sensors. By kind: `keep_ms`, how long an amount may count, as a sample counts until its last amount is one window
+        old; `window_s`, for how many seconds' worth of its quota a client may use at once."""
 
         def made(make: Callable[..., Manager], kind: str, window: Window) -> Manager:
             return make(self._table(kind), window=window, dropped=partial(self._dropped, kind))

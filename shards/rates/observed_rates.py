@@ -3,11 +3,11 @@
 Each rate has one home, as an enforced one has (rates.py). The shard that has admitted connections asks it, once per pass and
 rate, with how many there were; nothing waits for the answer, and no listener stops.
 
-other_rates_only  Only a rate that would be another one than that in force is asked.
-windows_begin_empty  Windows begin empty when a first rate is observed, when no rate is any more, with their home, and at a reset.
+other_rates_only  An observed rate is asked only if it differs from the rate in force.
+windows_begin_empty  Windows begin empty when the first rate begins to be observed, when the last one ends, when their home starts
+    again, and at a reset.
 each_answer_is_journaled  A home notes each answer in order, so that the arithmetic can be done again (observed_windows.py).
-lost_homes_leave_it_open  What a home that is lost, or does not answer in time, would have said is UNAVAILABLE: neither within nor
-    beyond.
+lost_homes_leave_it_open  If a home is lost, or does not answer in time, its answer is UNAVAILABLE: neither within nor beyond.
 """
 
 from __future__ import annotations

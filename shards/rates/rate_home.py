@@ -8,7 +8,7 @@ window_changes_are_journaled  Each change of a window is journaled, in order. So
       grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
       grant    ... violated                  an address or user asked for more than its quota; the excess was taken back at once
       grant    ... charged false             counted without being asked about; negative: taken back as Kafka does
-      grant    pool started remembered       the windows of all pools that begin so start anew, from [at_ms, key, units]
+      grant    pool started remembered       the windows of pools with this prefix start again, from [at_ms, key, units]
       reclaim  pool from tokens at_ms        units recorded at `at_ms` were not used
 """
 

@@ -99,7 +99,7 @@ class RateMemory:
         if home == self._me:
             self._spent[key] = self._spent.get(key, 0) + units
 
-    def observe(self, key: str, total: int, *, count: bool, now_ms: int) -> None:
+    def note_unrecorded(self, key: str, total: int, *, count: bool, now_ms: int) -> None:
         """`total` units of a key were used since the start; those since the last call are remembered if `count`."""
         before = self._totals.get(key, total)
         self._totals[key] = total

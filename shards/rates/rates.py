@@ -174,10 +174,10 @@ class Rates:
         self._memory.start(self._here.window)
         self._here.reset(now_ms)
 
-    def observe(self, listener: str, total: int, *, now_ms: int) -> None:
+    def note_unrecorded(self, listener: str, total: int, *, now_ms: int) -> None:
         """A listener has taken `total` connections so far; called a few times a second. A rate that is switched on starts
         from them, as Kafka records connections also without a quota."""
-        self._memory.observe(f"listener:{listener}", total, count=not self.limits_listeners, now_ms=now_ms)
+        self._memory.note_unrecorded(f"listener:{listener}", total, count=not self.limits_listeners, now_ms=now_ms)
 
     def peer_up(self, peer: int) -> None:
         """An incarnation of a peer can be sent to."""

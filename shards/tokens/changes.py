@@ -16,8 +16,8 @@ from typing import Final
 
 from shards.limits.caps import UNLIMITED
 from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import MANY, Pool, PoolTable
 from shards.tokens.pool_terms import terms_of

@@ -8,8 +8,8 @@ decided_here_only_when_certain  Decided at once, on this shard: a token that is 
 """
 
 from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Ledger
 from shards.tokens.pool import ADMITTED, Admitted, PoolTable, Refused, TokenWaiter
 from shards.tokens.waiting import Waiting
 

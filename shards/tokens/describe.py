@@ -5,8 +5,8 @@ from heapq import nlargest
 from typing import Any, NamedTuple, cast
 
 from shards.tokens.cache import HolderPool
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Ledger
 from shards.tokens.pool import Pool, PoolTable, TokenWaiter
 from shards.tokens.waiting import Waiting
 

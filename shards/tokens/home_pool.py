@@ -1,4 +1,4 @@
-"""Pools at their home: token counts, modes, and waiting borrows. ledger.py decides when they change."""
+"""Pools at their home: token counts, modes, and waiting borrows. home_ledger.py decides when they change."""
 
 from collections import deque
 from typing import Final

@@ -1,4 +1,4 @@
-"""A pool as one shard sees it, whether it is at home here (ledger.py) or elsewhere (cache.py).
+"""A pool as one shard sees it, whether it is at home here (home_ledger.py) or elsewhere (cache.py).
 
 Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
 

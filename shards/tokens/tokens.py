@@ -1,6 +1,6 @@
 """Tokens for new connections: what the accept path asks, and what travels between shards to answer it (docs/internals/tokens.md).
 
-It joins the pools at home here (ledger.py) and those at home elsewhere (cache.py); what connections take and give back is in
+It joins the pools at home here (home_ledger.py) and those at home elsewhere (cache.py); what connections take and give back is in
 connection_tokens.py. Everything is a plain call; only `flush` sends, tells waiters and calls back, so no call is entered while
 another is half done.
 
@@ -29,8 +29,8 @@ from shards.tokens.connection_tokens import ConnectionTokens
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.fullest import FullestPools
 from shards.tokens.home_grants import Granted
+from shards.tokens.home_ledger import Ledger, Lost, Returned
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Ledger, Lost, Returned
 from shards.tokens.peers import Peers, TokenMessage
 from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
 from shards.tokens.waiting import Waiting

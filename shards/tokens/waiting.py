@@ -22,8 +22,8 @@ from shards.limits.caps import CapRule
 from shards.ownership import home_of
 from shards.tokens.attempts import Attempt, Queues
 from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import ADMITTED, NO_LIMIT, Pool, PoolTable, Refused, TokenWaiter
 

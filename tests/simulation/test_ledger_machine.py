@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from shards.limits.caps import CapRule
-from shards.tokens.ledger import Ledger
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 from shards.tokens.pool_terms import PoolMode

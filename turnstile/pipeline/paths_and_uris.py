@@ -1,6 +1,6 @@
 """Where input is and results go: a path of this machine, or a URI of a filesystem that Spark reaches (hdfs://, s3a://).
 
-`file:` names a path of this machine, too. It stands for itself: nothing in it is an escape, as Hadoop has it.
+`file:` names a path of this machine, too. The path is taken literally: %20 is not decoded, as in Hadoop.
 """
 
 import re

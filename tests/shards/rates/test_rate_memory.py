@@ -101,8 +101,8 @@ def test_a_rate_switched_on_is_told_what_came_without_it_and_not_twice():
     desk = Desk(shards=2, homes={"listener:A": 0})
     desk.memory.peer_up(1)
     desk.memory.heard(1, 0, 1, True, [])
-    desk.memory.observe("listener:A", 1000, count=True, now_ms=900)  # what there was before counts for nothing
-    desk.memory.observe("listener:A", 1005, count=True, now_ms=1000)
+    desk.memory.note_unrecorded("listener:A", 1000, count=True, now_ms=900)  # what there was before counts for nothing
+    desk.memory.note_unrecorded("listener:A", 1005, count=True, now_ms=1000)
     desk.memory.ask_again(now_ms=1100)
     desk.memory.heard(1, 1100, 2, True, [])
     assert desk.resumed[-1] == [(1100, "listener:A", 5)]

@@ -40,8 +40,8 @@ from shards.tokens.attempts import Queues
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.changes import Changes
 from shards.tokens.grants import Grants
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import Contention, HomePool
-from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.refusals import Refusals
 from shards.tokens.tokens import Tokens

@@ -124,7 +124,7 @@ class RateShard:
                 backlog.popleft().accept()
         if now_ms % 250 == 0:
             for name in LISTENERS:
-                self.rates.observe(name, self.taken[name], now_ms=now_ms)
+                self.rates.note_unrecorded(name, self.taken[name], now_ms=now_ms)
             self.rates.tick(now_ms=now_ms)
         while True:
             self.rates.flush(now_ms=now_ms)

@@ -1,4 +1,4 @@
-"""Is every throttle that a client was told one that a meter decided, and was every one that a meter decided told?
+"""The check of throttles: a meter decided every throttle that a client was told, and every throttle that was decided was told.
 
 A `throttled` event is written by the shard with the connection, at the instant at which the meter recorded; a `charge` by the
 meter's shard. The two are matched by broker, client, quota, instant, amount and throttle time (`quota_throttles`).
@@ -6,9 +6,9 @@ meter's shard. The two are matched by broker, client, quota, instant, amount and
 decided_throttle_is_told  A throttle that was decided and not told is `exceeded`, unless the client may not have been there to
     be told: its connection closed, its shard ended, its quota changed, or its shard decided the charge itself, all within
     SPAN_NS of it.
-told_throttle_was_decided  Of mutations the answer tells what is left of the last throttle of its topics. So it is within a
-    throttle that was decided. One that was decided is looked for only where it is told for certain: a permissive charge that is
-    long (LONG_MS).
+told_throttle_was_decided  The answer to mutations tells what is left of the last throttle of its topics, so it need only fit
+    within a throttle that was decided. A throttle of mutations that was decided is looked for only if its charge was permissive,
+    and it is of LONG_MS or more: that one is told for certain.
 
 Delays by the throughput limits of a node, and by client quotas of Redpanda's semantics, are not judged: what counted for them is
 not in the journal.

@@ -114,8 +114,8 @@ def checks(
 
 
 class Unjustified(NamedTuple):
-    """Rows of FOUND that nothing explains. `counts`: by broker; `shown`: the first of them, of brokers without a missing event if
-    there is one (`is_sure`)."""
+    """Rows of FOUND that nothing explains. `counts`: by broker; `shown`: the first rows; `is_sure`: these are of brokers without a
+    missing event, of which alone rows are shown where there are any."""
 
     counts: Counter[int]
     shown: list[arrays.TableRow]

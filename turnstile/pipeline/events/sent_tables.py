@@ -1,4 +1,4 @@
-"""Tables that tasks are given, each the one of its number: a file that every worker has once, of which a task reads its part."""
+"""Tables for tasks, by number: one file that every worker gets once, of which task n reads table n."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class SentTables:
-    """A broadcast would reach every task as a whole, or as very many.
+    """One broadcast would send every table to every task, and one for each table would be very many.
 
     file_outlives_its_job: the file is there until the session ends, since an executor that joins later, for one that was lost,
     fetches every file that was ever added before its first task.

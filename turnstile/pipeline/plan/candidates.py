@@ -1,4 +1,4 @@
-"""Candidate limits of a plan: what to try, and the settings that mean it, of addresses in both vocabularies."""
+"""Candidate limits of a plan: the limits to try, and the settings that set them, of addresses in both vocabularies."""
 
 import shlex
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
 
     @property
     def limits(self) -> dict[str, int | str]:
-        """The settings by name, without the overrides of others than this candidate."""
+        """The settings that this candidate sets, by name."""
         own = settings_of(self.by)
         named = {
             own.cap: self.cap,

@@ -12,7 +12,7 @@ _JOINS = frozenset(("JoinGroup", "ConsumerGroupHeartbeat"))
 
 
 def baseline(stage: Stage) -> None:
-    """Waits until the client works, all of it, and lets it. Raises CannotJudge."""
+    """Waits until every part of the client is working, then leaves it alone for baseline_s. Raises CannotJudge."""
     began_ns = time.monotonic_ns()
     _await_work(stage, began_ns)
     _await_all_of_it(stage, began_ns)
@@ -35,7 +35,7 @@ def _await_work(stage: Stage, began_ns: int) -> None:
 
 
 def _await_all_of_it(stage: Stage, began_ns: int) -> None:
-    """Until for a while the client has begun nothing new; not for ever, as some always do."""
+    """Waits until the client has begun nothing new for settle_s; for half of connect_s at most, as some clients never stop."""
     settle_ns = int(stage.times.settle_s * SECOND)
     stage.wait_for(
         lambda: is_all(list(stage.watch.since(began_ns)), time.monotonic_ns() - settle_ns), stage.times.connect_s / 2

@@ -1,8 +1,8 @@
 """The records of a classic group: rows that msgpack carries, and back.
 
 A group is written as Kafka writes its GroupMetadata record: once the leader has assigned, when a static member takes the place of
-its former self, and when the last member is gone. So what is read is a stable group, as it was before a rebalance that the death
-of the process cut short, and its members have of all protocols the chosen one.
+its former self, and when the last member is gone. So a group that is read is stable; if the process died during a rebalance, it is
+the group from before. Each member has only the chosen protocol.
 
 A row of a group is [generation, protocol type, protocol, leader]; one of a member is the list of `to_row`. What no version of this
 code has written is refused by TypeError or ValueError.

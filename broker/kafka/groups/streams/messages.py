@@ -32,7 +32,7 @@ class DescribedMember(NamedTuple):
 
 
 class StreamsDescription(NamedTuple):
-    """`tasks`: how many each subtopology has, by id; None: topics are missing. `partitions`: of each internal topic."""
+    """`partitions`: the number of each internal topic, by name; None: topics are missing."""
 
     state: str
     epoch: int

@@ -1,12 +1,12 @@
-"""ledger.py: what a home grants, takes back, asks for and refuses."""
+"""home_ledger.py: what a home grants, takes back, asks for and refuses."""
 
 from typing import Any
 
 import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
-from shards.tokens.ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 from shards.tokens.pool_terms import PoolMode

@@ -1,12 +1,12 @@
-"""watches.py: what is asked for is watched from then on, bounded in number and in time."""
+"""usage_timelines.py: what is asked for is watched from then on, bounded in number and in time."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from broker.admin import watches
+from broker.admin import usage_timelines
 from broker.admin.sampler import COARSE, KEPT
-from broker.admin.watches import FORGOTTEN_S, MOST, Watched, Watches
+from broker.admin.usage_timelines import FORGOTTEN_S, MOST, Watched, Watches
 
 ADDRESS = Watched(0, "10.0.0.1")
 CLIENT = Watched(0, None, "", "app")
@@ -126,7 +126,7 @@ async def test_the_one_that_was_asked_for_the_longest_ago_makes_room():
 
 @pytest.mark.parametrize("watched", [ADDRESS, CLIENT])
 async def test_a_second_costs_each_shard_two_questions_at_most(watched, monkeypatch):
-    monkeypatch.setattr(watches, "MOST", 8)
+    monkeypatch.setattr(usage_timelines, "MOST", 8)
     cluster = Cluster()
     for broker in (0, 1):
         await cluster.watches.answer(watched._replace(broker=broker), 5, 0.0)
