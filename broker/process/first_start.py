@@ -85,7 +85,7 @@ class FirstStart:
 
     async def _observe(self, changes: list[SettingChange]) -> None:
         try:
-            await self._coordinator.alter_observed(_WHO, changes)
+            await self._coordinator.alter_observed(_WHO, changes, hosts_may_lack=True)
         except ConfigInvalid as fault:  # beside what an earlier run has stored
             self._not_observed = [f"nothing is observed as asked for: {fault}"]
 

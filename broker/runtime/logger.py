@@ -139,7 +139,7 @@ class RateLimitedLogger(Logger):
         """An error for a call of another process that failed by a mistake here (shards/mesh/calls.py, mistakes_fail_their_call)."""
         self.error("a mistake in serving a call", exc_info=fault)
 
-    def quota_callback_mistaken(self, fault: Exception) -> None:
+    def quota_callback_mistaken(self, fault: BaseException) -> None:
         """An error of the class that client.quota.callback.class names; its client is without a quota."""
         self.error("client.quota.callback.class has failed, and limits nobody meanwhile", exc_info=fault)
 

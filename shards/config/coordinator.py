@@ -34,6 +34,7 @@ from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES,
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
 from shards.config.host_overrides import (
+    MOST_NAMES,
     LookUp,
     addresses_of,
     hosts_delta,
@@ -178,10 +179,14 @@ class Coordinator:
         make = partial(settings_delta, self.state, changes)
         return await self._alter(who, await self._with_hosts(changes, make), validate_only, CONFIGURATION)
 
-    async def alter_observed(self, who: str, changes: Sequence[SettingChange], validate_only: bool = False) -> int:
-        """As alter_settings, of limits that are observed instead of enforced. Returns the version. Raises ConfigInvalid."""
+    async def alter_observed(
+        self, who: str, changes: Sequence[SettingChange], validate_only: bool = False, *, hosts_may_lack: bool = False
+    ) -> int:
+        """As alter_settings, of limits that are observed instead of enforced; `hosts_may_lack`: their host names may be without an
+        address. Returns the version. Raises ConfigInvalid."""
         make = partial(observed_delta, self.state, changes)
-        return await self._alter(who, await self._with_hosts(changes, make), validate_only)
+        hosts = await self._with_hosts(changes, make, may_lack=hosts_may_lack)
+        return await self._alter(who, hosts, validate_only)
 
     async def follow_hosts(self) -> dict[str, str]:
         """Looks the host names of all overrides up, and puts in force what has changed. Returns why those have no address that have
@@ -192,14 +197,17 @@ class Coordinator:
         return found.faults
 
     async def _with_hosts(
-        self, changes: Sequence[SettingChange], make: Callable[[], list[Change]]
+        self, changes: Sequence[SettingChange], make: Callable[[], list[Change]], *, may_lack: bool = False
     ) -> Callable[[], list[Change]]:
-        """`make`, and the addresses of host names that its overrides have. Raises ConfigInvalid where one has none."""
+        """`make`, and the addresses of host names that its overrides have. Raises ConfigInvalid where one has none, unless it
+        `may_lack` one."""
         names = names_in_changes(changes)
         if not names:
             return make
+        if len(names) > MOST_NAMES:
+            raise ConfigInvalid(next(iter(names.values())), None, f"names {len(names)} hosts, of at most {MOST_NAMES}")
         found = await looked_up(names, self._look_up)
-        if fault := refused(names, found.faults, self.state.hosts):
+        if not may_lack and (fault := refused(names, found.faults, self.state.hosts)):
             raise fault
         return lambda: [*make(), *hosts_delta(self.state, found.addresses)]
 

@@ -2,6 +2,7 @@
 
 host_records_are_of_overrides  A record `host` is of a name that an override has: of the command line, of a live change, or of an
     observed one. Its value is the sorted addresses, so that DNS may tell them in any order.
+silent_names_starve_none  A name that DNS is silent about holds up others by WITHIN_S for each AT_ONCE of such names.
 names_without_answer_keep_addresses  A name that DNS does not answer for keeps the addresses it had. One that never had any is
     refused in a live change, as by Kafka; of the command line or an earlier run, its number holds for no address: a note says so.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import trio
@@ -22,6 +24,11 @@ from shards.settings.overrides import Overrides, normalise_ip
 
 HOST = "host"
 WITHIN_S = 5.0
+AT_ONCE = 50
+MOST_NAMES = 200
+"""Of all overrides of a change."""
+_threads = trio.CapacityLimiter(1000)
+"""Of their own: the system's resolver keeps a thread for longer than WITHIN_S, and so none that others wait for."""
 MOST_ADDRESSES = 1000
 LookUp = Callable[[str], Awaitable[list[str]]]
 
@@ -35,18 +42,21 @@ class LookedUp(NamedTuple):
 
 async def addresses_of(name: str) -> list[str]:
     """The addresses that the system's resolver has for a host, sorted. Raises OSError."""
-    found = await trio.socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    look_up = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
+    found = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=_threads)
     return sorted({normalise_ip(str(address[0])) for *_, address in found})[:MOST_ADDRESSES]
 
 
 async def looked_up(names: Iterable[str], look_up: LookUp) -> LookedUp:
-    """All at once, each for at most WITHIN_S."""
+    """AT_ONCE at a time, each for at most WITHIN_S from when it is asked (silent_names_starve_none)."""
     found = LookedUp({}, {})
+    turns = trio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> None:
         try:
-            with trio.fail_after(WITHIN_S):
-                found.addresses[name] = await look_up(name)
+            async with turns:
+                with trio.fail_after(WITHIN_S):
+                    found.addresses[name] = await look_up(name)
         except trio.TooSlowError:
             found.faults[name] = f"DNS has not answered within {WITHIN_S:.0f} s"
         except (OSError, UnicodeError) as fault:
@@ -69,7 +79,7 @@ def names_in_changes(changes: Sequence[SettingChange]) -> dict[str, str]:
 
 def names_in_state(state: ConfigState) -> set[str]:
     """The host names in all overrides that there are (host_records_are_of_overrides)."""
-    tables = (state.static, state.settings, state.observed)
+    tables = ({**state.static, **state.settings}, state.observed)
     texts = ((key.partition("/")[2], text) for table in tables for key, text in table.items() if "overrides" in key)
     return {host for name, text in texts for host in _names_in(name, text)}
 
@@ -89,7 +99,7 @@ def refused(changes: Mapping[str, str], faults: Mapping[str, str], known: Iterab
     """The fault of a change whose names have no address; None: it can be made. `changes`: names_in_changes."""
     for name, why in faults.items():
         if name not in known:
-            return ConfigInvalid(changes[name], None, f"host {name} has no address: {why}")
+            return ConfigInvalid(changes[name], None, f"names host {name}, which has no address: {why}")
     return None
 
 

@@ -17,6 +17,7 @@ from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.observed_limits import ObservedLimits
+from shards.limits.quota_callback import CALLBACK
 from shards.limits.quota_entities import REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
 from shards.settings.broker_config import (
     EVERY_BROKER,
@@ -86,7 +87,7 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
         of = _by_windows(state, quotas) if broker == EVERY_BROKER else []
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
     users = _users_without_login(state, [entity for entity, _ in quotas])
-    unknown = _hosts_without_address(state)
+    unknown = [*_hosts_without_address(state), *_unobserved(state)]
     return _bounded([*notes, *_caps_without_clients(state, state.settings), *users, *unknown])
 
 
@@ -127,6 +128,13 @@ def _caps_without_clients(state: ConfigState, settings: Mapping[str, str]) -> li
     if SSL_CAP in named and not any(protocol.endswith("SSL") for protocol in _protocols(state)):
         notes.append(f"{SSL_CAP} limits no client: no listener has TLS; {_WITH_TLS}")
     return notes
+
+
+def _unobserved(state: ConfigState) -> list[str]:
+    of_clients = [key for key in state.observed_quotas if entity_of_key(key)[0][0] != "ip"]
+    if not of_clients or not state.value(CALLBACK):
+        return []
+    return [f"the observed quotas of clients are not observed: {CALLBACK} decides of quotas"]
 
 
 def _hosts_without_address(state: ConfigState) -> list[str]:

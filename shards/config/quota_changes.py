@@ -22,19 +22,22 @@ def quotas_delta(state: ConfigState, changes: Sequence[QuotaChange], *, observed
     """`changes`: [{type: name or None}, {key: value or None}]; `observed`: of quotas that are observed and not enforced.
     Raises ConfigInvalid with Kafka's messages."""
     semantics = state.text(SEMANTICS)
-    callback = state.value(CALLBACK)
     if observed:
-        if callback is not None and any(values for _, values in changes):
-            why = f"is not observed beside {CALLBACK}={callback}, which alone says what quotas mean"
-            raise ConfigInvalid("a quota", None, why, error="INVALID_REQUEST")
-        return _quotas_delta("observed_quota", state.observed_quotas, changes, semantics)
+        by = f"{CALLBACK}={callback}" if (callback := state.value(CALLBACK)) else None
+        by = f"{SEMANTICS}={REDPANDAS}" if semantics == REDPANDAS else by
+        return _quotas_delta("observed_quota", state.observed_quotas, changes, semantics, by)
     return _quotas_delta("quota", state.quotas, changes, semantics)
 
 
 def _quotas_delta(
-    kind: str, records: Mapping[str, Mapping[str, float]], changes: Sequence[QuotaChange], semantics: str
+    kind: str,
+    records: Mapping[str, Mapping[str, float]],
+    changes: Sequence[QuotaChange],
+    semantics: str,
+    unobserved_by: str | None = None,
 ) -> list[Change]:
-    """Refuses to set what the semantics in force don't have; it can be removed."""
+    """Refuses to set what the semantics in force don't have; it can be removed. `unobserved_by`: the setting by which quotas of
+    clients are not observed."""
     bounded(changes)
     wanted: dict[str, dict[str, float]] = {}
     for types_to_names, quotas in changes:
@@ -44,8 +47,8 @@ def _quotas_delta(
         added = [name for name, value in quotas.items() if value is not None]
         if added:
             check_semantics(entity, added, semantics)
-        if added and kind == "observed_quota" and semantics == REDPANDAS and entity[0][0] != "ip":
-            why = f"is not observed by {SEMANTICS}={REDPANDAS}: only Kafka's quotas of clients can be rehearsed"
+        if added and unobserved_by is not None and entity[0][0] != "ip":
+            why = f"is not observed by {unobserved_by}: only Kafka's own quotas of clients can be rehearsed"
             raise ConfigInvalid(added[0], None, why, error="INVALID_REQUEST")
         for name, value in quotas.items():
             if value is None:

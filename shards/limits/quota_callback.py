@@ -7,14 +7,17 @@ else two shards meter one client apart.
 
 asked_for_each_record  `quota_metric_tags` is asked for each record, and nothing that it said is remembered.
 limit_kept_until_reset  The limit of tags is asked once, and again after a change of quotas or when `quota_reset_required` says so.
-faults_limit_nobody  A class that raises, or answers what can't be, leaves its client without a quota, which is logged.
+faults_limit_nobody  A class that raises, or answers what can't be, leaves its client without a quota, which is logged; it is asked
+    again at the next record.
+class_runs_in_the_loop  The class is asked in the loop of the shard: while it blocks, the shard serves nobody, and a shard that is
+    blocked for turnstile.shard.timeout.ms is ended.
 
 Source: org.apache.kafka.server.quota.ClientQuotaCallback, ClientQuotaManager (Apache Kafka 4.3).
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from importlib import import_module
 from typing import Final, Protocol
 
@@ -30,6 +33,9 @@ TYPES: Final = {
 """Quota key -> Kafka's ClientQuotaType."""
 MOST_TAGS: Final = 10_000
 """The tags of so many meters are remembered: clients may choose them."""
+NO_KEY: Final[Key] = ("", "")
+"""Of a client that the class has failed to place: it has no limit."""
+_DIGEST: Final = re.compile(r".{40}\.\.\.[0-9a-f]{32}", re.DOTALL)
 _CUSTOM: Final = 8
 """The shape of the place of a quota that is of no entity (CustomQuotas of Kafka)."""
 
@@ -71,7 +77,7 @@ def make_callback(path: str) -> ClientQuotaCallback:
         raise ConfigInvalid(CALLBACK, path, "it must be module.Class, of a Python module on PYTHONPATH")
     try:
         made: ClientQuotaCallback = getattr(import_module(module), name)()
-    except Exception as fault:  # whatever the module does when it is imported
+    except (Exception, SystemExit) as fault:  # whatever the module does when it is imported
         why = f"it is a Python class here, and could not be made: {type(fault).__name__}: {fault} (PYTHONPATH names its folder)"
         raise ConfigInvalid(CALLBACK, path, why) from None
     if lacking := [each for each in _METHODS if not callable(getattr(made, each, None))]:
@@ -86,7 +92,7 @@ class CallbackQuotaTable(QuotaTable):
 
     remembers = False
 
-    def __init__(self, kind: str, callback: ClientQuotaCallback, mistaken: Callable[[Exception], None]) -> None:
+    def __init__(self, kind: str, callback: ClientQuotaCallback, mistaken: Callable[[BaseException], None]) -> None:
         super().__init__()
         self._type = TYPES[kind]
         self._callback = callback
@@ -102,7 +108,7 @@ class CallbackQuotaTable(QuotaTable):
                 self._callback.remove_quota(self._type, dict(entity))
             else:
                 self._callback.update_quota(self._type, dict(entity), value)
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             self._mistaken(fault)
 
     @property
@@ -116,9 +122,9 @@ class CallbackQuotaTable(QuotaTable):
                 self._limits.clear()
             tags = dict(self._callback.quota_metric_tags(self._type, user, client_id))
             key = _key_of(tags)
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             self._mistaken(fault)
-            return ("", "")
+            return NO_KEY
         if len(self._tags) >= MOST_TAGS and key not in self._tags:
             self._tags.clear()
             self._limits.clear()
@@ -126,9 +132,24 @@ class CallbackQuotaTable(QuotaTable):
         return key
 
     def limit(self, key: Key) -> float | None:
-        if key not in self._limits:
-            self._limits[key] = self._asked(key)
-        return self._limits[key]
+        if key in self._limits:
+            return self._limits[key]
+        # A key that another shard told of may come before its first client here.
+        tags = self._tags.get(key) or _tags_of(key)
+        if tags is None or key == NO_KEY:
+            return None
+        try:
+            told = self._callback.quota_limit(self._type, tags)
+            limit = None if told is None else float(told)
+            if limit is not None and not limit > 0:
+                raise ValueError(f"quota_limit of {dict(tags)!r:.200} is {told!r:.200}, which is not above 0")
+        except (Exception, SystemExit) as fault:
+            self._mistaken(fault)
+            return None
+        if len(self._limits) >= MOST_TAGS:
+            self._limits.clear()
+        self._limits[key] = limit
+        return limit
 
     def quota(self, key: Key) -> Quota | None:
         limit = self.limit(key)
@@ -143,35 +164,34 @@ class CallbackQuotaTable(QuotaTable):
             key, {kind: name for kind, name in zip((USER, CLIENT_ID), key, strict=True) if name}, self.limit(key)
         )
 
-    def _asked(self, key: Key) -> float | None:
-        tags = self._tags.get(key)
-        if tags is None:
-            tags = _tags_of(key)
-        try:
-            told = self._callback.quota_limit(self._type, tags)
-            limit = None if told is None else float(told)
-            if limit is not None and not limit > 0:
-                raise ValueError(f"quota_limit of {dict(tags)} is {told!r}, which is not above 0")
-        except Exception as fault:
-            self._mistaken(fault)
-            return None
-        return limit
-
-
-def _tags_of(key: Key) -> Tags:
-    """The tags that give a key whose names are short."""
-    user, client_id = key
-    if not user and client_id.startswith("{"):
-        with suppress(ValueError):
-            told: dict[str, str] = json.loads(client_id)
-            return told
-    return {kind: name for kind, name in ((USER, user), (CLIENT_ID, client_id)) if name}
-
 
 def _key_of(tags: Tags) -> Key:
-    """The key of a meter: of `user` and `client-id` as for Kafka's own quotas, else all tags as one text. Raises TypeError."""
+    """The key of a meter: of `user` and `client-id` as for Kafka's own quotas, else all tags as one text, `tenant=acme`. `_tags_of`
+    reads it back. Raises TypeError, ValueError for tags that are no text."""
     if not all(isinstance(name, str) and isinstance(value, str) for name, value in tags.items()):
         raise TypeError(f"quota_metric_tags must be text by name, not {dict(tags)!r:.200}")
-    if tags.keys() <= {USER, CLIENT_ID}:
-        return (short_name(tags.get(USER, "")), short_name(tags.get(CLIENT_ID, "")))
-    return ("", short_name(json.dumps(dict(tags), sort_keys=True, ensure_ascii=False)))
+    user, client_id = tags.get(USER, ""), tags.get(CLIENT_ID, "")
+    if tags.keys() != {USER, CLIENT_ID} or not (user or client_id) or (not user and _is_of_tags(client_id)):
+        words = sorted(tags.items())
+        is_plain = words and not any(mark in f"{name}{value}" for name, value in words for mark in "=,{")
+        client_id = ",".join(map("=".join, words)) if is_plain else json.dumps(dict(words), ensure_ascii=False)
+        user = ""
+    (user + client_id).encode()  # what can't be encoded has no home
+    return (short_name(user), short_name(client_id))
+
+
+def _tags_of(key: Key) -> Tags | None:
+    """The tags that give a key; None where it is a digest of them."""
+    user, client_id = key
+    if _DIGEST.fullmatch(user) or _DIGEST.fullmatch(client_id):
+        return None
+    if user or not _is_of_tags(client_id):
+        return {USER: user, CLIENT_ID: client_id}
+    if not client_id.startswith("{"):
+        return dict(pair.split("=") for pair in client_id.split(","))
+    told: dict[str, str] = json.loads(client_id)
+    return told
+
+
+def _is_of_tags(text: str) -> bool:
+    return "=" in text or text.startswith("{")

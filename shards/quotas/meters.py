@@ -141,7 +141,7 @@ class Meters:
             return QuotaTable()
         return CallbackQuotaTable(kind, self._callback, self._callback_mistaken)
 
-    def _callback_mistaken(self, fault: Exception) -> None:
+    def _callback_mistaken(self, fault: BaseException) -> None:
         """Hears of a fault of the operator's class."""
 
     @property

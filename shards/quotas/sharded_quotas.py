@@ -92,11 +92,11 @@ class ShardedQuotas(Meters):
         touch: Callable[[], None],
         after: Callable[[float, Callable[[], None]], object],
         mistaken: Callable[[Exception], None],
-        callback_mistaken: Callable[[Exception], None] | None = None,
+        callback_mistaken: Callable[[BaseException], None] | None = None,
         notes: ChargeNotes | None = None,
     ) -> None:
         self._notes = notes
-        self._hear_of_callback = callback_mistaken or mistaken
+        self._hear_of_callback = callback_mistaken
         self._noted: set[MeterKey] = set()  # keys of whose sensors the notes have all that counts
         self._peers = [shard for shard in range(shards) if shard != me]
         self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
@@ -114,8 +114,9 @@ class ShardedQuotas(Meters):
         self._unheard: set[int] = set()  # shards that have yet to tell this one, which starts
         self._held: list[_Waiting] = []
 
-    def _callback_mistaken(self, fault: Exception) -> None:
-        self._hear_of_callback(fault)
+    def _callback_mistaken(self, fault: BaseException) -> None:
+        if self._hear_of_callback is not None:
+            self._hear_of_callback(fault)
 
     def _build(self, window: Window, mutations: Window) -> None:
         super()._build(window, mutations)

@@ -160,7 +160,7 @@ def _parse_entry(entry: str) -> Override:
     text = entry.strip()
     target, colon, number = text.rpartition(":")
     if not colon or not target:
-        raise ValueError(f"override {entry!r} is not of the form ip:number or network/length:number")
+        raise ValueError(f"override {entry!r} is not of the form ip:number, network/length:number or host:number")
     count = number_in(entry, number, 0, _LARGEST)
     return Override(_parse_target(entry, target), count)
 

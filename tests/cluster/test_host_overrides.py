@@ -48,7 +48,7 @@ def test_a_hosts_number_follows_its_addresses_on_all_shards_and_in_the_audit(tmp
         until(lambda: let_in(cluster, "127.7.0.4") == 3, what="the name of nowhere.test has an address")
         assert [let_in(cluster, f"127.7.0.{n}") for n in (1, 2, 3)] == [5, 1, 1]
         said = cluster.turnstile("config", "set", OVERRIDES, "other.test:2", expect=1)
-        assert "host other.test has no address" in said
+        assert "names host other.test, which has no address" in said
         hosts.write_text("127.0.0.1 localhost\n127.7.0.5 other.test\n")
         cluster.turnstile("config", "set", OVERRIDES, "other.test:2")
         assert [let_in(cluster, f"127.7.0.{n}") for n in (1, 5)] == [5, 2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,8 +51,10 @@ def test_clients_of_a_tenant_share_the_quota_that_the_class_gives_it(tmp_path: P
         told = cluster.get("/v1/quotas/explain?client-id=acme-9")
         assert told["quotas"] == {"producer_byte_rate": 1000.0}
         refused = cluster.turnstile("quota", "set", "--observe", "client-id=acme", "producer_byte_rate=5", expect=1)
-        assert "is not observed beside client.quota.callback.class" in refused
+        assert "is not observed by client.quota.callback.class" in refused
+        cluster.turnstile("quota", "set", "--observe", "ip=127.0.0.1", "connection_creation_rate=500")
         cluster.turnstile("quota", "unset", "client-id=acme")
+        assert cluster.get("/v1/quotas/explain?client-id=acme-9")["quotas"] == {}
         until(lambda: throttle_ms(cluster, "acme-1") == [0], what="the class has heard that the quota is gone")
     throttled = [each for each in events(tmp_path / "d" / "journal") if each["kind"] == "throttled"]
     assert {each["limit"] for each in throttled} == {"callback:producer_byte_rate"}
@@ -59,6 +63,29 @@ def test_clients_of_a_tenant_share_the_quota_that_the_class_gives_it(tmp_path: P
         [TURNSTILE, "audit", str(tmp_path / "d")], capture_output=True, text=True, timeout=120, check=True
     )
     assert "what the class decided is not in the journal" in said.stdout
+
+
+@pytest.mark.usefixtures("on_path")
+def test_a_quota_holds_on_when_the_home_of_its_meter_dies(tmp_path: Path) -> None:
+    with audited(tmp_path / "d", *CLASS, *WINDOW, "--topic", "t:8", shards=2) as cluster:
+        cluster.turnstile("quota", "set", "client-id=acme", "producer_byte_rate=1000")
+        for shard in (0, 1, 0):
+            assert max(throttle_ms(cluster, "acme-1", size=8000) + throttle_ms(cluster, "acme-2", size=10)) > 0
+            cluster.turnstile("top", "--once")
+            os.kill(cluster.shard_pid(shard), signal.SIGKILL)
+            until(lambda: cluster.get("/healthz")["status"] == "ok", what="the shard is back")
+        assert throttle_ms(cluster, "acme-3", size=8000)[0] + throttle_ms(cluster, "acme-3", size=10)[0] > 0
+        assert "has failed" not in cluster.errors.read_text()
+
+
+@pytest.mark.usefixtures("on_path")
+def test_quotas_that_were_observed_before_are_not_beside_a_class(tmp_path: Path) -> None:
+    quota = {"alter": [{"entity": {"client-id": None}, "set": {"producer_byte_rate": 5}, "remove": []}]}
+    with audited(tmp_path / "d", "--topic", "t:8") as cluster:
+        cluster.put("/v1/quotas?observe=true", quota)
+    with audited(tmp_path / "d", *CLASS) as cluster:
+        assert "are not observed: client.quota.callback.class decides" in " ".join(cluster.started["notes"])
+        throttle_ms(cluster, "acme-1", 3, size=8000)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -50,7 +51,7 @@ class Sources:
         return Sources, (self.text,)
 
     def __len__(self) -> int:
-        return self._size
+        return min(self._size, sys.maxsize)  # an IPv6 network has more than can be told
 
     def __getitem__(self, index: int) -> str:
         return self._at(index % self._size)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from direct import Cluster
 
+from shards.config.host_overrides import AT_ONCE, WITHIN_S
 from shards.config.notes import notes_in_force
 from shards.config.store import Store
 from shards.settings.errors import ConfigInvalid
@@ -37,7 +39,9 @@ async def test_a_name_without_address_is_refused_and_changes_nothing(store: Stor
     cluster = Cluster(store)
     await cluster.start()
     for validate_only in (False, True):
-        with pytest.raises(ConfigInvalid, match=r"host edge\.example has no address: Name or service not known"):
+        with pytest.raises(
+            ConfigInvalid, match=r"names host edge\.example, which has no address: Name or service not known"
+        ):
             await set_overrides(cluster, f"{EDGE}:5", validate_only=validate_only)
     with pytest.raises(ConfigInvalid, match="has no address"):
         await cluster.coordinator.alter_observed("me", [["", OVERRIDES, f"{EDGE}:5"]])
@@ -82,6 +86,38 @@ async def test_names_of_the_command_line_and_observed_ones_are_looked_up_too(sto
     assert caps(cluster, "observed:10.0.0.2") == [None]
     image = next(iter(cluster.shards.values())).image
     assert image.observed_limits is not None and image.observed_limits.rule_of("ip:10.0.0.2").cap == 2
+
+
+async def test_silent_names_hold_up_no_others(store: Store, autojump_clock: object) -> None:
+    cluster = Cluster(
+        store, static={f"/{OVERRIDES}": f"{EDGE}:5," + ",".join(f"z{n}.example:1" for n in range(2 * AT_ONCE))}
+    )
+    await cluster.start()
+
+    async def look_up(name: str) -> list[str]:
+        if name != EDGE:
+            await trio.sleep_forever()
+        return ["10.0.0.1"]
+
+    cluster.coordinator._look_up = look_up
+    began_s = trio.current_time()
+    assert len(await cluster.coordinator.follow_hosts()) == 2 * AT_ONCE
+    assert caps(cluster, "10.0.0.1") == [5] and trio.current_time() - began_s <= 4 * WITHIN_S
+
+
+async def test_of_an_overruled_override_no_name_is_looked_up(store: Store) -> None:
+    cluster = Cluster(store, static={f"/{OVERRIDES}": f"{EDGE}:5"})
+    await cluster.start()
+    await set_overrides(cluster, "10.0.0.1:7")
+    assert await cluster.coordinator.follow_hosts() == {}
+
+
+async def test_what_is_observed_from_the_start_may_name_a_host_without_address(store: Store) -> None:
+    cluster = Cluster(store)
+    await cluster.start()
+    changes = [["", OVERRIDES, f"{EDGE}:5"], ["", "kafka_connections_max_per_ip", "3"]]
+    await cluster.coordinator.alter_observed("me", changes, hosts_may_lack=True)
+    assert len(cluster.coordinator.state.observed) == 2
 
 
 async def test_a_reset_keeps_the_addresses_of_the_command_lines_names(store: Store) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tenants import TenantQuotas
 
 from shards.limits.client_quota_managers import PRODUCE, ProduceQuotaManager
-from shards.limits.quota_callback import MOST_TAGS, CallbackQuotaTable, make_callback
+from shards.limits.quota_callback import MOST_TAGS, NO_KEY, CallbackQuotaTable, _key_of, _tags_of, make_callback
 from shards.settings.errors import ConfigInvalid
 
 
@@ -15,7 +19,7 @@ class Quotas:
 
     def __init__(self) -> None:
         self.callback = TenantQuotas()
-        self.faults: list[Exception] = []
+        self.faults: list[BaseException] = []
         self.table = CallbackQuotaTable(PRODUCE, self.callback, self.faults.append)
 
 
@@ -30,7 +34,7 @@ def test_clients_of_equal_tags_share_a_meter_and_its_limit(quotas: Quotas) -> No
     assert manager.record("u", "acme-1", 1500, now_ms=1000).throttle_ms > 0
     assert manager.record("v", "acme-2", 1, now_ms=1001).throttle_ms > 0
     assert manager.record("v", "other-2", 10**9, now_ms=1001).throttle_ms == 0
-    assert list(manager.sensors) == [("", '{"tenant": "acme"}'), ("", '{"tenant": "other"}')]
+    assert list(manager.sensors) == [("", "tenant=acme"), ("", "tenant=other")]
     quotas.table.update({"client-id": "acme"}, None)
     assert manager.record("v", "acme-2", 1, now_ms=1002).throttle_ms == 0
 
@@ -55,12 +59,53 @@ def test_a_limit_is_asked_again_only_after_a_reset_or_a_change(quotas: Quotas) -
 
 def test_the_limit_of_a_key_is_known_to_a_table_that_never_saw_its_client(quotas: Quotas) -> None:
     quotas.table.update({"client-id": "acme"}, 100.0)
-    assert quotas.table.limit(("", '{"tenant": "acme"}')) == 100.0
+    assert quotas.table.limit(("", "tenant=acme")) == 100.0
+
+
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ["user", "client-id", "a=b", "{", "a,b", ""]
+)
+
+
+@given(st.dictionaries(names, names, max_size=3))
+def test_a_key_tells_its_tags_to_a_shard_that_never_saw_the_client(tags: dict[str, str]) -> None:
+    key = _key_of(tags)
+    assert key != NO_KEY and _tags_of(key) == tags
+
+
+@given(st.dictionaries(names, names, max_size=3), st.dictionaries(names, names, max_size=3))
+def test_other_tags_have_another_key(one: dict[str, str], other: dict[str, str]) -> None:
+    assert (_key_of(one) == _key_of(other)) == (one == other)
+
+
+def test_a_key_that_is_a_digest_has_the_limit_of_its_tags_once_a_client_comes() -> None:
+    class ByLength(TenantQuotas):
+        def quota_metric_tags(self, quota_type: str, user: str, client_id: str) -> Mapping[str, str]:
+            return {"tenant": client_id * 300}
+
+        def quota_limit(self, quota_type: str, metric_tags: Mapping[str, str]) -> float | None:
+            return float(len(metric_tags["tenant"]))
+
+    faults: list[BaseException] = []
+    seen, new = (CallbackQuotaTable(PRODUCE, ByLength(), faults.append) for _ in range(2))
+    key = seen.key("u", "a")
+    assert (new.limit(key), new.key("u", "a"), new.limit(key), faults) == (None, key, 300.0, [])
+
+
+def test_a_class_that_fails_once_is_asked_again(quotas: Quotas) -> None:
+    quotas.table.update({"client-id": "acme"}, 100.0)
+    sound = quotas.callback.quota_limit
+    quotas.callback.quota_limit = lambda quota_type, metric_tags: exit(3)  # type: ignore[method-assign]
+    key = quotas.table.key("u", "acme-1")
+    assert quotas.table.limit(key) is None and len(quotas.faults) == 1
+    quotas.callback.quota_limit = sound  # type: ignore[method-assign]
+    assert quotas.table.limit(key) == 100.0
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "many"])
 def test_what_a_class_gets_wrong_limits_nobody(quotas: Quotas, wrong: object) -> None:
-    assert quotas.table.key("u", "fault") == ("", "")
+    quotas.table.update({"client-id": None}, 5.0)
+    assert quotas.table.key("u", "fault") == NO_KEY and quotas.table.limit(NO_KEY) is None
     quotas.callback.limits["PRODUCE", "acme"] = wrong  # type: ignore[assignment]
     assert quotas.table.limit(quotas.table.key("u", "acme-1")) is None
     assert len(quotas.faults) == 2

@@ -19,7 +19,22 @@ def test_a_host_name_is_kept_in_lower_case(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "10.0.0.256", "10.0.0", "300", "-a.b", "a-.b", "a..b", "a b", "x" * 64, "y." * 130, "a/b"]
+    "text",
+    [
+        "",
+        "10.0.0.256",
+        "10.0.0",
+        "300",
+        "0x7f000001",
+        "a.0x7f",
+        "-a.b",
+        "a-.b",
+        "a..b",
+        "a b",
+        "x" * 64,
+        "y." * 130,
+        "a/b",
+    ],
 )
 def test_what_is_neither_an_address_nor_a_name_is_refused(text: str) -> None:
     assert host_name(text) is None

@@ -23,7 +23,9 @@ def usable(total: int, reasons: Mapping[str, int], paths: Sequence[str], format:
     """Raises PipelineError when there is nothing in a log that can be used."""
     where = ", ".join(paths)
     if not total and not reasons and by.name == USER.name:
-        raise PipelineError(f"No user logs in, in {where}.")
+        raise PipelineError(
+            "No user logs in, in this journal." if format == "journal" else f"No user logs in, in {where}."
+        )
     if not total and not reasons:
         raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
     if not total:

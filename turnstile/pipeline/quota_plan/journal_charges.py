@@ -31,6 +31,10 @@ BY_REDPANDAS_RULES = (
     "{places} has no charges: its cluster held client quotas by Redpanda's rules (turnstile.quota.semantics=redpanda), and then it "
     "notes none. Run the traffic against one without that setting, whose clients have any quota."
 )
+BY_CALLBACK = (
+    "{places} has no charges: client.quota.callback.class decided of its cluster's client quotas, and then it notes none. "
+    "Run the traffic against one without that setting, whose clients have any quota."
+)
 PARTLY_BY_REDPANDAS_RULES = (
     "What clients used under quotas by Redpanda's rules (turnstile.quota.semantics=redpanda) is not in the journal, "
     "nor in this plan."
@@ -49,6 +53,7 @@ def read(folders: Sequence[Path], places: Sequence[str], *, until_ns: int | None
     timeline = survey(journal.rows.each(digest, DIGEST).table()).timeline()
     if not charges.num_rows:
         why = BY_REDPANDAS_RULES if timeline.has_redpandas_quotas else NO_CHARGES
+        why = BY_CALLBACK if timeline.has_quota_callback else why
         raise PipelineError(why.format(places=", ".join(places)))
     put_aside: Counter[str] = Counter()
     offset_ms = round(_offset_us(charges) / 1000)
