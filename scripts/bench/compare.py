@@ -111,6 +111,8 @@ def main() -> int:
     asked = parser.parse_args()
     checkouts = asked.before.resolve(), ROOT
     known = rows(checkouts, asked.seconds)
+    if unknown := [name for name in asked.only or () if name not in known]:
+        parser.error(f"there is no row {unknown[0]}; there are {', '.join(known)}")
     failed = False
     found: list[tuple[str, ...]] = []
     for name in asked.only or known:
