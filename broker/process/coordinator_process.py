@@ -23,6 +23,7 @@ from broker.journal.writer import open_coordinator
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
+from broker.process.host_follower import HostFollower
 from broker.process.shard_heartbeat import EVERY_S, Heartbeat
 from broker.process.shard_process import LEAVING
 from broker.process.start_reports import is_starting
@@ -214,9 +215,10 @@ class CoordinatorProcess:
 
     async def _begin(self, ready: int, nursery: trio.Nursery) -> None:
         """Creates the topics, quotas and users asked for, which waits for every shard; then says so, and opens the admin API."""
-        await self._look_hosts_up()
+        hosts = HostFollower(self.coordinator, self.log)
+        await hosts.look_up()
         report = await self._first_start.apply()
-        nursery.start_soon(self._follow_hosts)
+        nursery.start_soon(hosts.run)
         if self.plan.token_secret:
             nursery.start_soon(self._delete_expired_tokens)
         os.write(ready, json.dumps(report._asdict()).encode() + b"\n")
@@ -251,21 +253,6 @@ class CoordinatorProcess:
                 await self.coordinator.delete_expired_tokens()
             except CannotStore as fault:
                 self.log.warning("expired delegation tokens can't be deleted", why=str(fault))
-
-    async def _follow_hosts(self) -> None:
-        """Overrides of host names follow DNS at intervals of `turnstile.override.hosts.interval.ms`, until cancelled."""
-        while True:
-            await trio.sleep(self._setting("turnstile.override.hosts.interval.ms") / 1000)
-            await self._look_hosts_up()
-
-    async def _look_hosts_up(self) -> None:
-        try:
-            faults = await self.coordinator.follow_hosts()
-        except CannotStore as fault:
-            self.log.warning("addresses of hosts can't be stored", why=str(fault))
-            return
-        for host, why in faults.items():
-            self.log.warning("DNS has no address for the host of an override", host=host, why=why)
 
     # The heartbeat
 

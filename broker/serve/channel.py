@@ -85,6 +85,11 @@ class ChannelServer(Protocol):
     listener: str
     logged_in_by: str | None
     """The login of its clients: by SASL; by a delegation token, a connection whose session is so; None: not at all."""
+
+    @property
+    def counts_networks(self) -> bool:
+        """True if an IPv6 client counts as its network."""
+
     max_frame_bytes: int
     tls: ssl.SSLContext | None
     poller: Poller

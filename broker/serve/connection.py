@@ -57,7 +57,9 @@ class Connection(FramedSocket):
     ) -> None:
         ClientSocket.__init__(self, serving, fd, family)
         self.id = number
-        self.ip = self.host = ip  # `host` is the client's own, where `ip` is the network that it counts as
+        self.ip = ip
+        # The client's own address, where `ip` is that of the network that it counts as.
+        self.host = self.peer if ":" in ip and serving.counts_networks else ip
         self.port = port
         self.pools = pools
         self.listener = serving.listener

@@ -49,8 +49,8 @@ class ProxiedConnection(Connection):
         pools: tuple[str, ...],
         via: Via,
     ) -> None:
-        super().__init__(serving, fd, family, number, ip, port, pools=pools)
         self.via = via
+        super().__init__(serving, fd, family, number, ip, port, pools=pools)
 
     @property
     def peer(self) -> str:

@@ -63,6 +63,11 @@ class Serving:
         self._open = open_connections
         self._log = context.log
 
+    @property
+    def counts_networks(self) -> bool:
+        """True if IPv6 clients count as their network (turnstile.ipv6.prefix.length)."""
+        return self._image.limits.ipv6_prefix < IPV6_BITS
+
     def answer_by(
         self,
         answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]],
@@ -114,8 +119,6 @@ class Serving:
         self._tokens.release(channel.pools)
 
     def _opened(self, connection: Connection) -> None:
-        if ":" in connection.ip and self._image.limits.ipv6_prefix < IPV6_BITS:
-            connection.host = connection.peer
         if self.opened is not None:
             self.opened(connection)
 

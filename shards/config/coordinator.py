@@ -23,8 +23,6 @@ from shards.config.changes import (
     Change,
     ConfigState,
     Overruled,
-    check_brokers,
-    contradiction,
     faults_delta,
     observed_delta,
     overruled,
@@ -33,28 +31,17 @@ from shards.config.changes import (
 from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES, TOPICS, ControllerRates
 from shards.config.feature_changes import why_not_updated
 from shards.config.history import Changed, told
-from shards.config.host_overrides import (
-    MOST_NAMES,
-    LookUp,
-    addresses_of,
-    hosts_delta,
-    looked_up,
-    names_in_changes,
-    names_in_state,
-    refused,
-    unused_hosts,
-)
+from shards.config.host_overrides import LookUp, addresses_of, followed_delta, looked_up, names_in_state, with_hosts
 from shards.config.messages import SettingChange
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.quota_changes import quotas_delta, users_delta
 from shards.config.reassignments import reassign
-from shards.config.recovery import usable
+from shards.config.recovery import drop_contradictions, usable
 from shards.config.resource_changes import resource_configs_delta
 from shards.config.store import PRODUCER_ID, LastChange, RecordedChange, Store
 from shards.config.topic_changes import topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
-from shards.settings.errors import ConfigInvalid
 
 T = TypeVar("T")
 
@@ -113,22 +100,8 @@ class Coordinator:
         moved = dict(self.state.advertised) if override_stored and self.is_first else {}
         for key in moved:
             del self.state.advertised[key]
-        self._check_together()
+        drop_contradictions(self.state, self.lost)
         self._note_static(unset, moved)
-
-    def _check_together(self) -> None:
-        """The rules between settings hold, if need be without a setting that depends on one that was lost."""
-        state = self.state
-        while True:
-            try:
-                return check_brokers(state.brokers, state.static, state.settings)
-            except ConfigInvalid as fault:
-                keys = [key for key in state.settings if key.partition("/")[2] == fault.name]
-                if not keys or not self.lost:
-                    raise contradiction(fault, state.settings) from None
-                self.lost.append(f"{fault.name} counts as not set: {fault}")
-                for key in keys:
-                    del state.settings[key]
 
     def _note_static(self, unset: Sequence[Overruled], moved: Mapping[str, str]) -> None:
         before, now = self._store.static(), self.state.static
@@ -177,7 +150,9 @@ class Coordinator:
     async def alter_settings(self, who: str, changes: Sequence[SettingChange], validate_only: bool = False) -> int:
         """[broker id as text or "", name, value or None]. Returns the version. Raises ConfigInvalid."""
         make = partial(settings_delta, self.state, changes)
-        return await self._alter(who, await self._with_hosts(changes, make), validate_only, CONFIGURATION)
+        return await self._alter(
+            who, await with_hosts(self.state, changes, make, self._look_up), validate_only, CONFIGURATION
+        )
 
     async def alter_observed(
         self, who: str, changes: Sequence[SettingChange], validate_only: bool = False, *, hosts_may_lack: bool = False
@@ -185,31 +160,14 @@ class Coordinator:
         """As alter_settings, of limits that are observed instead of enforced; `hosts_may_lack`: their host names may be without an
         address. Returns the version. Raises ConfigInvalid."""
         make = partial(observed_delta, self.state, changes)
-        hosts = await self._with_hosts(changes, make, may_lack=hosts_may_lack)
+        hosts = await with_hosts(self.state, changes, make, self._look_up, may_lack=hosts_may_lack)
         return await self._alter(who, hosts, validate_only)
 
     async def follow_hosts(self) -> dict[str, str]:
-        """Looks the host names of all overrides up, and puts in force what has changed. Returns why those have no address that have
-        none. Raises CannotStore."""
+        """Looks the host names of all overrides up, and puts in force what changed. Returns name -> why it has no address."""
         found = await looked_up(names_in_state(self.state), self._look_up)
-        make = partial(hosts_delta, self.state, found.addresses)
-        await self._alter("DNS", lambda: [*make(), *unused_hosts(self.state)], False)
+        await self._alter("DNS", lambda: followed_delta(self.state, found), False)
         return found.faults
-
-    async def _with_hosts(
-        self, changes: Sequence[SettingChange], make: Callable[[], list[Change]], *, may_lack: bool = False
-    ) -> Callable[[], list[Change]]:
-        """`make`, and the addresses of host names that its overrides have. Raises ConfigInvalid where one has none, unless it
-        `may_lack` one."""
-        names = names_in_changes(changes)
-        if not names:
-            return make
-        if len(names) > MOST_NAMES:
-            raise ConfigInvalid(next(iter(names.values())), None, f"names {len(names)} hosts, of at most {MOST_NAMES}")
-        found = await looked_up(names, self._look_up)
-        if not may_lack and (fault := refused(names, found.faults, self.state.hosts)):
-            raise fault
-        return lambda: [*make(), *hosts_delta(self.state, found.addresses)]
 
     async def alter_quotas(
         self, who: str, changes: Sequence[messages.QuotaChange], validate_only: bool = False, observed: bool = False

@@ -68,7 +68,7 @@ async def looked_up(names: Iterable[str], look_up: LookUp) -> LookedUp:
     return found
 
 
-def names_in_changes(changes: Sequence[SettingChange]) -> dict[str, str]:
+def _names_in_changes(changes: Sequence[SettingChange]) -> dict[str, str]:
     """The host names in the overrides of a change, and the setting of each; a setting that can't be is passed over here."""
     found: dict[str, str] = {}
     for _, name, value in changes:
@@ -84,23 +84,39 @@ def names_in_state(state: ConfigState) -> set[str]:
     return {host for name, text in texts for host in _names_in(name, text)}
 
 
-def hosts_delta(state: ConfigState, addresses: Mapping[str, Sequence[str]]) -> list[Change]:
+async def with_hosts(
+    state: ConfigState,
+    changes: Sequence[SettingChange],
+    make: Callable[[], list[Change]],
+    look_up: LookUp,
+    *,
+    may_lack: bool = False,
+) -> Callable[[], list[Change]]:
+    """`make`, which makes the delta of `changes`, and the addresses of host names that their overrides have. Raises ConfigInvalid
+    where a name has no address, unless it `may_lack` one."""
+    names = _names_in_changes(changes)
+    if not names:
+        return make
+    if len(names) > MOST_NAMES:
+        raise ConfigInvalid(next(iter(names.values())), None, f"names {len(names)} hosts, of at most {MOST_NAMES}")
+    found = await looked_up(names, look_up)
+    lacking = [name for name in found.faults if name not in state.hosts]
+    if lacking and not may_lack:
+        why = f"names host {lacking[0]}, which has no address: {found.faults[lacking[0]]}"
+        raise ConfigInvalid(names[lacking[0]], None, why)
+    return lambda: [*make(), *_hosts_delta(state, found.addresses)]
+
+
+def followed_delta(state: ConfigState, found: LookedUp) -> list[Change]:
+    """The changes of addresses, and the records of names that no override has any more, which go."""
+    names = names_in_state(state)
+    gone: list[Change] = [(HOST, name, None) for name in state.hosts if name not in names]
+    return [*_hosts_delta(state, {name: told for name, told in found.addresses.items() if name in names}), *gone]
+
+
+def _hosts_delta(state: ConfigState, addresses: Mapping[str, Sequence[str]]) -> list[Change]:
     """The records of names whose addresses are others than before."""
     return [(HOST, name, list(told)) for name, told in addresses.items() if state.hosts.get(name) != list(told)]
-
-
-def unused_hosts(state: ConfigState) -> list[Change]:
-    """Takes the records of names away that no override has any more."""
-    names = names_in_state(state)
-    return [(HOST, name, None) for name in state.hosts if name not in names]
-
-
-def refused(changes: Mapping[str, str], faults: Mapping[str, str], known: Iterable[str]) -> ConfigInvalid | None:
-    """The fault of a change whose names have no address; None: it can be made. `changes`: names_in_changes."""
-    for name, why in faults.items():
-        if name not in known:
-            return ConfigInvalid(changes[name], None, f"names host {name}, which has no address: {why}")
-    return None
 
 
 def _names_in(name: str, text: str) -> tuple[str, ...]:

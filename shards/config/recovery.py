@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from shards.config.acl_changes import check_acl_record
 from shards.config.advertised_changes import check_advertised_record
-from shards.config.changes import Change
+from shards.config.changes import Change, ConfigState, check_brokers, contradiction
 from shards.config.delegation_tokens import check_token_record
 from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
@@ -116,6 +116,21 @@ _CHECKS: dict[str, Callable[[str, Any], None]] = {
     "group_config": partial(check_resource_record, "group_config"), "feature": _check_feature,
     "token": check_token_record, "advertised": check_advertised_record,
     "observed": _check_observed, "observed_quota": _check_quota, "host": _check_host}  # fmt: skip
+
+
+def drop_contradictions(state: ConfigState, lost: list[str]) -> None:
+    """The rules between settings hold, if need be without a setting that depends on one that was lost; a sentence in `lost` says
+    so. Raises ConfigInvalid if nothing was lost."""
+    while True:
+        try:
+            return check_brokers(state.brokers, state.static, state.settings)
+        except ConfigInvalid as fault:
+            keys = [key for key in state.settings if key.partition("/")[2] == fault.name]
+            if not keys or not lost:
+                raise contradiction(fault, state.settings) from None
+            lost.append(f"{fault.name} counts as not set: {fault}")
+            for key in keys:
+                del state.settings[key]
 
 
 _PLURALS = {

@@ -27,7 +27,7 @@ from shards.limits.client_quota_managers import (
     MUTATION,
     PRODUCE,
     REQUEST,
-    Charged,
+    WITHIN,
     ClientRequestQuotaManager,
     ControllerMutationQuotaManager,
     FetchQuotaManager,
@@ -137,12 +137,10 @@ class Meters:
         }
 
     def _table(self, kind: str) -> QuotaTable:
-        if self._callback is None:
-            return QuotaTable()
-        return CallbackQuotaTable(kind, self._callback, self._callback_mistaken)
+        of = self._callback
+        return QuotaTable() if of is None else CallbackQuotaTable(kind, of, self._callback_mistaken)
 
-    def _callback_mistaken(self, fault: BaseException) -> None:
-        """Hears of a fault of the operator's class."""
+    def _callback_mistaken(self, fault: BaseException) -> None: ...
 
     @property
     def is_by_callback(self) -> bool:
@@ -201,7 +199,7 @@ class Meters:
 
     def most_at_once(self, user: str, client_id: str) -> float | None:
         """Bytes beyond which a single fetch would surely be throttled; None: any number."""
-        return self.fetch.most_at_once(self.limit(FETCH, user, client_id)) if self.fetch.table.in_use else None
+        return self.fetch.most_at_once(self.limit(FETCH, user, client_id)) if self.in_use(FETCH) else None
 
     def _metered(self, kind: str, user: str, client_id: str) -> Metered:
         return self._clients.get((kind, user, client_id)) or self._look_up(kind, user, client_id)
@@ -227,8 +225,7 @@ class Meters:
         if kind == FETCH and amount < 0:
             self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
             return Decision(True, 0, (amount,))
-        manager = self._managers[kind]
-        charged: Charged
+        manager, charged = self._managers[kind], WITHIN
         if kind == MUTATION:
             charged = manager.record(user, client_id, amount, strict=strict, now_ms=now_ms)
             if charged.accepted:

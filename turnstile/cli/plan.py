@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -201,31 +201,16 @@ def plan(
         "user": {"--per-user-cap": per_user_cap, "--user-rate": user_rate},
     }  # fmt: skip
     if quotas or quota_candidates or by not in (None, *of_entities) or format not in _FORMATS:
-        given = {
-            **of_entities["ip"], **of_entities["user"],
-            "--overrides": overrides, "--port": port, "--columns": columns, "--compare": compare, "--with-leaks": with_leaks,
-            "--master": on.master, "--conf": on.conf,
-        }  # fmt: skip
-        _check_quota_options(quotas, format, by, given)
+        _check_quota_options(quotas, format, by, {
+            **of_entities["ip"], **of_entities["user"], "--overrides": overrides, "--port": port, "--columns": columns,
+            "--compare": compare, "--with-leaks": with_leaks, "--master": on.master, "--conf": on.conf,
+        })  # fmt: skip
         plan_quotas(
-            inputs,
-            format,
-            quota_candidates,
-            by=by,
-            at_most_throttled=at_most_refused,
-            headroom=headroom,
-            html=html,
+            inputs, format, quota_candidates, by=by, at_most_throttled=at_most_refused, headroom=headroom, html=html,
             as_json=as_json,
-        )
+        )  # fmt: skip
         return
-    counted_by = by or "ip"
-    for other, options in of_entities.items():
-        if other != counted_by and (useless := [name for name, value in options.items() if value]):
-            raise click.UsageError(f"{useless[0]} goes with --by {other}.")
-    if counted_by == "user" and format not in _WITH_USERS:
-        raise click.UsageError(
-            f"A log of {format} does not say who logs in: --by user goes with {', '.join(_WITH_USERS)}."
-        )
+    counted_by = _counted_by(by, format, of_entities)
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
         from turnstile.pipeline.inputs.entities import USER, EntityType, Ips
@@ -234,7 +219,6 @@ def plan(
         from turnstile.pipeline.plan.plan import LogPeriod
         from turnstile.pipeline.plan.plan import plan as run
         from turnstile.pipeline.plan.plan_page import page
-        from turnstile.pipeline.plan.plan_text import printed
 
         entity: EntityType = USER if counted_by == "user" else Ips(ipv6_prefix)
         caps, rates = (per_user_cap, user_rate) if counted_by == "user" else (per_ip_cap, ip_rate)
@@ -261,11 +245,30 @@ def plan(
 
                 source = load(starting.spark(), places, format, columns=columns, port=port, by=entity)
                 found = finish(source, starting.spark())
+    _show(found, html, as_json=as_json)
+
+
+def _show(found: LimitPlan, html: str | None, *, as_json: bool) -> None:
+    from turnstile.pipeline.plan.plan_text import printed
+
     if as_json:
         click.echo(json.dumps(found.as_json()))
         return
     click.echo(printed(found))
     click.echo(f"\n{html}: the same with pictures" if html else "\nWith pictures: --html plan.html")
+
+
+def _counted_by(by: str | None, format: str, options: Mapping[str, Mapping[str, Any]]) -> str:
+    """The type of entity that connections are counted by. `options`: of plans by each type. Raises UsageError if they do not go
+    together."""
+    counted_by = by or "ip"
+    for other, of_type in options.items():
+        if other != counted_by and (useless := [name for name, value in of_type.items() if value]):
+            raise click.UsageError(f"{useless[0]} goes with --by {other}.")
+    if counted_by == "user" and format not in _WITH_USERS:
+        with_users = ", ".join(_WITH_USERS)
+        raise click.UsageError(f"A log of {format} does not say who logs in: --by user goes with {with_users}.")
+    return counted_by
 
 
 @contextmanager

@@ -79,7 +79,9 @@ class ReplayScenario:
         self._inter_broker: str | None = None
         self._ssl: tuple[str, ...] = ()
         self._was_set_up = False
-        self._ip_quotas = IpQuotaTable()
+        self._own_ip_quotas = IpQuotaTable()
+        self.ip_quotas = self._own_ip_quotas
+        """Of the addresses that clients count as, from the first connect on."""
         self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
         self._gate: ConnectionQuotas | None = None
         self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
@@ -93,11 +95,6 @@ class ReplayScenario:
             "quota": self._quota,
             "setup": self._setup,
         }
-
-    @property
-    def ip_quotas(self) -> IpQuotaTable:
-        """The quotas of addresses of this instant."""
-        return self._ip_quotas.counted_by(self._limits.ipv6_prefix)
 
     @property
     def limits(self) -> ConnectionLimits:
@@ -231,11 +228,17 @@ class ReplayScenario:
         except ConfigInvalid as fault:
             raise ChangeRefused(str(fault)) from None
         if entity[0][0] == "ip":
-            self._ip_quotas.update(entity[0][1], quota)
-            if self._gate is not None:
-                self._gate.ip_quotas = self.ip_quotas
+            self._quota_of_address(entity[0][1], quota)
         else:
             self._tables[key].update(dict(entity), quota)
+
+    def _quota_of_address(self, ip: str | None, quota: float | None) -> None:
+        """Of several addresses that count as one, the smallest quota holds."""
+        prefix = self._limits.ipv6_prefix
+        self._own_ip_quotas.update(ip, quota)
+        if self.ip_quotas is not self._own_ip_quotas:
+            counted = None if ip is None else counted_address(ip, prefix)
+            self.ip_quotas.update(counted, self._own_ip_quotas.counted_by(prefix).by_ip.get(counted))
 
     def _setup(self, event: ScenarioEvent, now_ms: int) -> None:
         if self._was_set_up or self._gate is not None:
@@ -264,6 +267,7 @@ class ReplayScenario:
         self._gate = gate = ConnectionQuotas(
             self._limits, self._listeners, inter_broker=self._inter_broker, ssl=self._ssl
         )
+        self.ip_quotas = self._own_ip_quotas.counted_by(self._limits.ipv6_prefix)
         gate.ip_quotas = self.ip_quotas
         return gate
 
