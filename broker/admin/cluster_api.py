@@ -24,7 +24,7 @@ from broker.admin.cluster_answers import (
     TokensAnswer,
 )
 from broker.admin.describe import Admin
-from broker.admin.explain import counted_address
+from broker.admin.explain import checked_address
 from broker.admin.live_answers import LiveAnswer, SeriesAnswer
 from broker.admin.pages import INDEX, LivePage
 from broker.admin.parameters import (
@@ -85,7 +85,7 @@ async def get_watch(
         raise HTTPException(400, "name an ip, or a user or client-id.")
     if broker >= admin.coordinator.state.brokers:
         raise HTTPException(400, f"there is no broker {broker}.")
-    address = None if ip is None else counted_address(admin.images.of(broker), ip)
+    address = None if ip is None else checked_address(admin.images.of(broker), ip)
     names = (None, None) if ip is not None else (user or "", client_id or "")
     return await admin.watches.answer(Watched(broker, address, *names), minutes, since)
 

@@ -34,7 +34,7 @@ async def explain_address(
 ) -> list[AddressLimits]:
     """For each broker the pools that a connection of the address takes a token of, of listeners those with a cap of their own,
     and the rates that are limited. Raises ConfigInvalid for what is no address."""
-    ip = counted_address(images.of(0), text)
+    ip = checked_address(images.of(0), text)
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
     pools = ["broker", "ssl", f"ip:{ip}", *listeners]
     answers = await coordinator.ask_all("describe_tokens", [*pools, *(OBSERVED + pool for pool in pools)])
@@ -53,7 +53,7 @@ async def explain_address(
     return found
 
 
-def counted_address(image: ClusterImage, text: str) -> str:
+def checked_address(image: ClusterImage, text: str) -> str:
     """The address that a client of this one counts as. Raises ConfigInvalid."""
     try:
         return image.limits.counted(text)

@@ -6,8 +6,8 @@ from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.client_buckets import KINDS, ClientBuckets
 from shards.limits.precedence import Match, QuotaTable
-from shards.limits.quota_callback import CALLBACK, CallbackQuotaTable, ClientQuotaCallback, make_callback
-from shards.limits.quota_entities import CLIENT_KEYS, KAFKAS, SEMANTICS, entity_of_key, is_of_kafka
+from shards.limits.quota_callback import CallbackQuotaTable, ClientQuotaCallback, make_callback
+from shards.limits.quota_entities import CALLBACK, CLIENT_KEYS, KAFKAS, SEMANTICS, entity_of_key, is_of_kafka
 from shards.limits.redpanda_precedence import RedpandaMatch, user_of
 
 

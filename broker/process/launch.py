@@ -26,7 +26,7 @@ from shards.config.changes import ConfigState, observed_delta, static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerEndpoint, ListenerSpec
 from shards.config.proxy_option import proxy_notes, proxy_option
 from shards.errors import CannotStart
-from shards.limits.quota_callback import CALLBACK, make_callback
+from shards.limits.quota_callback import check_callback
 from shards.settings.config_def import BROKER
 from shards.settings.errors import TurnstileError
 from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
@@ -292,8 +292,7 @@ class _Launch:
     def _static(self, endpoints: Sequence[ListenerEndpoint]) -> dict[str, str]:
         """The command line's settings. Raises ConfigInvalid, also for a cap that can't be observed beside them."""
         static = static_settings(self._asked.settings, endpoints)
-        if path := static.get(f"/{CALLBACK}"):
-            make_callback(path)
+        check_callback(static)
         observed_delta(
             ConfigState(self._asked.brokers, static), [("", name, text) for name, text in self._asked.observed]
         )

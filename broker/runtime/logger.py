@@ -141,7 +141,7 @@ class RateLimitedLogger(Logger):
 
     def quota_callback_mistaken(self, fault: BaseException) -> None:
         """An error of the class that client.quota.callback.class names; its client is without a quota."""
-        self.error("client.quota.callback.class has failed, and limits nobody meanwhile", exc_info=fault)
+        self.error("client.quota.callback.class has failed, so a client may be without its quota", exc_info=fault)
 
     def _limited(self, level: str, event: str, fields: dict[str, object]) -> None:
         now_s = time.monotonic()

@@ -71,7 +71,7 @@ class RefusedServing:
     ) -> None:
         self.listener = serving.listener
         self.logged_in_by: str | None = None
-        self.counts_networks = False  # nobody is told where it comes from
+        self.counts_networks = False  # answers do not depend on the client's address
         self.max_frame_bytes = MOST_BYTES
         self.tls = serving.tls
         self.poller = serving.poller

@@ -85,14 +85,16 @@ class Serving:
     def open(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         """Makes a connection of an admitted descriptor, which holds a token of each of `pools`."""
         connection = self._open[number] = Connection(self, fd, self._family, number, ip, port, pools=pools)
-        self._opened(connection)
+        if self.opened is not None:
+            self.opened(connection)
 
     def open_announced(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], via: Via) -> None:
         """The same for a client that a proxy announced."""
         connection = self._open[number] = ProxiedConnection(
             self, fd, self._family, number, ip, port, pools=pools, via=via
         )
-        self._opened(connection)
+        if self.opened is not None:
+            self.opened(connection)
 
     def malformed(self, channel: Channel, why: str) -> None:
         """A frame that is no request: counted, logged at most once a second; the connection ends."""
@@ -117,10 +119,6 @@ class Serving:
             open_ms=open_ms,
         )
         self._tokens.release(channel.pools)
-
-    def _opened(self, connection: Connection) -> None:
-        if self.opened is not None:
-            self.opened(connection)
 
 
 def _nothing() -> None:

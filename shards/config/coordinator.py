@@ -166,7 +166,8 @@ class Coordinator:
     async def follow_hosts(self) -> dict[str, str]:
         """Looks the host names of all overrides up, and puts in force what changed. Returns name -> why it has no address."""
         found = await looked_up(names_in_state(self.state), self._look_up)
-        await self._alter("DNS", lambda: followed_delta(self.state, found), False)
+        if followed_delta(self.state, found):
+            await self._alter("DNS", lambda: followed_delta(self.state, found), False)
         return found.faults
 
     async def alter_quotas(

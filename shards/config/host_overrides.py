@@ -18,7 +18,7 @@ import trio
 
 from shards.config.changes import Change, ConfigState
 from shards.config.messages import SettingChange
-from shards.settings.config_def import broker_setting, canonical_name, parse
+from shards.settings.config_def import BROKER, parse
 from shards.settings.errors import ConfigInvalid
 from shards.settings.overrides import Overrides, normalise_ip
 
@@ -30,6 +30,8 @@ MOST_NAMES = 200
 _threads = trio.CapacityLimiter(1000)
 """Of their own: the system's resolver keeps a thread for longer than WITHIN_S, and so none that others wait for."""
 MOST_ADDRESSES = 1000
+_OF_ADDRESSES = {name for name, setting in BROKER.items() if isinstance(setting.default, Overrides)}
+"""The settings whose overrides are of addresses, and so may name hosts."""
 LookUp = Callable[[str], Awaitable[list[str]]]
 
 
@@ -72,7 +74,7 @@ def _names_in_changes(changes: Sequence[SettingChange]) -> dict[str, str]:
     """The host names in the overrides of a change, and the setting of each; a setting that can't be is passed over here."""
     found: dict[str, str] = {}
     for _, name, value in changes:
-        if value is not None and "overrides" in name:
+        if value is not None:
             found |= dict.fromkeys(_names_in(name, value), name)
     return found
 
@@ -80,7 +82,7 @@ def _names_in_changes(changes: Sequence[SettingChange]) -> dict[str, str]:
 def names_in_state(state: ConfigState) -> set[str]:
     """The host names in all overrides that there are (host_records_are_of_overrides)."""
     tables = ({**state.static, **state.settings}, state.observed)
-    texts = ((key.partition("/")[2], text) for table in tables for key, text in table.items() if "overrides" in key)
+    texts = ((key.partition("/")[2], text) for table in tables for key, text in table.items())
     return {host for name, text in texts for host in _names_in(name, text)}
 
 
@@ -121,8 +123,7 @@ def _hosts_delta(state: ConfigState, addresses: Mapping[str, Sequence[str]]) -> 
 
 def _names_in(name: str, text: str) -> tuple[str, ...]:
     try:
-        name = canonical_name(name)
-        value = parse(broker_setting(name), name, text)
+        value = parse(BROKER[name], name, text) if name in _OF_ADDRESSES else None
     except ConfigInvalid:
         return ()
     return value.hosts if isinstance(value, Overrides) else ()

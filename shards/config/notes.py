@@ -17,8 +17,7 @@ from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.lockouts import lockouts
 from shards.limits.observed_limits import ObservedLimits
-from shards.limits.quota_callback import CALLBACK
-from shards.limits.quota_entities import REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
+from shards.limits.quota_entities import CALLBACK, REDPANDAS, SEMANTICS, Entity, entity_of, entity_of_key
 from shards.settings.broker_config import (
     EVERY_BROKER,
     SSL_CAP,

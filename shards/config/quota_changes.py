@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from shards.config.changes import Change, ConfigState, bounded, storable
 from shards.config.messages import QuotaChange, UserChange
 from shards.config.stored_records import UserRecord
-from shards.limits.quota_callback import CALLBACK
 from shards.limits.quota_entities import (
+    CALLBACK,
     REDPANDAS,
     SEMANTICS,
     Entity,

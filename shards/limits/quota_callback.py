@@ -9,8 +9,8 @@ asked_for_each_record  `quota_metric_tags` is asked for each record, and nothing
 limit_kept_until_reset  The limit of tags is asked once, and again after a change of quotas or when `quota_reset_required` says so.
 faults_limit_nobody  A class that raises, or answers what can't be, leaves its client without a quota, which is logged; it is asked
     again at the next record.
-class_runs_in_the_loop  The class is asked in the loop of the shard: while it blocks, the shard serves nobody, and a shard that is
-    blocked for turnstile.shard.timeout.ms is ended.
+class_runs_in_the_loop  The class runs in the loop of the shard: while one of its methods blocks, the shard answers no request, and
+    is ended after turnstile.shard.timeout.ms of that.
 
 Source: org.apache.kafka.server.quota.ClientQuotaCallback, ClientQuotaManager (Apache Kafka 4.3).
 """
@@ -19,13 +19,13 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from shards.limits.precedence import CLIENT_ID, USER, EntityNames, EntityPlace, Key, Match, Quota, QuotaTable
+from shards.limits.quota_entities import CALLBACK
 from shards.limits.short_names import short_name
 from shards.settings.errors import ConfigInvalid
 
-CALLBACK: Final = "client.quota.callback.class"
 TYPES: Final = {
     "producer_byte_rate": "PRODUCE", "consumer_byte_rate": "FETCH", "request_percentage": "REQUEST",
     "controller_mutation_rate": "CONTROLLER_MUTATION",
@@ -39,7 +39,8 @@ _DIGEST: Final = re.compile(r".{40}\.\.\.[0-9a-f]{32}", re.DOTALL)
 _CUSTOM: Final = 8
 """The shape of the place of a quota that is of no entity (CustomQuotas of Kafka)."""
 
-Tags = Mapping[str, str]
+Tags: TypeAlias = Mapping[str, str]
+Mistaken: TypeAlias = Callable[[BaseException], None]
 
 
 class ClientQuotaCallback(Protocol):
@@ -61,13 +62,7 @@ class ClientQuotaCallback(Protocol):
         """True if limits have changed since this was asked before."""
 
 
-_METHODS: Final = (
-    "quota_metric_tags",
-    "quota_limit",
-    "update_quota",
-    "remove_quota",
-    "quota_reset_required",
-)
+_METHODS: Final = [name for name in vars(ClientQuotaCallback) if not name.startswith("_")]
 
 
 def make_callback(path: str) -> ClientQuotaCallback:
@@ -85,6 +80,12 @@ def make_callback(path: str) -> ClientQuotaCallback:
     return made
 
 
+def check_callback(static: Mapping[str, str]) -> None:
+    """Raises ConfigInvalid if the command line's settings (changes.static_settings) name a class that can't be one."""
+    if path := static.get(f"/{CALLBACK}"):
+        make_callback(path)
+
+
 class CallbackQuotaTable(QuotaTable):
     """The quotas of one type as the class decides them. `mistaken(error)` hears of its faults (faults_limit_nobody)."""
 
@@ -92,7 +93,7 @@ class CallbackQuotaTable(QuotaTable):
 
     remembers = False
 
-    def __init__(self, kind: str, callback: ClientQuotaCallback, mistaken: Callable[[BaseException], None]) -> None:
+    def __init__(self, kind: str, callback: ClientQuotaCallback, mistaken: Mistaken) -> None:
         super().__init__()
         self._type = TYPES[kind]
         self._callback = callback
@@ -118,7 +119,6 @@ class CallbackQuotaTable(QuotaTable):
     def key(self, user: str, client_id: str) -> Key:
         try:
             if self._callback.quota_reset_required(self._type):
-                self.version += 1
                 self._limits.clear()
             tags = dict(self._callback.quota_metric_tags(self._type, user, client_id))
             key = _key_of(tags)

@@ -21,6 +21,7 @@ Entity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted by type
 TYPES = ("user", "client-id", "ip")
 PREFIX = "client-id-prefix"
 SEMANTICS, KAFKAS, REDPANDAS = "turnstile.quota.semantics", "kafka", "redpanda"
+CALLBACK = "client.quota.callback.class"
 CONNECTION_RATE = "connection_creation_rate"
 LARGEST: dict[str, int | None] = {  # of whole numbers; None: fractions are allowed
     CONNECTION_RATE: INT_MAX,

@@ -27,15 +27,15 @@ from shards.limits.client_quota_managers import (
     MUTATION,
     PRODUCE,
     REQUEST,
-    WITHIN,
+    Charged,
     ClientRequestQuotaManager,
     ControllerMutationQuotaManager,
     FetchQuotaManager,
     ProduceQuotaManager,
 )
 from shards.limits.precedence import Key, QuotaTable
-from shards.limits.quota_callback import CALLBACK, CallbackQuotaTable, ClientQuotaCallback, make_callback
-from shards.limits.quota_entities import KAFKAS, SEMANTICS, Entity, is_of_kafka
+from shards.limits.quota_callback import CallbackQuotaTable, ClientQuotaCallback, Mistaken, make_callback
+from shards.limits.quota_entities import CALLBACK, KAFKAS, SEMANTICS, Entity, is_of_kafka
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
 from shards.ownership import home_of
@@ -98,7 +98,9 @@ class QuotaUse(NamedTuple):
 class Meters:
     """The sensors of one shard, at home here or not. `now_ms()` is the machine's monotonic clock."""
 
-    def __init__(self, me: int, shards: int, image: QuotaImage, *, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, me: int, shards: int, image: QuotaImage, *, now_ms: Callable[[], int], callback_mistaken: Mistaken
+    ) -> None:
         self._me = me
         self._shards = shards
         self._image = image
@@ -109,6 +111,7 @@ class Meters:
         self._mutation_rates: dict[Key, Rate] = {}
         self._began = False
         self._callback: ClientQuotaCallback | None = None
+        self._hear_fault = callback_mistaken
         self._turn = self._sensors()
         self._build(DEFAULT_WINDOW, DEFAULT_WINDOW)
 
@@ -137,10 +140,7 @@ class Meters:
         }
 
     def _table(self, kind: str) -> QuotaTable:
-        of = self._callback
-        return QuotaTable() if of is None else CallbackQuotaTable(kind, of, self._callback_mistaken)
-
-    def _callback_mistaken(self, fault: BaseException) -> None: ...
+        return QuotaTable() if self._callback is None else CallbackQuotaTable(kind, self._callback, self._hear_fault)
 
     @property
     def is_by_callback(self) -> bool:
@@ -225,13 +225,12 @@ class Meters:
         if kind == FETCH and amount < 0:
             self.fetch.take_back(user, client_id, -amount, now_ms=now_ms)
             return Decision(True, 0, (amount,))
-        manager, charged = self._managers[kind], WITHIN
+        manager = self._managers[kind]
+        charged: Charged
         if kind == MUTATION:
             charged = manager.record(user, client_id, amount, strict=strict, now_ms=now_ms)
-            if charged.accepted:
-                rates, client = self._mutation_rates, manager.table.key(user, client_id)
-                if client in manager.sensors:
-                    rates.setdefault(client, Rate(manager.window)).record(amount, now_ms=now_ms)
+            if charged.accepted and (client := manager.table.key(user, client_id)) in manager.sensors:
+                self._mutation_rates.setdefault(client, Rate(manager.window)).record(amount, now_ms=now_ms)
         else:
             charged = manager.record(user, client_id, amount, now_ms=now_ms)
         accepted, throttle_ms = charged

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shards.config.image import ClusterImage
-from shards.limits.quota_callback import CALLBACK
-from shards.limits.quota_entities import Entity
+from shards.limits.quota_entities import CALLBACK, Entity
 
 
 class RehearsedQuotas:

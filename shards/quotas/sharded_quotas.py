@@ -38,6 +38,7 @@ from typing import Any, Final, NamedTuple
 from shards.errors import DeadlineExceeded, PeerLost
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.precedence import Key, QuotaTable
+from shards.limits.quota_callback import Mistaken
 from shards.limits.quota_replay import UNTOLD_SHARE
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
@@ -92,16 +93,15 @@ class ShardedQuotas(Meters):
         touch: Callable[[], None],
         after: Callable[[float, Callable[[], None]], object],
         mistaken: Callable[[Exception], None],
-        callback_mistaken: Callable[[BaseException], None] | None = None,
+        callback_mistaken: Mistaken = lambda fault: None,
         notes: ChargeNotes | None = None,
     ) -> None:
         self._notes = notes
-        self._hear_of_callback = callback_mistaken
         self._noted: set[MeterKey] = set()  # keys of whose sensors the notes have all that counts
         self._peers = [shard for shard in range(shards) if shard != me]
         self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
         self._history = History(me, {})
-        super().__init__(me, shards, image, now_ms=now_ms)
+        super().__init__(me, shards, image, now_ms=now_ms, callback_mistaken=callback_mistaken)
         self.publications = Publications(
             self._history, self._attendance, self._peers, call=call, touch=touch, lose=self.peer_lost
         )
@@ -113,10 +113,6 @@ class ShardedQuotas(Meters):
         self._timing = False
         self._unheard: set[int] = set()  # shards that have yet to tell this one, which starts
         self._held: list[_Waiting] = []
-
-    def _callback_mistaken(self, fault: BaseException) -> None:
-        if self._hear_of_callback is not None:
-            self._hear_of_callback(fault)
 
     def _build(self, window: Window, mutations: Window) -> None:
         super()._build(window, mutations)

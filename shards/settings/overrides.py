@@ -72,7 +72,7 @@ class Overrides(OverrideEntries):
         v6: dict[int, dict[int, int]] = {}
         self.hosts: tuple[str, ...] = tuple(key for key in self.entries if is_host(key))
         for key, value in self.entries.items():
-            if key in self.hosts:
+            if is_host(key):
                 continue
             address, slash, length = key.partition("/")
             if not slash:
@@ -98,7 +98,7 @@ class Overrides(OverrideEntries):
         for host in self.hosts:
             for ip in addresses.get(host, ()):
                 numbers[ip] = min(self.entries[host], numbers.get(ip, self.entries[host]))
-        return Overrides(numbers | {key: n for key, n in self.entries.items() if key not in self.hosts})
+        return Overrides(numbers | {key: n for key, n in self.entries.items() if not is_host(key)})
 
     def counted_by(self, ipv6_prefix: int) -> "Overrides":
         """The same for addresses that count as `counted_address` says: of several that count as one the smallest number holds."""

@@ -7,15 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import request_bytes
+from acls import ALLOWED_UNLESS_DENIED, deny_host
 from announcing import v2
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 from harness import Cluster, admitted, audited, connect, running, until
 
 EDGE = ("--listener", "EDGE=127.0.0.1:0,proxy=required,trusted=127.0.0.1")
@@ -68,20 +61,11 @@ def test_clients_of_a_network_share_its_cap_and_rate_and_overrides_on_all_shards
 
 
 def test_acls_and_listed_connections_have_the_clients_own_address(tmp_path: Path) -> None:
-    settings = ("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",)
-    settings += ("allow.everyone.if.no.acl.found=true",)
-    options = [word for each in settings for word in ("--set", each)]
     plain = ("--listener", "PLAIN=127.0.0.1:0")
     denied, other = "2001:db8:0:1:0:0:0:7", "2001:db8:0:1:0:0:0:8"  # as Java spells hosts
-    with audited(tmp_path / "d", *EDGE, *plain, *BY_NETWORK, "--topic", "orders", *options) as cluster:
+    with audited(tmp_path / "d", *EDGE, *plain, *BY_NETWORK, "--topic", "orders", *ALLOWED_UNLESS_DENIED) as cluster:
         host, port = cluster.listeners["PLAIN"][0]
-        admin = AdminClient({"bootstrap.servers": f"{host}:{port}"})
-        rules = [
-            AclBinding(ResourceType.TOPIC, "orders", ResourcePatternType.LITERAL, "User:ANONYMOUS", where, AclOperation.ALL, kind)
-            for where, kind in (("*", AclPermissionType.ALLOW), (denied, AclPermissionType.DENY))
-        ]  # fmt: skip
-        for made in admin.create_acls(rules).values():
-            made.result(20)
+        deny_host(f"{host}:{port}", "orders", denied)
         errors = {}
         for ip in (denied, other):
             with announced(cluster, ip) as sock:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import request_bytes
+from acls import ALLOWED_UNLESS_DENIED, deny_host
 from announcing import CRC32C, LOCAL, PROXY, binary, tlv, v1, v2
 from certificates import make_certificate
 from confluent_kafka import Consumer, Producer
@@ -410,35 +411,9 @@ def test_ipv6_proxies_announce_clients_of_both_families(tmp_path):
 
 
 def test_acls_see_the_announced_host(tmp_path):
-    from confluent_kafka.admin import (
-        AclBinding,
-        AclOperation,
-        AclPermissionType,
-        AdminClient,
-        ResourcePatternType,
-        ResourceType,
-    )
-
-    settings = ("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",)
-    settings += ("allow.everyone.if.no.acl.found=true",)
-    options = [word for each in settings for word in ("--set", each)]
-    with serving(tmp_path, "--topic", "orders", *options) as cluster:
+    with serving(tmp_path, "--topic", "orders", *ALLOWED_UNLESS_DENIED) as cluster:
         host, port = cluster.listeners["PLAIN"][0]
-        admin = AdminClient({"bootstrap.servers": f"{host}:{port}"})
-        rules = [
-            AclBinding(
-                ResourceType.TOPIC,
-                "orders",
-                ResourcePatternType.LITERAL,
-                "User:ANONYMOUS",
-                where,
-                AclOperation.ALL,
-                kind,
-            )
-            for where, kind in (("*", AclPermissionType.ALLOW), (HONEST, AclPermissionType.DENY))
-        ]
-        for made in admin.create_acls(rules).values():
-            made.result(20)
+        deny_host(f"{host}:{port}", "orders", HONEST)
         errors = {}
         for ip in (HONEST, "203.0.113.8"):
             with announced(cluster, v2(ip, 1)) as sock:

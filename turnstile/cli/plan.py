@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from turnstile.pipeline.plan.plan import LimitPlan
 
 _FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
-_WITH_USERS = ("csv", "parquet", "journal")
 
 
 class _Numbers(ParamType[list[int]]):
@@ -265,9 +264,12 @@ def _counted_by(by: str | None, format: str, options: Mapping[str, Mapping[str, 
     for other, of_type in options.items():
         if other != counted_by and (useless := [name for name, value in of_type.items() if value]):
             raise click.UsageError(f"{useless[0]} goes with --by {other}.")
-    if counted_by == "user" and format not in _WITH_USERS:
-        with_users = ", ".join(_WITH_USERS)
-        raise click.UsageError(f"A log of {format} does not say who logs in: --by user goes with {with_users}.")
+    if counted_by == "user":
+        from turnstile.pipeline.inputs.entities import WITH_USERS
+
+        if format not in WITH_USERS:
+            with_users = ", ".join(WITH_USERS)
+            raise click.UsageError(f"A log of {format} does not say who logs in: --by user goes with {with_users}.")
     return counted_by
 
 

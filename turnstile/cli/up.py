@@ -245,14 +245,13 @@ def _check(
     from shards.config.changes import ConfigState, observed_delta, static_settings
     from shards.config.quota_changes import quotas_delta, users_delta
     from shards.config.stored_records import CredentialRecord
-    from shards.limits.quota_callback import CALLBACK, make_callback
+    from shards.limits.quota_callback import check_callback
     from shards.settings.errors import ConfigInvalid
 
     no_credential = CredentialRecord(salt="", iterations=0, stored_key="", server_key="")
     try:
         static = static_settings(settings)
-        if path := static.get(f"/{CALLBACK}"):
-            make_callback(path)
+        check_callback(static)
         observed_delta(ConfigState(brokers, static), [("", name, text) for name, text in observed])
         quotas_delta(ConfigState(brokers, static), file.quotas)
         users_delta(ConfigState(brokers, {}), [(name, "", no_credential) for name in file.users])

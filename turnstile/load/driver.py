@@ -13,7 +13,7 @@ from typing import NamedTuple
 from turnstile.admin_client import AdminClient, AdminError
 from turnstile.load import counters
 from turnstile.load.drivers import DriverReport
-from turnstile.load.own_addresses import OwnAddresses
+from turnstile.load.own_addresses import IPV6_BITS, OwnAddresses
 from turnstile.load.raw_sockets import Address, DriverError
 from turnstile.load.reconciliation import Reconciliation, baseline, reconcile, settle
 from turnstile.load.sources import SourceAddresses
@@ -130,7 +130,7 @@ def _ipv6_prefix(admin: AdminClient) -> int:
     try:
         told: int = admin.get("/v1/cluster_config", key=_IPV6_PREFIX)[_IPV6_PREFIX]
     except (AdminError, KeyError, TypeError):
-        return 128
+        return IPV6_BITS
     return told
 
 

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from turnstile.load.raw_sockets import Address
 from turnstile.load.sources import SourceAddresses
 
-_IPV6_BITS = 128
+IPV6_BITS = 128
 NAMED = 16
 """Ranges and addresses that a sentence names."""
 
@@ -27,10 +27,12 @@ class OwnAddresses:
     def counted_by(self, ipv6_prefix: int) -> OwnAddresses:
         """The same as a cluster counts them whose turnstile.ipv6.prefix.length it is: of a smaller network the first address of
         the one that counts as one address."""
+        if ipv6_prefix >= IPV6_BITS:
+            return self
         first = (str(network[0]) for each in self._sources for network in each.networks)
         own = [ip for ip in (*first, *self._chosen) if ":" in ip]
         counted = {str(ip_network(f"{ip}/{ipv6_prefix}", strict=False).network_address) for ip in own}
-        return OwnAddresses(self._sources, (), self._chosen | counted) if ipv6_prefix < _IPV6_BITS else self
+        return OwnAddresses(self._sources, (), self._chosen | counted)
 
     def __contains__(self, address: object) -> bool:
         return address in self._chosen or any(address in each for each in self._sources)

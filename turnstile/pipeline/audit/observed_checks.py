@@ -34,9 +34,10 @@ from turnstile.pipeline.audit.refusal_names import FOUND
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.audit.user_checks import CAP as USER
-from turnstile.pipeline.audit.user_checks import beyond_of_user, by_user
+from turnstile.pipeline.audit.user_checks import beyond_of_user
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
+from turnstile.pipeline.events.logins import by_user
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey

@@ -26,6 +26,7 @@ from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
 from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
+from turnstile.pipeline.events.logins import by_user, of_users
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.sweep import PoolCounts
@@ -62,16 +63,10 @@ def checks(
 
 def logins_of(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
     """The same of `authenticated` and `closed` events."""
-    is_refusal = arrays.is_one_of(table, "kind", ("authenticated",)) & arrays.present(table, "reason")
-    mine = by_user(table.filter(pyarrow.array(~is_refusal)))
+    mine = of_users(table)
     is_login = arrays.is_one_of(mine, "kind", ("authenticated",))
     kinds = pyarrow.array(numpy.where(is_login, "admitted", "closed"), pyarrow.string())
     return pair(ends, mine.set_column(mine.column_names.index("kind"), "kind", kinds).select(READ))
-
-
-def by_user(table: pyarrow.Table) -> pyarrow.Table:
-    """The rows with their user as their address."""
-    return table.set_column(table.column_names.index("ip"), "ip", table["user"])
 
 
 def beyond_of_user(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:

@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
-from shards.limits.quota_callback import CALLBACK
-from shards.limits.quota_entities import CLIENT_KEYS, REDPANDAS, SEMANTICS, Entity, entity_of_key, is_of_kafka
+from shards.limits.quota_entities import CALLBACK, CLIENT_KEYS, REDPANDAS, SEMANTICS, Entity, entity_of_key, is_of_kafka
 from shards.limits.rate import DEFAULT_WINDOW
 from shards.settings.broker_config import given
 from shards.settings.errors import ConfigInvalid
@@ -43,6 +42,7 @@ from turnstile.pipeline.events.config_states import (
 from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
 
 _SEMANTICS = STATIC, f"/{SEMANTICS}"
+_CALLBACK = STATIC, f"/{CALLBACK}"
 
 
 class VersionPeriod(NamedTuple):
@@ -197,7 +197,7 @@ class Timeline:
     @property
     def has_quota_callback(self) -> bool:
         """True if client.quota.callback.class decides of client quotas in any version."""
-        return any((STATIC, f"/{CALLBACK}") in state for state in self._states.values())
+        return any(_CALLBACK in state for state in self._states.values())
 
     @property
     def has_redpandas_quotas(self) -> bool:
@@ -228,7 +228,7 @@ class Timeline:
         if not state:
             return None
         found: dict[str, dict[Entity, float]] = {kind: {} for kind in CLIENT_KEYS}
-        is_kafkas = state.get(_SEMANTICS) != REDPANDAS and (STATIC, f"/{CALLBACK}") not in state
+        is_kafkas = state.get(_SEMANTICS) != REDPANDAS and _CALLBACK not in state
         rows = [(key, values) for each in records for (record, key), values in state.items() if record == each]
         for key, values in rows:
             entity = entity_of_key(key) if isinstance(values, Mapping) else ()

@@ -14,7 +14,7 @@ from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
-from turnstile.pipeline.inputs.entities import IP, USER, EntityType
+from turnstile.pipeline.inputs.entities import IP, USER, WITH_USERS, EntityType
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
     "vpcflow": vpcflow.parse,
@@ -23,8 +23,6 @@ TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
 BYTES_PER_ROW = 12
 """Of a compressed Parquet file; a line of text has some more."""
 FORMATS = ("zeek", *TEXT_FORMATS, "csv", "parquet", "journal")
-WITH_USERS = ("csv", "parquet", "journal")
-"""Formats that can tell the user of a connection."""
 
 
 class Input(NamedTuple):

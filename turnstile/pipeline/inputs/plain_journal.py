@@ -9,6 +9,7 @@ import pyarrow.compute
 
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.journal import EVENTS, here
+from turnstile.pipeline.events.logins import of_users
 from turnstile.pipeline.events.sweep import NEVER
 from turnstile.pipeline.inputs.entities import USER, EntityType
 from turnstile.pipeline.inputs.plain import ARRIVALS, DEFAULT_LISTENER
@@ -31,9 +32,7 @@ def placed(folders: Sequence[Path], at_most: int, by: EntityType) -> pyarrow.Tab
     taken = "authenticated" if is_by_user else "admitted"
     table = journal.rows.of_kinds((taken, "closed"), names).table()
     if is_by_user:
-        is_refusal = arrays.is_one_of(table, "kind", (taken,)) & arrays.present(table, "reason")
-        table = table.filter(pyarrow.array(arrays.present(table, "user") & ~is_refusal))
-        table = table.set_column(table.column_names.index("ip"), "ip", table["user"])
+        table = of_users(table.filter(pyarrow.array(arrays.present(table, "user"))))
     keys = [arrays.numbers(table, name, null=-1) for name in _KEYS]
     keys += [arrays.codes(table, name)[0] for name in ("ip", "listener")]
     order, starts = arrays.grouped(*keys, arrays.numbers(table, "port", null=-1))

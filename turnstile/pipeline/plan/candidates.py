@@ -71,7 +71,7 @@ class Candidate(NamedTuple):
     def connection_limits(self) -> ConnectionLimits:
         """As a broker reads them; the IP's rate is a quota and not among them. Raises ConfigInvalid."""
         limits = ConnectionLimits()
-        if isinstance(self.by, Ips):
+        if isinstance(self.by, Ips) and not self.by.is_of_brokers:
             limits = limits.with_change(IPV6_PREFIX, str(self.by.ipv6_prefix))
         for name, value in self.limits.items():
             if name == CONNECTION_RATE and isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The answer of a task for its part of a log: sums, and the few addresses that stand out; never connections.
+"""The answer of a task for its part of a log: sums, and the few entities that stand out; never connections.
 
 Every row is TELLS: `what` it is, of which candidate or entity, and how many. Rows of equal key add up over tasks, so one
 aggregation answers a plan. What is told about an entity is whole, for an entity is in one task only.
