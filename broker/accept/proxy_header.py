@@ -27,8 +27,7 @@ from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from broker.runtime.crc32c import crc32c
 from shards.config.advertised import Address
 
 SIGNATURE_1: Final = b"PROXY "

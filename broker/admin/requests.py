@@ -6,7 +6,6 @@ bodies_are_bounded  A body has at most MAX_BODY bytes and arrives within BODY_WI
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import json
 from collections.abc import Collection, Mapping
@@ -22,6 +21,7 @@ from shards.config.cluster_plan import DEFAULT_ADMIN
 from shards.config.messages import FaultChange, QuotaChange
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS
 from shards.settings.errors import ConfigInvalid
+from shards.settings.near_misses import near_misses
 
 MAX_BODY = 4 << 20
 BODY_WITHIN_S = 30.0
@@ -85,7 +85,7 @@ def quota_changes(body: Any) -> list[QuotaChange]:
 def _check_key(entity: Mapping[str, object], key: str) -> None:
     """Raises ConfigInvalid when no entity has such a quota, or entities of this type don't; names those that there are."""
     if key not in _KEYS:
-        near = difflib.get_close_matches(key, _KEYS, 1)
+        near = near_misses(key, _KEYS)
         rather = f"did you mean {near[0]}?" if near else f"quotas are {', '.join(_KEYS)}."
         raise ConfigInvalid(key, None, f"is not a quota; {rather}")
     if "ip" in entity and key in CLIENT_KEYS:

@@ -6,16 +6,15 @@ and its triggers), and `throttle`, which is what this broker is about.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.metrics.shard_counters import FAULTS as KINDS
 from broker.wire import apis, codes
 from shards.config.stored_records import FaultRecord
 from shards.settings.errors import ConfigInvalid
+from shards.settings.near_misses import near_misses
 from shards.settings.overrides import normalise_ip
 from shards.settings.ranges import INT_MAX
 
@@ -30,8 +29,7 @@ ERRORS = {name: code for code, name in codes.NAMES.items()}
 _APIS = {apis.api_name(key): key for key in apis.APIS}
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(NamedTuple):
     """`apis`: keys of the requests it is for; none: all. `client_id` may have * and ?. `connection`: the client's IP:PORT.
 
     `triggered`: it fires at some calls only, which the coordinator counts (triggers.py). `amount_ms`: of delay, throttle.
@@ -94,7 +92,7 @@ def checked(given: Mapping[str, object]) -> dict[str, object]:
     allowed = {"kind", *_TARGETS, *TRIGGERS, "seed", *_OF_KIND.values(), *_OPTIONS}
     for key in found:
         if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, 1)
+            near = near_misses(key, allowed)
             rather = f"did you mean {near[0]}?" if near else f"these are {', '.join(sorted(allowed))}."
             raise ConfigInvalid(key, None, f"is not a part of a fault; {rather}")
     for part, owner in [*((part, kind) for kind, part in _OF_KIND.items()), *_OPTIONS.items()]:
@@ -142,7 +140,7 @@ def _api_names(given: object) -> list[str]:
     for name in names:
         known = {api.lower(): api for api in _APIS}.get(name.strip().lower())
         if known is None:
-            near = difflib.get_close_matches(name, _APIS, 1)
+            near = near_misses(name, _APIS)
             raise ConfigInvalid("api", name, "it is no API of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
         found.append(known)
     return found
@@ -169,7 +167,7 @@ def _trigger(found: Mapping[str, object]) -> dict[str, object]:
 
 def _error(given: object) -> str:
     if not isinstance(given, str) or given not in ERRORS or given == "NONE":
-        near = difflib.get_close_matches(str(given), [name for name in ERRORS if name != "NONE"], 1)
+        near = near_misses(str(given), [name for name in ERRORS if name != "NONE"])
         raise ConfigInvalid("error", given, "it is no error of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
     return given
 

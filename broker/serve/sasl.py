@@ -20,7 +20,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from broker.serve.credential_shapes import USUAL, Salting, Shape, made_up
@@ -95,8 +94,7 @@ class TokenLogin(NamedTuple):
     expires_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Users:
+class Users(NamedTuple):
     """`find(name)` is a user's credentials by mechanism, as `Credential.stored` makes them, or None. `secret`: the
     cluster's own, of which the salts of unknown users and of tokens are made, those in one of `shapes(mechanism)`.
     `token(id)` is a delegation token, or None."""

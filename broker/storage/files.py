@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 import msgpack
 from cachetools import LRUCache
-from crc32c import crc32c
 
+from broker.runtime.crc32c import crc32c
 from broker.wire.answer_parts import FileSlice, OpenFile
 
 MAX_OPEN = 256

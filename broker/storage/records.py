@@ -7,8 +7,7 @@ touching it. Source: https://kafka.apache.org/documentation/#recordbatch.
 import struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from broker.runtime.crc32c import crc32c
 from broker.wire.primitives import Buffer
 
 HEADER = struct.Struct(">qiibIhiqqqhii")

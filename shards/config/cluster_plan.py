@@ -6,11 +6,10 @@ import socket
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, NamedTuple, NotRequired, TypedDict
 
 
-@dataclass(frozen=True)
-class ListenerSpec:
+class ListenerSpec(NamedTuple):
     """A listener as asked for: `name`, and where broker 0 binds it. Broker b binds `port + b`, or any port when it is 0."""
 
     name: str
@@ -19,8 +18,7 @@ class ListenerSpec:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ListenerEndpoint:
+class ListenerEndpoint(NamedTuple):
     """Where one broker's listener can be reached, the port being the one really bound."""
 
     broker: int
@@ -56,7 +54,7 @@ class ClusterAbout(TypedDict):
     listeners: NotRequired[list[ListenerRow]]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClusterPlan:
     """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor.
 

@@ -11,6 +11,7 @@ from shards.settings.config_key import NOT_EMULATED, ConfigKey
 from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
 from shards.settings.limiting_settings import LIMITING, THROUGHPUT
+from shards.settings.near_misses import near_misses
 from shards.settings.redpanda_controller import CONTROLLER
 from shards.settings.redpanda_topics import TOPIC_ROOM
 from shards.settings.topic_settings import TOPIC_SETTINGS
@@ -71,10 +72,8 @@ def not_emulated(names: Iterable[str]) -> list[str]:
 
 
 def _unknown(name: str, table: dict[str, ConfigKey]) -> ConfigInvalid:
-    import difflib  # for a mistake alone: it would take a hundredth of the start
-
-    near = difflib.get_close_matches(name, table, n=1, cutoff=0.7)
-    near = near or difflib.get_close_matches(name.replace("_", ".").lower(), table, n=1, cutoff=0.7)
+    near = near_misses(name, table, cutoff=0.7)
+    near = near or near_misses(name.replace("_", ".").lower(), table, cutoff=0.7)
     part = name.replace(".", "_").lower()
     near = near or [each for each in table if part.count("_") and part in each.replace(".", "_")]  # such as per_ip
     return ConfigInvalid(name, None, f"is not a setting; did you mean {near[0]}?" if near else "is not a setting")

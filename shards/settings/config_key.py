@@ -1,7 +1,6 @@
 """One row of the definitions: what a setting is called, which values it takes, and whether anything obeys it."""
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from shards.settings.config_types import ConfigType, Value, ValueType
 
@@ -9,8 +8,7 @@ KAFKA, REDPANDA, TURNSTILE = "kafka", "redpanda", "turnstile"
 NOT_EMULATED = "Not emulated: stored and shown for tools that ask for it; nothing acts on it."
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """One row. `default` None: no value unless set. `dynamic`: it can change while the cluster runs. `per_listener`: it may
     also be given as `listener.name.<listener>.<name>`. `resizes`: a live change may at most halve or double it.
     `emulated`: something obeys it. `told`: the cluster says it of itself (its listeners, its ids); it can't be set.

@@ -8,9 +8,8 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from shards.settings.override_entries import json_of, split_commas
 from shards.settings.overrides import NO_OVERRIDES, Overrides
@@ -39,8 +38,7 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-@dataclass(frozen=True, slots=True)
-class ValueType:
+class ValueType(NamedTuple):
     """One kind of value. `json_type` is what Redpanda's schema calls it; `choices` are offered to people and tools."""
 
     kafka: ConfigType

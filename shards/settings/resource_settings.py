@@ -6,7 +6,6 @@ those of Kafka 4.3's ClientMetricsConfigs and GroupConfig; Python's regular expr
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from shards.settings import kafka_configs
@@ -37,10 +36,8 @@ CLIENT_METRICS: dict[str, ConfigKey] = {
 _KINDS = ("consumer", "share", "streams")
 _INTERVALS = tuple(f"{kind}.assignment.interval.ms" for kind in _KINDS)
 GROUP: dict[str, ConfigKey] = {
-    row.name: replace(
-        row,
-        broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else (),
-        emulated=True,
+    row.name: row._replace(
+        broker_names=((f"group.{row.name}", 1),) if f"group.{row.name}" in BROKER else (), emulated=True
     )
     for row in kafka_configs.rows("group")
 }

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,7 +88,11 @@ def read(path: Path) -> ConfigFile:
     """A .properties file as Kafka's, any other as TOML. Raises ConfigFileInvalid."""
     try:
         text = path.read_text("utf-8")
-        return of_properties(_rows(text)) if path.suffix == ".properties" else _toml(tomllib.loads(text))
+        if path.suffix == ".properties":
+            return of_properties(_rows(text))
+        import tomllib  # for such a file alone: it would take a hundredth of the start
+
+        return _toml(tomllib.loads(text))
     except OSError as fault:
         raise ConfigFileInvalid(f"{path}: {fault.strerror}") from None
     except (ValueError, ConfigFileInvalid) as fault:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
@@ -193,7 +192,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 
     admin_token = _token(admin_token_file)
     listeners = listeners or _converted(file.listeners, Listener())
-    listeners = tuple(replace(each, host=host) if each.host == ANY_HOST else each for each in listeners)
+    listeners = tuple(each._replace(host=host) if each.host == ANY_HOST else each for each in listeners)
     release = {} if as_version is None else {AS_VERSION: as_version}
     settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
@@ -260,16 +259,20 @@ def _check(
 
 
 def _like(preset: str | None, brokers: int) -> dict[str, str]:
+    if preset is None:
+        return {}
     from turnstile.cli.presets import Preset
     from turnstile.presets import settings_like
 
-    return {} if preset is None else settings_like(Preset().convert(preset, None, None), brokers)
+    return settings_like(Preset().convert(preset, None, None), brokers)
 
 
 def _notes_of(preset: str | None) -> list[str]:
+    if preset is None:
+        return []
     from turnstile.presets import note_of
 
-    return [] if preset is None else [note_of(preset)]
+    return [note_of(preset)]
 
 
 def _converted(texts: list[str], kind: ParamType[T]) -> tuple[T, ...]:

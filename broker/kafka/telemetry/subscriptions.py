@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from crc32c import crc32c
-
+from broker.runtime.crc32c import crc32c
 from shards.settings.resource_settings import ALL_METRICS, CLIENT_METRICS, DEFAULT_PUSH_INTERVAL_MS, patterns_of
 
 
