@@ -4,8 +4,6 @@ Sources: the documents of AWS PrivateLink, Azure Private Link and Google's Priva
 ngx_http_proxy_protocol_vendor_module has the same three.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 

@@ -17,8 +17,6 @@ LOCAL, UNKNOWN, UNSPEC, unix sockets and datagrams have no `source`: the connect
 names. Source: HAProxy's doc/proxy-protocol.txt, sections 2.1 and 2.2; `conn_recv_proxy` in its src/connection.c.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this sha
     a refusal.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

@@ -27,7 +27,7 @@ from shards.tokens.tokens import ADMITTED, Admitted, Refused
 _LISTENER_RATE: Final = "max.connection.creation.rate"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Deciders:
     """The limits and counters that the admissions of all listeners of a shard share, besides the tokens."""
 

@@ -1,7 +1,5 @@
 """The files of the live page, which the admin API serves itself: the page needs nothing from elsewhere."""
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Clients with a quota, for displays: how much of it they use, and whom it slows down. From the gauges of /metrics."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

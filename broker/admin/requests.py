@@ -4,8 +4,6 @@ bodies_are_bounded  A body has at most MAX_BODY bytes and arrives within BODY_WI
     nothing for long.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Collection, Mapping

@@ -8,8 +8,6 @@ counts_fall_to_zero_once  Where a shard was started again, or forgot its counts 
     point tells of none.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -3,8 +3,6 @@
 A cap or a rate holds on each broker by itself: no use here is a sum over brokers.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple

@@ -5,8 +5,6 @@ closest (broker/process/fullest.py, bounded), and are then asked how many connec
 each of which answers within this question.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ The vocabulary is that of Kafka's own fault proxy (apache/kafka#23438: injectErr
 and its triggers), and `throttle`, which is what this broker is about.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple

@@ -7,8 +7,6 @@ The counters of shard_counters.py go on from the start of the cluster.
 observed_names_are_bounded  At most MOST_LIMITS caps with their values are counted apart, and addresses as TopTalkers keeps them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 

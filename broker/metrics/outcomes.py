@@ -9,8 +9,6 @@ journal_covers_token_use  `admitted` is journaled after the connection's tokens 
     follows from it).
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """The journal's events of meters: `charge` and `meter`, written by the shard that decided, at a quota's home or as its stand-in;
 of observed quotas `observed_charge` and `observed_meter`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple

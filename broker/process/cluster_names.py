@@ -6,8 +6,6 @@ a_name_is_of_one_cluster  A name is held, as the data directory is, for as long 
 only_running_clusters_are_found  What a dead cluster has left in its file is never told, and is overwritten by the next one.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

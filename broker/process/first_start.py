@@ -6,8 +6,6 @@ config_files_replace  Quotas and users of a --config file replace what is stored
 once_per_run  A coordinator that is started again within a run repeats none of this.
 """
 
-from __future__ import annotations
-
 import shlex
 import time
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """`turnstile up`: decides the plan, binds, forks, waits until everything answers, says so, and supervises."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -42,7 +40,7 @@ _PROGRESS = "\0"
 _TOKEN_SECRET = "delegation.token.secret.key"
 
 
-@dataclass
+@dataclass(eq=False)
 class LaunchOptions:
     """The options of the user, parsed and checked as far as no process is needed for it."""
 

@@ -23,7 +23,7 @@ MOST_BUSY_S = 600.0
 _OVERSLEPT_S = 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class _Watch:
     """`answered_s`: when it answered last; `alive_s`: the last answer or progress; `asked_s`: when the unanswered ping was
     sent, if any."""

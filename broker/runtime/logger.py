@@ -10,8 +10,6 @@ structlog is imported before the fork, so that the first line of a shard does no
 which takes nearly twice as long as structlog itself, and which lines never need: a traceback is text before its line is rendered.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, MutableMapping

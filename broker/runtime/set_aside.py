@@ -5,8 +5,6 @@ the file it was in, and logged as one line. Nothing removes such a file but its 
 person; `set_aside_in` lists them.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ class Request(Protocol):
     def __call__(self, peer: int, method: str, *args: object) -> Awaitable[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShardContext:
     """Shard `shard` of a broker that has `shards` of them."""
 

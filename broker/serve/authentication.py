@@ -55,7 +55,7 @@ def routes() -> list[Route]:
     return [Route.of(HANDSHAKE, handshake), Route.of(AUTHENTICATE, authenticate)]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Proven:
     """The identity that the client of a session has proven."""
 

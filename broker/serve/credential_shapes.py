@@ -5,8 +5,6 @@ challenge does not tell an unknown user from the others, an unknown user has the
 one follows from the user's name and the cluster's secret, and changes only when a shape comes or goes.
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ no_long_walk  There may be a million connections: LOOKED_AT of them are looked a
 bounded_answer  An answer has at most as many connections as were asked for, and MOST_TEXT characters that clients chose.
 """
 
-from __future__ import annotations
-
 import operator
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

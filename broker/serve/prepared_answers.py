@@ -11,8 +11,6 @@ prepared_answers_are_bounded  At most MOST answers are kept, of at most MOST_BYT
     nothing else.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from shards.config.image import ClusterImage

@@ -1,7 +1,5 @@
 """A connection whose client was announced by a proxy: its address is the client's, its other end the proxy."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import NamedTuple

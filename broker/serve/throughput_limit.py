@@ -17,8 +17,6 @@ Client quotas count for exempt clients and beside the limits of a broker as ever
 quota_manager (Redpanda 24.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple

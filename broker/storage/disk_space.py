@@ -7,8 +7,6 @@ setting is unset, this broker answers the same. Consumers go on reading, and com
 full_as_last_looked  `full` tells what the last `look` found: bytes that arrive between two looks are still written.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import NamedTuple

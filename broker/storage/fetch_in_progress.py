@@ -5,8 +5,6 @@ drop that piece and fetch it again. A first batch is not cut. If it does not fit
 partition that has anything gets that batch whole. Sources: ReplicaManager.readFromLog, LogSegment.read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

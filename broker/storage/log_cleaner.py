@@ -7,8 +7,6 @@ done in a thread. The offset map is bounded by log.cleaner.dedupe.buffer.size, d
 Where Kafka has log.cleaner.threads, there is one cleaner for each shard. Source: LogCleaner, LogCleanerManager of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from itertools import chain

@@ -3,8 +3,6 @@
 Source: LogCleanerManager.cleanableOffsets, maxCompactionDelay and grabFilthiestCompactedLog, LogToClean of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 from uuid import UUID

@@ -3,8 +3,6 @@
 The format of a record is in record_scan.py, that of a batch in records.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Their layout is in record_scan.py. Offsets may have gaps: a cleaned batch keeps the deltas of those that are left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ failed_write_changes_nothing     After a failed write file and memory are as the
 record_file_is_bounded           A file holds at most MAX_WASTE times as many entries as its bucket has, or COMPACT_BYTES.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import struct

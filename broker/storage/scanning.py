@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     marker: EndTransactionMarker | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Scan:
     """`runs` of batches without a gap; `wrong`: the batches whose fields had to be put right; `damaged`: (from, to) of
     bytes that are no batch; `torn_bytes`: how many at the end are the beginning of a batch."""

@@ -9,8 +9,6 @@ names_are_not_reused  No name is ever used for other bytes, until the log is ano
     file or none.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple

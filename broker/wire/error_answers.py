@@ -7,8 +7,6 @@ request that names no topic has no place before version 13: its answer then name
 Source: AbstractRequest.getErrorResponse of each API.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection
 from functools import cache

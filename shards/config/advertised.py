@@ -10,8 +10,6 @@ guesses_are_marked  `is_guess` says of an address that it follows from where the
 A client that a proxy announced (shards/config/proxy_option.py) has reached the proxy's address.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache

@@ -6,8 +6,6 @@ no_two_brokers_at_one_address  After a change, no two brokers have the same addr
     for one broker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple, TypedDict
 

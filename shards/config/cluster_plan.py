@@ -1,7 +1,5 @@
 """The processes and listeners of a cluster, decided once by the supervisor and inherited by every process it forks."""
 
-from __future__ import annotations
-
 import socket
 import uuid
 from dataclasses import dataclass, field

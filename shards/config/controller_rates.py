@@ -11,8 +11,6 @@ others_are_free    Client quotas, delegation tokens, features and faults are in 
 Source: controller_log_limiter (Redpanda 24.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple

@@ -3,8 +3,6 @@
 A setting without a stored value may have one all the same: that of the whole cluster, or of the command line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

@@ -7,8 +7,6 @@ names_without_answer_keep_addresses  A name that DNS does not answer for keeps t
     refused in a live change, as by Kafka; of the command line or an earlier run, its number holds for no address: a note says so.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial

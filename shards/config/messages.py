@@ -3,8 +3,6 @@
 A row over the mesh is a list, so its readers take it apart by position.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 

@@ -9,8 +9,6 @@ opening_needs_no_free_space  To be opened again it needs no free space, and so n
 damage_is_noticed_on_opening  A file that is damaged is noticed when it is opened: then nothing is stored in it.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping

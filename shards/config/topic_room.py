@@ -9,8 +9,6 @@ Source: partition_allocator (Redpanda 24.3), whose bound by descriptors there is
 Turnstile's choice, as none is known of Redpanda. MEMORY_PER_SHARD: Redpanda's sizing guidelines, 2 GB for each core.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple, cast
 

@@ -5,8 +5,6 @@ who sets 2 connections a second and opens 20 at once sees none refused. The amou
 `Window.burst_s`, `TokenBucket` and `ConnectionBucket`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

@@ -8,8 +8,6 @@ a_change_begins_anew    A bucket of another rate is another bucket, and empty; o
 Source: snc_quota_manager (Redpanda 24.3).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from shards.limits.atomic_token_bucket import AtomicTokenBucket

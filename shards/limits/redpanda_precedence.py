@@ -18,8 +18,6 @@ Source: the table of Redpanda 26.2's page "About Client Throughput Quotas"; clie
 an id are under.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 

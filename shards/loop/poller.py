@@ -31,8 +31,6 @@ passes_are_bounded  While callbacks keep to their slices, a pass takes twice ROU
     ready. A callback, the hooks after a pass or a step of a task that takes longer than STALL_NS is a stall (stalls.py).
 """
 
-from __future__ import annotations
-
 import os
 import select
 import time

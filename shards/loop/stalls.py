@@ -4,8 +4,6 @@ Time for which other processes had the CPUs does not count: on a busy machine ev
 which is read only when something took long, and a few times a second (`look`); so a stall may seem shorter than it was.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A process at the other end of links: its incarnation, its links, and its calls under way."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias

@@ -12,8 +12,6 @@ asked_once      a charge is decided by its home's answer or here, never by both,
 bounded_wait    a charge waits for ANSWER_WITHIN_MS at most, and none waits for a shard that is away
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Iterable

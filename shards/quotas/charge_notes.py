@@ -5,8 +5,6 @@ all_of_it   between two `began` of a key at one shard, or from its first charge 
             before, is noted whole before the next charge. Sensors that clients share are not followed: their charges say so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 

@@ -29,8 +29,6 @@ When all shards of a broker end at once, windows start empty, as a Kafka broker'
 known to its home alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, NamedTuple

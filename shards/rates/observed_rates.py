@@ -10,8 +10,6 @@ each_answer_is_journaled  A home notes each answer in order, so that the arithme
 lost_homes_leave_it_open  If a home is lost, or does not answer in time, its answer is UNAVAILABLE: neither within nor beyond.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import groupby, islice

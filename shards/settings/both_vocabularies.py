@@ -6,8 +6,6 @@ Source: `kafka_batch_max_bytes`, `kafka_request_max_bytes`, `group_min_session_t
 Redpanda 26.2. Caps and rates of connections have their own rules (shards/limits/connection_limits.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 

@@ -7,6 +7,7 @@ writes from Kafka's ConfigDefs. A password is described and can't be set: nothin
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pkgutil import get_data
 
 from shards.settings.config_key import ConfigKey, shown
@@ -54,6 +55,7 @@ _BY_DURATION = re.compile(
 _OFFSET_RESET = ValueType(ConfigType.STRING, "string", _parse_offset_reset)
 
 
+@cache  # most are of a few dozen kinds
 def _kind(kafka_type: str, validator: str) -> ValueType:
     span = _RANGE.fullmatch(validator)
     if kafka_type in _WIDTHS:

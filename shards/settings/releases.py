@@ -5,8 +5,6 @@ Levels are those of the jars of each release: `MetadataVersion.LATEST_PRODUCTION
 Brokers with ZooKeeper, here before 3.3, and Redpanda have no features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

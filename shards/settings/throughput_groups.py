@@ -9,8 +9,6 @@ one is the exemption.
 Source: ThroughputControlGroup (Redpanda 24.3), `kafka_throughput_control` of 26.2.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias

@@ -1,7 +1,5 @@
 """Binds what a cluster listens on, before any process is forked, so that a restarted process finds its sockets open."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

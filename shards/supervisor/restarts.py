@@ -6,8 +6,6 @@ only_the_supervisor_writes_the_board  Only the supervisor writes. The board is a
     full disk does not stop it.
 """
 
-from __future__ import annotations
-
 import mmap
 import time
 from typing import NamedTuple

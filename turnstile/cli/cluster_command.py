@@ -4,8 +4,6 @@ The cluster is found by --admin URL or by the --name that `turnstile up` gave it
 TURNSTILE_NAME, else at the default port on this machine.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from functools import wraps

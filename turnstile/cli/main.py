@@ -71,7 +71,10 @@ class _Lazy(Commands):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"turnstile.cli.{cmd_name}"), cmd_name)
+        from broker.runtime.collector import paused
+
+        with paused():
+            command: click.Command = getattr(import_module(f"turnstile.cli.{cmd_name}"), cmd_name)
         _name_variables(command, f"TURNSTILE_{cmd_name}")
         return command
 

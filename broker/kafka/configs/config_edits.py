@@ -1,7 +1,5 @@
 """The edits of AlterConfigs and IncrementalAlterConfigs, and the changes that the coordinator is asked for in turn."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

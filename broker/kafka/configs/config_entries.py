@@ -5,8 +5,6 @@ server.properties), then the default. A topic config: the topic's own, then the 
 Source: ConfigHelper of Kafka 4.1, whose source numbers these are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 

@@ -21,8 +21,6 @@ generation.
 Source: GroupMetadataManager, OffsetMetadataManager, CoordinatorRecordHelpers of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +51,7 @@ class OffsetAndMetadata(NamedTuple):
     topic_id: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class GroupOffsets:
     """The records of a group: committed offsets, the last generation, and `kept` of a group that is kept with its members."""
 

@@ -5,8 +5,6 @@ and a list of tagged fields at the end. Of share groups, and of the expressions 
 Source: OffsetCommit, GroupMetadata and ConsumerGroup* Key/Value, GroupCoordinatorRecordHelpers of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from struct import pack
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Every message names its group first, but for ListGroups, which is for every shar
 Fields hold what msgpack carries. The answer stands at each message: a code is one of Kafka's error codes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

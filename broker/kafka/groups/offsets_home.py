@@ -7,8 +7,6 @@ ended_transaction_stays_ended
 Source: OffsetMetadataManager of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 

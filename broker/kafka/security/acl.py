@@ -4,8 +4,6 @@ Sources: ResourceType, PatternType, AclOperation, AclPermissionType; ResourcePat
 AccessControlEntryFilter.matches; AclEntry.supportedOperations.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 every_api_is_guarded   `guard` has no default. OPEN, by name, is the guard of an API that asks for nothing but a connection.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from broker.kafka.security.access import Access

@@ -4,8 +4,6 @@ A batch has one type for all of its offsets, or one for each. Source: KafkaApis.
 SharePartition.fetchAckTypeMapForBatch; KIP-1222 for RENEW.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import groupby

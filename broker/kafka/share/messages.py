@@ -3,8 +3,6 @@
 Fields hold what msgpack carries; topic ids are in hex. The answer stands at each message: a code is one of Kafka's error codes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

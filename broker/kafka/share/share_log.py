@@ -17,8 +17,6 @@ short; here it does.
 Source: ShareCoordinatorShard, PersisterStateBatchCombiner of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path

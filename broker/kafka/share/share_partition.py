@@ -17,8 +17,6 @@ acknowledgements_whole_or_not  An acknowledgement is heeded whole or not at all.
 Source: SharePartition, InFlightState of Kafka 4.1 and 4.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ Records are read by the shard that answers the client. The home only looks at he
 are as many records as are asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 

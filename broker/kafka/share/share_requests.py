@@ -49,7 +49,7 @@ class ShareFetchLimits(NamedTuple):
     forgotten: Sequence[Sequence[Any]]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class PartitionResult:
     """The result of one partition: `size` bytes of batches hold the records that were acquired."""
 

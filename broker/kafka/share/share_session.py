@@ -10,8 +10,6 @@ ended_connections_end_their_session  A connection that ends takes its own sessio
 Source: ShareSessionCache, ShareSession, SharePartitionManager.newContext of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 

@@ -14,8 +14,6 @@ Times are milliseconds of any one clock that has run for longer than the longest
 ClientMetricsInstance of Kafka 4.1, which keep instances by broker; here each shard keeps those of its connections.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol

@@ -3,8 +3,6 @@
 Source: ClientMetricsManager, ClientMetricsInstanceMetadata of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping

@@ -3,8 +3,6 @@
 A shard is (broker, shard). What is at home in this process is called directly, everything else over the mesh.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 

@@ -6,8 +6,6 @@ carries; over the mesh a message is its fields, by the method `transaction.<its 
 is one of Kafka's error codes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 

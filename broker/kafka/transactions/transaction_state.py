@@ -24,8 +24,6 @@ earlier_producers_are_fenced  Of two producers with one id the earlier is fenced
 Source: TransactionCoordinator, TransactionMetadata of Kafka 4.1; KIP-98, KIP-360 (epochs), KIP-890, KAFKA-19367 (one bump).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum

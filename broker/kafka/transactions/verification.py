@@ -7,8 +7,6 @@ as its producer has not asked for anything that could be refused.
 Source: AddPartitionsToTxnManager, ReplicaManager.maybeSendPartitionsToTransactionCoordinator of Kafka 4.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -28,7 +28,7 @@ NEW_MEMBER_TIMEOUT_MS = 5 * 60_000
 """The longest wait for its first rebalance of a member that was never told its id: it can't send heartbeats yet."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ClassicGroup(Rebalance):
     """One group. `new_id()`: a fresh random part of a member id."""
 

@@ -1,7 +1,5 @@
 """A member of a classic group, the requests and answers about it, and how members agree on a protocol."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -56,7 +54,7 @@ class SyncGroupResult(NamedTuple):
 Reply = Callable[[object], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Member:
     """`deadline_ms` is when it counts as lost; it stands still while the member itself waits for the group."""
 

@@ -16,7 +16,7 @@ from broker.kafka.groups.classic.members import Member, choose_protocol, common_
 from broker.wire import codes
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Membership:
     """`members` by their ids, `instances`: instance id -> member id."""
 

@@ -1,7 +1,5 @@
 """The messages from handlers to the home of a classic group; the answer stands at each message (groups/messages.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 

@@ -45,7 +45,7 @@ _NEXT = {
 }
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Rebalance:
     """The rebalances of group `id`, one after the other. `outbox` holds (reply, answer) pairs that the caller delivers.
 

@@ -11,8 +11,6 @@ range_is_consecutive  range: each topic is cut into consecutive ranges, of lengt
 Source: UniformAssignor and RangeAssignor of Kafka 4.1; which of several members gets the odd partition is not Kafka's choice.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple

@@ -24,7 +24,7 @@ from broker.kafka.groups.modern.member import (
 from broker.wire import codes
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ConsumerGroup(ConsumerGroupState):
     """One group."""
 

@@ -50,7 +50,7 @@ class Topics(GroupTopics, Protocol):
         """The names that an expression matches and that the client may see."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ConsumerGroupState(ModernGroup[ConsumerMember]):
     """`instances`: the ids of members by instance id; `holders`: the ids of members by the partition that they hold."""
 

@@ -36,7 +36,7 @@ class Reconciled(NamedTuple):
     revoking: TopicIdPartitions = NOTHING
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ConsumerMember:
     """`since`: the assignment epoch in which it got each partition that it holds; `session_deadline_ms`: when it counts
     as lost; `revoke_deadline_ms`: by when it has to have revoked, if it has to."""

@@ -1,8 +1,6 @@
 """The messages from handlers to the home of a group of the consumer protocol; the answer stands at each message
 (groups/messages.py)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from broker.kafka.groups.consumer.member import Heartbeat

@@ -1,7 +1,5 @@
 """The common part of the homes of consumer, share and streams groups. Source: GroupCoordinatorService of Kafka 4.3."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 

@@ -1,7 +1,5 @@
 """Members of consumer groups (KIP-848) and share groups (KIP-932) alike. Source: ModernGroupMember of Kafka 4.1."""
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 from broker.wire import codes

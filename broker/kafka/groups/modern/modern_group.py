@@ -49,7 +49,7 @@ class GroupChanges(NamedTuple, Generic[M]):
     members: dict[str, M | None]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ModernGroup(ABC, Generic[M]):
     """`fingerprint` is of the topics that members asked for when the epoch was last raised, "" of none; `changed_ms`: when a
     member last left, or what one has last changed; `assigned_ms`: when targets were last made in this process, None: never."""

@@ -10,8 +10,6 @@ readers_are_few_and_sticky  With M members and P partitions, ceil(M / P) members
 Source: SimpleAssignor of Kafka 4.2; which of several members gets what is not Kafka's choice.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple

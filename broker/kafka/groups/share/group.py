@@ -37,7 +37,7 @@ COSTLY = 1000
 """Members and partitions whose targets are made anew in a millisecond or two."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ShareGroup(ModernGroup[ShareMember]):
     """`initialized`: the partitions, by topic id, of which the group has a state."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from broker.kafka.groups.modern.member import NOTHING, TopicIdPartitions
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ShareMember:
     """`assigned` is what it was told, as of `epoch`; `target` what it is told by its next heartbeat."""
 

@@ -10,8 +10,6 @@ tasks_stay  A task stays where it was active, else goes where it was a standby, 
 Source: StickyTaskAssignor, ProcessState of Kafka 4.3; which of several equally loaded members gets a task is not Kafka's choice.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Source: EndpointToPartitionsManager of Kafka 4.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 

@@ -43,7 +43,7 @@ from broker.kafka.groups.streams.topology import (
 from broker.wire import codes
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class StreamsGroup(ModernGroup[StreamsMember]):
     """`fingerprint`: of the topics of its topology when the epoch was last raised; `validated`: the epoch of the topology for which
     all topics were there, -1: they are not; `standby_replicas`: as of the last target."""

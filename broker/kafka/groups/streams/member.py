@@ -28,7 +28,7 @@ class MemberFacts(NamedTuple):
     tags: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class StreamsMember:
     """`target` is what it is to come to; `since`: the assignment epoch in which it got each active task."""
 

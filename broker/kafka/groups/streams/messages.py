@@ -1,7 +1,5 @@
 """The messages from handlers to the home of a streams group; the answer stands at each message (groups/messages.py)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from broker.kafka.groups.streams.member import StreamsHeartbeat

@@ -8,8 +8,6 @@ revoked_tasks_are_held_until_said  What a member is asked to revoke it holds unt
 Source: CurrentAssignmentBuilder of Kafka 4.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 from enum import IntEnum
 from typing import NamedTuple

@@ -1,8 +1,6 @@
 """The statuses of a streams group that a heartbeat is answered with, by Kafka's codes and words
 (StreamsGroupHeartbeatResponse.Status)."""
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ tasks_cover_the_sources  A subtopology has as many tasks as its source topic wit
 Source: InternalTopicManager, RepartitionTopics, CopartitionedTopicsEnforcer, ChangelogTopics of Kafka 4.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
