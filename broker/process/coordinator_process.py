@@ -24,8 +24,7 @@ from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
 from broker.process.host_follower import HostFollower
-from broker.process.shard_heartbeat import EVERY_S, Heartbeat
-from broker.process.shard_process import LEAVING
+from broker.process.shard_heartbeat import EVERY_S, LEAVING, Heartbeat
 from broker.process.start_reports import is_starting
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
@@ -49,6 +48,7 @@ from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard
 
 _TICK_S = 0.25
+_JOINING_S = 1.0  # the admin API waits no longer for shards that do not join
 _FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends
 
 
@@ -114,6 +114,7 @@ class CoordinatorProcess:
             member: ShardCounters(ShardCounters.path(plan.run_dir, *member), layout) for member in plan.members()
         }
         self._triggers = Triggers()
+        self._all_joined = trio.Event()
         self.mesh: Mesh
         store, lost = open_store(
             plan.data_dir / "cluster.sqlite",
@@ -223,7 +224,9 @@ class CoordinatorProcess:
             nursery.start_soon(self._delete_expired_tokens)
         os.write(ready, json.dumps(report._asdict()).encode() + b"\n")
         # Not above: a web server takes longer to import than the rest of a cluster to start, and no other process needs it.
-        # In a thread: the shards that join meanwhile do not wait for it.
+        # Once the shards have joined, which start on the same cores; in a thread, as they need the coordinator from then on.
+        with trio.move_on_after(_JOINING_S):
+            await self._all_joined.wait()
         await trio.to_thread.run_sync(import_module, "..admin.http", __package__)
         from broker.admin.describe import Admin
         from broker.admin.http import serve
@@ -321,7 +324,12 @@ class CoordinatorProcess:
         self.journal.add(
             "shard_up", detail={"broker": member[0], "shard": member[1], "epoch": peer.epoch, "pid": peer.pid}
         )
-        starting_in(nursery)(self.coordinator.connected, member)
+        starting_in(nursery)(self._join, member)
+
+    async def _join(self, member: BrokerShard) -> None:
+        await self.coordinator.connected(member)
+        if None not in self.coordinator.describe_shards().values():
+            self._all_joined.set()
 
     def _told(self, member: BrokerShard, message: Sequence[object]) -> None:
         if tuple(message) == LEAVING:

@@ -8,63 +8,32 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.cluster_names import HeldName
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
+from broker.process.launch_options import LaunchOptions
 from broker.process.start_again import Kept, start_again, taken_over
-from broker.process.start_reports import await_ready, end_reports, reporting, system_fault
+from broker.process.start_reports import await_ready, end_reports, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of
 from shards.config.changes import ConfigState, observed_delta, static_settings
-from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerEndpoint, ListenerSpec
+from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerEndpoint
 from shards.config.proxy_option import proxy_notes, proxy_option
 from shards.errors import CannotStart
 from shards.limits.quota_callback import check_callback
 from shards.settings.config_def import BROKER
 from shards.settings.errors import TurnstileError
-from shards.supervisor.binding import Backlogs, RunDir, bind_clients, bind_tcp
-from shards.supervisor.coordinator_watchdog import Watchdog
+from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.owner import Owner
-from shards.supervisor.restarts import RestartBoard
-from shards.supervisor.supervisor import AGAIN, ENDING, Child, Supervisor
+from shards.supervisor.supervisor import AGAIN, ENDING, Supervisor
 
 _BACKLOG = "socket.listen.backlog.size"
 _PROGRESS = "\0"
 """Before a line of a detached cluster that is not to wait for the others."""
 _TOKEN_SECRET = "delegation.token.secret.key"
-
-
-@dataclass(eq=False)
-class LaunchOptions:
-    """The options of the user, parsed and checked as far as no process is needed for it."""
-
-    brokers: int = 1
-    shards: int = 1
-    listeners: list[ListenerSpec] = field(default_factory=list)
-    admin: tuple[str, int] = ("127.0.0.1", 9644)
-    admin_token: str | None = None
-    data_dir: Path | None = None
-    settings: list[tuple[str, str]] = field(default_factory=list)
-    topics: list[tuple[str, int]] = field(default_factory=list)
-    quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
-    users: dict[str, str] = field(default_factory=dict)
-    observed: list[tuple[str, str]] = field(default_factory=list)
-    override_stored: bool = False
-    json_lines: bool = False
-    ends_with_stdin: bool = False
-    ends_with_pid: int | None = None
-    ready_line: str | None = None
-    notes: list[str] = field(default_factory=list)
-    """Sentences to say once it is up."""
-    name: str | None = None
-    journal_parts: bool | None = None
-    """None: Parquet parts, unless the data directory is removed at the end."""
 
 
 def up(asked: LaunchOptions, *, detach: bool) -> int:
@@ -200,40 +169,17 @@ class _Launch:
 
     def _run(self, out: TextIO, on_ready: Callable[[], None]) -> Ended:
         plan, run_dir = self._plan()
-        # Imported before the first fork, so that every child has it already.
         with collector.paused():
-            from broker.process import coordinator_process, shard_process
-            from broker.process.coordinator_process import FIRST_SHARD
-            from broker.storage.log_ends import LogEnds
+            from broker.process.children import children_of, import_for, make_board
 
         read_end, write_end = os.pipe()
-
-        def child(
-            name: str,
-            stage: int,
-            main: Callable[[int], int],
-            watchdog: Watchdog | None = None,
-            backlogs: Backlogs | None = None,
-        ) -> Child:
-            return Child(name, stage, reporting(main, write_end, name), watchdog, backlogs)
-
-        board = RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
-        watchdog = Watchdog()
-        ends = LogEnds()
-        coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, write_end)
-        children = [
-            child("the journal's converter", 0, partial(coordinator_process.convert_journal, plan, write_end)),
-            child("the coordinator", 1, coordinator, watchdog),
-        ]
-        for broker, shard in plan.members():
-            main = partial(shard_process.run, plan, run_dir, ends, (broker, shard), write_end)
-            backlogs = Backlogs([sock for _, sock in plan.client_sockets[broker, shard]], self._backlog)
-            children.append(child(f"shard {shard} of broker {broker}", 2, main, backlogs=backlogs))
+        board = make_board(plan)
+        children = children_of(plan, run_dir, board, write_end, self._backlog)
         epochs = Epochs(self.data_dir / "epoch")
         owner = Owner(pid=self._asked.ends_with_pid, stdin=self._asked.ends_with_stdin)
         supervisor = Supervisor(children, epochs, tell=_tell, board=board, owner=owner)
         try:
-            supervisor.start()
+            supervisor.start(import_for)
             report = await_ready(read_end, 1 + plan.brokers * plan.shards, supervisor.pids, self._say_progress)
         except BaseException:
             supervisor.stop()

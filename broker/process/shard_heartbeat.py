@@ -21,6 +21,8 @@ EVERY_S = 0.5
 LATE_S = 0.5
 MOST_BUSY_S = 600.0
 _OVERSLEPT_S = 1.0
+LEAVING = ("leaving",)
+"""The message of a shard that ends in good order to the coordinator: all its connections are closed."""
 
 
 @dataclass(eq=False)

@@ -25,6 +25,7 @@ from broker.process.fullest import FullestHere
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
+from broker.process.shard_heartbeat import LEAVING
 from broker.process.watched import WatchedHere
 from broker.runtime import collector
 from broker.runtime.logger import set_level
@@ -47,8 +48,6 @@ from shards.mesh.peer import CONTROL, DATA, Hello, Peer, PeerKey
 from shards.ownership import BrokerShard
 from shards.supervisor.binding import RunDir
 
-LEAVING = ("leaving",)
-"""The message of a shard that ends in good order to the coordinator: all its connections are closed."""
 _TICK_S = 0.25
 _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for no longer
 # Descriptors that connections may not use, kept for log segments (files.py), links and the like: this many, or half of all if that

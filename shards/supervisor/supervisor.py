@@ -1,6 +1,6 @@
 """Starts the processes of a cluster, starts them again when they die, and ends them all.
 
-No event loop and no threads: everything the children need is imported before the first fork, so starting one costs a
+No event loop and no threads: everything the children need is imported before they are forked, so starting one again costs a
 few milliseconds, and forking is safe. All sockets are bound here and stay open here, so a connection that arrives
 while a shard restarts waits in its backlog instead of being refused; not for longer than away_processes_do_not_listen says.
 
@@ -25,6 +25,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import groupby
 
 from shards.supervisor.binding import Backlogs
 from shards.supervisor.coordinator_watchdog import LOOK_S, Watchdog
@@ -101,14 +102,17 @@ class Supervisor:
         self.starts_again = False
         """True if the signal that ended it was AGAIN."""
 
-    def start(self) -> None:
-        """Forks every child. SIGCHLD and the signals that end the cluster are held from here on, until `run` takes them.
+    def start(self, prepare: Callable[[int], None] = lambda stage: None) -> None:
+        """Forks every child; `prepare(stage)` is called before the first of each stage, while the earlier ones start. SIGCHLD and
+        the signals that end the cluster are held from here on, until `run` takes them.
 
         Raises OSError.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
-        for child in self._children:
-            self._fork(child)
+        for stage, children in groupby(self._children, key=lambda child: child.stage):
+            prepare(stage)
+            for child in children:
+                self._fork(child)
 
     def pids(self) -> list[int]:
         """The processes that run now."""

@@ -184,7 +184,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     from broker.runtime.collector import paused
 
     with paused():
-        from broker.process import launch
+        from broker.process import launch, launch_options
         from shards.config.cluster_plan import ListenerSpec
         from shards.errors import StoppedAtStart
         from shards.settings.errors import TurnstileError
@@ -206,7 +206,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
         raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
     _check(brokers, settings, observed, file)
-    asked = launch.LaunchOptions(
+    asked = launch_options.LaunchOptions(
         brokers=brokers,
         shards=shards or len(os.sched_getaffinity(0)),
         listeners=list(listeners) or [ListenerSpec("PLAINTEXT", host, port)],

@@ -80,7 +80,7 @@ def test_a_terminal_is_shown_a_mistake_as_python_shows_it(lines, monkeypatch, ca
 
 
 def test_what_is_forked_has_not_imported_what_no_shard_needs():
-    program = "import broker.process.launch, broker.process.coordinator_process, sys; print(*sys.modules)"
+    program = "import sys, broker.process.children, broker.process.shard_process; print(*sys.modules)"
     imported = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -323,6 +323,18 @@ def test_processes_that_are_stopped_end_in_order(tmp_path, pipe):
     assert os.read(read_end, 10) == b"io"
 
 
+def test_a_stage_is_prepared_after_the_one_before_it_was_forked_and_before_its_own_children(tmp_path):
+    def body():
+        children = [Child(name, stage, lambda epoch: 0) for name, stage in (("a", 1), ("b", 2), ("c", 2))]
+        forked_at = {}
+        supervisor = Supervisor(children, Epochs(tmp_path / "epoch"), tell=print)
+        supervisor.start(lambda stage: forked_at.update({stage: [child.name for child in children if child.pid]}))
+        supervisor.stop()
+        return 0 if forked_at == {1: [], 2: ["a"]} else 1
+
+    assert in_a_process(body) == 0
+
+
 def test_the_end_of_its_owner_ends_it(monkeypatch, supervised):
     monkeypatch.setattr(supervising, "LOOK_S", 0.01)
     owner = subprocess.Popen(["cat"], stdin=subprocess.PIPE)

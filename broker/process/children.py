@@ -1,0 +1,72 @@
+"""The processes of a cluster as its supervisor forks them: the stage and the main of each, and what is imported before it.
+
+imported_before_the_fork  A child imports nothing that its siblings need, too: its supervisor has, also for its restarts.
+coordinator_starts_meanwhile  What shards alone need is half of all that is imported. It is imported when the coordinator, which
+    every shard waits for, has been forked and starts on another core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.process import coordinator_process
+from broker.process.coordinator_process import FIRST_SHARD
+from broker.process.start_reports import reporting
+from broker.runtime import collector
+from broker.storage.log_ends import LogEnds
+from shards.supervisor.binding import Backlogs, RunDir
+from shards.supervisor.coordinator_watchdog import Watchdog
+from shards.supervisor.restarts import RestartBoard
+from shards.supervisor.supervisor import Child
+
+if TYPE_CHECKING:
+    from shards.config.cluster_plan import ClusterPlan
+    from shards.ownership import BrokerShard
+
+CONVERTING, COORDINATING, SHARDING = range(3)
+
+
+def import_for(stage: int) -> None:
+    """Imports for the children of this stage, before the first of them is forked (coordinator_starts_meanwhile)."""
+    if stage == SHARDING:
+        with collector.paused():
+            from broker.process import shard_process  # noqa: F401
+
+
+def make_board(plan: ClusterPlan) -> RestartBoard:
+    """The board of the restarts of `children_of` this plan."""
+    return RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
+
+
+def children_of(plan: ClusterPlan, run_dir: RunDir, board: RestartBoard, reports: int, backlog: int) -> list[Child]:
+    """The journal's converter, the coordinator and the shards. Each writes to `reports` that it is up, or why it is not; a
+    shard's clients wait in a queue of `backlog` connections."""
+    watchdog = Watchdog()
+    ends = LogEnds()
+
+    def child(
+        name: str,
+        stage: int,
+        main: Callable[[int], int],
+        watchdog: Watchdog | None = None,
+        backlogs: Backlogs | None = None,
+    ) -> Child:
+        return Child(name, stage, reporting(main, reports, name), watchdog, backlogs)
+
+    def run_shard(place: BrokerShard, epoch: int) -> int:
+        from broker.process import shard_process
+
+        return shard_process.run(plan, run_dir, ends, place, reports, epoch)
+
+    coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, reports)
+    children = [
+        child("the journal's converter", CONVERTING, partial(coordinator_process.convert_journal, plan, reports)),
+        child("the coordinator", COORDINATING, coordinator, watchdog),
+    ]
+    for broker, shard in plan.members():
+        main = partial(run_shard, (broker, shard))
+        backlogs = Backlogs([sock for _, sock in plan.client_sockets[broker, shard]], backlog)
+        children.append(child(f"shard {shard} of broker {broker}", SHARDING, main, backlogs=backlogs))
+    return children
