@@ -34,7 +34,7 @@ from shards.config.advertised import Address
 from shards.config.proxy_option import ProxyOption
 from shards.loop.poller import EPOLLERR, EPOLLET, EPOLLHUP, EPOLLIN, EPOLLRDHUP, ROUND_NS
 from shards.loop.timers import Timer
-from shards.settings.overrides import normalise_ip
+from shards.settings.addresses import normalise_ip
 
 WITHIN_MS: Final = 3000
 """The least that the specification asks for: it covers a TCP retransmission."""

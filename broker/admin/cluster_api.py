@@ -26,7 +26,7 @@ from broker.admin.cluster_answers import (
 from broker.admin.describe import Admin
 from broker.admin.explain import checked_address
 from broker.admin.live_answers import LiveAnswer, SeriesAnswer
-from broker.admin.pages import INDEX, LivePage
+from broker.admin.live_page import INDEX, LivePage
 from broker.admin.parameters import (
     BrokerNumber,
     By,

@@ -13,7 +13,7 @@ from typing import Any, Final
 from broker.admin.connect_messages import nested
 from broker.admin.connect_rpc import INVALID_ARGUMENT, UNAVAILABLE, UNIMPLEMENTED, ConnectFault
 from broker.admin.connection_filter import NotKept, NotUnderstood, conditions, sort_keys
-from broker.serve.listed_connections import KEPT, SortKey
+from broker.serve.listed_connections import LISTED_FIELDS, SortKey
 from shards.config.coordinator import Coordinator
 
 MOST_LISTED: Final = 1000
@@ -27,8 +27,8 @@ async def listed(coordinator: Coordinator, asked: dict[str, Any]) -> dict[str, A
         raise ConnectFault(INVALID_ARGUMENT, "page_size can't be negative.")
     most = min(size or MOST_LISTED, MOST_LISTED)
     try:
-        tests = conditions(asked.get("filter", ""), KEPT)
-        keys = sort_keys(asked.get("order_by", ""), KEPT)
+        tests = conditions(asked.get("filter", ""), LISTED_FIELDS)
+        keys = sort_keys(asked.get("order_by", ""), LISTED_FIELDS)
     except NotUnderstood as fault:
         raise ConnectFault(INVALID_ARGUMENT, str(fault)) from None
     except NotKept as fault:

@@ -19,7 +19,7 @@ from broker.admin.cluster_answers import (
     UserConnections,
 )
 from broker.admin.images import Images
-from broker.admin.uses import Use, is_own
+from broker.admin.uses import Use, has_own_row
 from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
@@ -43,7 +43,7 @@ async def explain_address(
     for broker in range(coordinator.state.brokers):
         image = images.of(broker)
         of_broker = {shard: answer for (at, shard), answer in answers.items() if at == broker}
-        shown = [pool for pool in pools if is_own(pool, image.rule_of(pool).name) or is_observed(image, pool)]
+        shown = [pool for pool in pools if has_own_row(pool, image.rule_of(pool).name) or is_observed(image, pool)]
         connections: list[AddressPool] = [
             {**_pool(image, pool, of_broker), "observed": _observed(image, pool, of_broker)} for pool in shown
         ]
@@ -64,7 +64,7 @@ def checked_address(image: ClusterImage, text: str) -> str:
 def is_observed(image: ClusterImage, pool: str) -> bool:
     """True if a cap of the pool is observed that is not the one in force; of a listener one of its own."""
     rule = image.rule_of(OBSERVED + pool)
-    return rule.cap is not None and is_own(pool, rule.name)
+    return rule.cap is not None and has_own_row(pool, rule.name)
 
 
 def _observed(image: ClusterImage, pool: str, answers: Mapping[int, Mapping[str, object]]) -> ObservedUse | None:
@@ -103,7 +103,7 @@ def _rates(
     return [
         _rate(of, rule.name, rule.rate, image, used_of[of])
         for of, rule in rules.items()
-        if rule.rate is not None and is_own(of, rule.name)
+        if rule.rate is not None and has_own_row(of, rule.name)
     ]
 
 

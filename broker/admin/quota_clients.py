@@ -1,4 +1,5 @@
-"""Clients with a quota, for displays: how much of it they use, and whom it slows down. From the gauges of /metrics."""
+"""Clients with a quota, for displays: how much of it they use, and whom it slows down. From the gauges of
+/metrics, and from the shards' own lists of the clients closest to their quotas."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -59,13 +59,13 @@ def connection_uses(
     for pool in dict.fromkeys(pools):
         for broker in range(brokers):
             rule, count = images.of(broker).rule_of(pool), used.get((broker, pool), 0)
-            if rule.cap is not None and is_own(pool, rule.name):
+            if rule.cap is not None and has_own_row(pool, rule.name):
                 found.append(Use(broker, CONNECTIONS, pool, count, rule.cap, rule.name))
     return found
 
 
-def is_own(pool: str, setting: str) -> bool:
-    """True if a limit is worth a row: a listener without a limit of its own has its broker's
+def has_own_row(pool: str, setting: str) -> bool:
+    """True if a limit has a row of its own: a listener without a limit of its own has its broker's
     (connection_limits.listeners_inherit_from_broker), which the broker reaches first; connections over TLS have a row where they
     have a cap."""
     if pool == "ssl":
@@ -121,13 +121,13 @@ def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample
     own = [rate for listener, rate in arrived.items() if listener != image.inter_broker_listener or len(listeners) == 1]
     for pool, rate in (("broker", sum(own)), *((f"listener:{name}", rate) for name, rate in arrived.items())):
         rule = image.rate_of(pool)
-        if rule.rate is not None and is_own(pool, rule.name):
+        if rule.rate is not None and has_own_row(pool, rule.name):
             yield Use(broker, NEW_CONNECTIONS, pool, round(rate, 2), rule.rate, rule.name)
 
 
 def fullest_first(uses: Iterable[Use], most: int) -> list[Use]:
-    """The `most` uses that are closest to their limit, all of brokers and listeners among them; addresses and users without any
-    connection are left out. The same limit on several brokers stands together."""
+    """All uses of brokers and listeners, and the fullest of addresses and users up to `most` rows in all; the closest to their
+    limit come first. Addresses and users without a connection are left out. The same limit on several brokers stands together."""
 
     def order(use: Use) -> tuple[float, bool, str, int]:
         return -min(utilisation(use.used, use.limit), 1.0), is_of_many(use.of), use.of, use.broker

@@ -1,15 +1,14 @@
 """The use of each limit, the closest to being reached first: of brokers, listeners, addresses, users and clients.
 
 A limit holds on each broker by itself, so no use here is a sum over brokers. Shards name the addresses and clients that are
-closest (broker/process/fullest.py, bounded), and are then asked how many connections these have: that is a sum over shards,
-each of which answers within this question.
+closest (broker/process/fullest.py, bounded), and are then asked how many connections these have; their answers are summed.
 """
 
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from broker.admin.images import Images
 from broker.admin.sampler import Sampler
@@ -29,7 +28,7 @@ from shards.limits.utilisation import NO_LIMITS, CloseLimits, Fullest, level_of,
 from shards.ownership import BrokerShard
 from shards.quotas.meters import QuotaUse
 
-CLIENTS = "client"
+CLIENT: Final = "client"
 
 
 class ClientUse(NamedTuple):
@@ -39,18 +38,18 @@ class ClientUse(NamedTuple):
     quota: QuotaUse
 
 
-class Kind(NamedTuple):
-    """Limits that are counted together: of one broker, of the same thing (`what`: as of Use, or a quota's key), of the broker and
-    its listeners, of addresses or of clients."""
+class LimitKind(NamedTuple):
+    """The key of limits that are counted together: of one broker and one measure (`what`: as of Use, or a quota's key), and `of`
+    the broker and its listeners, of addresses, of users or of clients."""
 
     broker: int
     what: str
     of: LimitOf
 
 
-class Home(NamedTuple):
-    """Addresses at home on one shard of a broker, the closest to their caps by the tokens that are out, and how many are close by
-    that: a token that another shard caches is out, too."""
+class AddressesAtHome(NamedTuple):
+    """The addresses at home on one shard of a broker that are closest to their caps, and how many are close. Tokens that other
+    shards cache count as used."""
 
     broker: int
     addresses: list[str]
@@ -58,14 +57,14 @@ class Home(NamedTuple):
 
 
 class Closest(NamedTuple):
-    """The limits closest to being reached, of all shards. `close`: of others than addresses' caps; of users' caps by the tokens
-    that are out."""
+    """The limits closest to being reached, of all shards. `close`: how many are close, of all limits but addresses'
+    caps; of users' caps by the tokens granted."""
 
-    homes: list[Home]
+    homes: list[AddressesAtHome]
     users: list[str]
     rates: list[ConnectionRate]
     quotas: list[ClientUse]
-    close: Mapping[Kind, CloseLimits]
+    close: Mapping[LimitKind, CloseLimits]
 
     @property
     def addresses(self) -> list[str]:
@@ -80,21 +79,21 @@ class Closest(NamedTuple):
 
 def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Closest:
     """Of what shards answer to describe_fullest: of each the `most` closest addresses, and all that may be close."""
-    homes: list[Home] = []
+    homes: list[AddressesAtHome] = []
     users: dict[str, None] = {}
     rates: list[ConnectionRate] = []
     quotas: list[ClientUse] = []
-    close: dict[Kind, CloseLimits] = {}
+    close: dict[LimitKind, CloseLimits] = {}
     for (broker, _), answer in answers.items():
         out = CloseLimits(*answer["close"])
-        homes.append(Home(broker, answer["addresses"][: max(most, out.high)], out))
+        homes.append(AddressesAtHome(broker, answer["addresses"][: max(most, out.high)], out))
         users |= dict.fromkeys(answer["users"][:most])
         rates += [ConnectionRate(broker, key, per_s) for key, per_s in answer["rates"]]
         quotas += [ClientUse(broker, QuotaUse(*use)) for use in answer["quotas"]]
-        told: dict[Kind, Iterable[int]] = {
-            **{Kind(broker, NEW_CONNECTIONS, of): counted for of, counted in answer["close_rates"].items()},
-            Kind(broker, CONNECTIONS, "user"): answer["close_users"],
-            **{Kind(broker, quota, "client"): counted for quota, counted in answer["close_quotas"].items()},
+        told: dict[LimitKind, Iterable[int]] = {
+            **{LimitKind(broker, NEW_CONNECTIONS, of): counted for of, counted in answer["close_rates"].items()},
+            LimitKind(broker, CONNECTIONS, "user"): answer["close_users"],
+            **{LimitKind(broker, quota, CLIENT): counted for quota, counted in answer["close_quotas"].items()},
         }
         for kind, counted in told.items():
             close[kind] = close.get(kind, NO_LIMITS).plus(CloseLimits(*counted))
@@ -114,14 +113,14 @@ def utilised(uses: Iterable[Use], found: Closest) -> Utilised:
     limits = sorted([*map(_of_use, known), *map(_of_client, found.quotas)], key=_order)
     close = dict(found.close)
     for home in found.homes:
-        kind = Kind(home.broker, CONNECTIONS, "ip")
+        kind = LimitKind(home.broker, CONNECTIONS, "ip")
         close[kind] = close.get(kind, NO_LIMITS).plus(_close_addresses(home, known))
     return Utilised(limits, list(_close_rows(limits, close)))
 
 
-def _close_addresses(home: Home, uses: Iterable[Use]) -> CloseLimits:
-    """The number of limits that are close, by the connections that are open. Where the shard names fewer than may be, by the
-    tokens that are out."""
+def _close_addresses(home: AddressesAtHome, uses: Iterable[Use]) -> CloseLimits:
+    """The number of limits that are close, by the connections that are open; by the tokens granted where the shard lists fewer
+    addresses than may be close."""
     if home.close.high > len(home.addresses):
         return home.close
     shares = {
@@ -134,11 +133,11 @@ def _close_addresses(home: Home, uses: Iterable[Use]) -> CloseLimits:
     return seen.close._replace(limits=home.close.limits)
 
 
-def _close_rows(limits: Iterable[Utilisation], close: Mapping[Kind, CloseLimits]) -> Iterator[CloseRow]:
-    of_brokers: dict[Kind, Fullest[str]] = {}
+def _close_rows(limits: Iterable[Utilisation], close: Mapping[LimitKind, CloseLimits]) -> Iterator[CloseRow]:
+    of_brokers: dict[LimitKind, Fullest[str]] = {}
     for row in limits:
-        if row["of"] != CLIENTS and not is_of_many(row["of"]):
-            kind = Kind(row["broker"], row["what"], "broker")
+        if row["of"] != CLIENT and not is_of_many(row["of"]):
+            kind = LimitKind(row["broker"], row["what"], "broker")
             of_brokers.setdefault(kind, Fullest(1)).look(row["of"], utilisation(row["used"], row["limit"]))
     counted = dict(close)
     for kind, seen in of_brokers.items():
@@ -163,7 +162,7 @@ def _of_use(use: Use) -> Utilisation:
 def _of_client(use: ClientUse) -> Utilisation:
     quota, share = use.quota, utilisation(use.quota.used, use.quota.limit)
     return {
-        "broker": use.broker, "what": quota.kind, "of": CLIENTS, "user": quota.user, "client_id": quota.client_id,
+        "broker": use.broker, "what": quota.kind, "of": CLIENT, "user": quota.user, "client_id": quota.client_id,
         "used": round(quota.used, 3), "limit": quota.limit, "percent": _percent(share), "level": level_of(share).value,
         "by": quota.kind,
     }  # fmt: skip
@@ -217,4 +216,4 @@ class UtilisationView:
 
 
 def _is_of_many(row: Utilisation) -> bool:
-    return row["of"] == CLIENTS or is_of_many(row["of"])
+    return row["of"] == CLIENT or is_of_many(row["of"])

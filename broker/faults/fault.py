@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from broker.metrics.shard_counters import FAULTS as KINDS
 from broker.wire import apis, codes
 from shards.config.stored_records import FaultRecord
+from shards.settings.addresses import normalise_ip
 from shards.settings.errors import ConfigInvalid
 from shards.settings.near_misses import near_misses
-from shards.settings.overrides import normalise_ip
 from shards.settings.ranges import INT_MAX
 
 TRIGGERS = ("once", "on_call", "times", "every_ms", "probability")

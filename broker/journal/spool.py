@@ -141,7 +141,7 @@ def has_writer(journal: Path) -> bool:
 
 
 def _is_held(path: Path) -> bool:
-    """True if a live segment's writer is alive. A segment that is gone by now was finished by its writer."""
+    """True if another process holds the lock of the file, or the file is gone: its writer finished it meanwhile."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.process import coordinator_process
+from broker.process import converter_process, coordinator_process
 from broker.process.coordinator_process import FIRST_SHARD
 from broker.process.start_reports import reporting
 from broker.runtime import collector
 from broker.storage.log_ends import LogEnds
-from shards.supervisor.binding import Backlogs, RunDir
+from shards.supervisor.binding import ListeningSockets, MeshAddresses
 from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.restarts import RestartBoard
 from shards.supervisor.supervisor import Child
@@ -40,7 +40,9 @@ def make_board(plan: ClusterPlan) -> RestartBoard:
     return RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
 
 
-def children_of(plan: ClusterPlan, run_dir: RunDir, board: RestartBoard, reports: int, backlog: int) -> list[Child]:
+def children_of(
+    plan: ClusterPlan, run_dir: MeshAddresses, board: RestartBoard, reports: int, backlog: int
+) -> list[Child]:
     """The journal's converter, the coordinator and the shards. Each writes to `reports` that it is up, or why it is not; a
     shard's clients wait in a queue of `backlog` connections."""
     watchdog = Watchdog()
@@ -51,9 +53,9 @@ def children_of(plan: ClusterPlan, run_dir: RunDir, board: RestartBoard, reports
         stage: int,
         main: Callable[[int], int],
         watchdog: Watchdog | None = None,
-        backlogs: Backlogs | None = None,
+        listening: ListeningSockets | None = None,
     ) -> Child:
-        return Child(name, stage, reporting(main, reports, name), watchdog, backlogs)
+        return Child(name, stage, reporting(main, reports, name), watchdog, listening)
 
     def run_shard(place: BrokerShard, epoch: int) -> int:
         from broker.process import shard_process
@@ -62,11 +64,11 @@ def children_of(plan: ClusterPlan, run_dir: RunDir, board: RestartBoard, reports
 
     coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, reports)
     children = [
-        child("the journal's converter", CONVERTING, partial(coordinator_process.convert_journal, plan, reports)),
+        child("the journal's converter", CONVERTING, partial(converter_process.run, plan, reports)),
         child("the coordinator", COORDINATING, coordinator, watchdog),
     ]
     for broker, shard in plan.members():
         main = partial(run_shard, (broker, shard))
-        backlogs = Backlogs([sock for _, sock in plan.client_sockets[broker, shard]], backlog)
-        children.append(child(f"shard {shard} of broker {broker}", SHARDING, main, backlogs=backlogs))
+        listening = ListeningSockets([sock for _, sock in plan.client_sockets[broker, shard]], backlog)
+        children.append(child(f"shard {shard} of broker {broker}", SHARDING, main, listening=listening))
     return children

@@ -1,4 +1,4 @@
-"""Main of the coordinator process, and of the journal's converter.
+"""Main of the coordinator process.
 
 poller          callbacks for the links
 └ mesh          one link to each shard, and the heartbeat over it
@@ -25,7 +25,6 @@ from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
 from broker.process.host_follower import HostFollower
 from broker.process.shard_heartbeat import EVERY_S, LEAVING, Heartbeat
-from broker.process.start_reports import is_starting
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
@@ -42,7 +41,7 @@ from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
 from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
-from shards.supervisor.binding import RunDir
+from shards.supervisor.binding import MeshAddresses
 from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard
@@ -56,7 +55,9 @@ FIRST_SHARD = 2
 """The place of the first shard among the supervisor's children: after the journal's converter and the coordinator."""
 
 
-def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int) -> int:
+def run(
+    plan: ClusterPlan, run_dir: MeshAddresses, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int
+) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()
@@ -66,24 +67,6 @@ def run(plan: ClusterPlan, run_dir: RunDir, restarts: RestartBoard, watchdog: Wa
         os.write(ready, json.dumps({"fault": str(fault)}).encode() + b"\n")
         return 1
     trio.run(control.serve, ready)
-    return 0
-
-
-def convert_journal(plan: ClusterPlan, report_to: int, epoch: int) -> int:
-    """Turns finished spools into Parquet parts until SIGTERM, then those that are left. Says nothing while the cluster
-    starts: if it can't, one process says why, and what was not converted is converted by the next cluster."""
-    from broker.journal import converter
-
-    keep_own_sockets(plan, (-2, -2))
-    stop, wake = os.pipe()
-    signal.signal(signal.SIGTERM, lambda number, frame: os.write(wake, b"!"))
-    logger = RateLimitedLogger(process="converter")
-
-    def log(sentence: str) -> None:
-        if not is_starting(report_to):
-            logger.warning(sentence)
-
-    converter.run(plan.journal_dir, stop=stop, parts=plan.journal_parts, log=log)
     return 0
 
 
@@ -273,14 +256,14 @@ class CoordinatorProcess:
             now_s = trio.current_time()
             for member, peer in list(self.peers.items()):
                 self._heartbeat.waited(member, self._cpu_waits[member].since_last_s(peer.pid), now_s=now_s)
-                if self._heartbeat.to_ask(member, now_s=now_s):
+                if self._heartbeat.begin_ping(member, now_s=now_s):
                     nursery.start_soon(self._ask, member, peer)
             for member, version in self.coordinator.describe_shards().items():
                 if version is None or version < self.coordinator.state.version:
                     pid = self._pid(member)
                     if pid is None or self._progress[member].is_made([pid], now_s=now_s):
                         self._heartbeat.progressed(member, now_s=now_s)
-            for member in self._heartbeat.overdue(self._timeout_s(), now_s=now_s):
+            for member in self._heartbeat.take_overdue(self._timeout_s(), now_s=now_s):
                 self._end(member, "shard does not answer; ending it")
 
     async def _ask(self, member: BrokerShard, peer: Peer) -> None:

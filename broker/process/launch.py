@@ -25,7 +25,7 @@ from shards.errors import CannotStart
 from shards.limits.quota_callback import check_callback
 from shards.settings.config_def import BROKER
 from shards.settings.errors import TurnstileError
-from shards.supervisor.binding import RunDir, bind_clients, bind_tcp
+from shards.supervisor.binding import MeshAddresses, bind_listeners, bind_tcp
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.owner import Owner
 from shards.supervisor.supervisor import AGAIN, ENDING, Supervisor
@@ -121,7 +121,7 @@ class _Bound(NamedTuple):
     """The plan of a cluster whose sockets are bound, and the folder of those of the mesh."""
 
     plan: ClusterPlan
-    run_dir: RunDir
+    run_dir: MeshAddresses
 
 
 class _Launch:
@@ -196,7 +196,7 @@ class _Launch:
 
     def _plan(self) -> _Bound:
         asked = self._asked
-        endpoints, client_sockets = bind_clients(
+        endpoints, client_sockets = bind_listeners(
             asked.listeners, asked.brokers, asked.shards, backlog=self._backlog, ports=self._before.ports
         )
         for endpoint in endpoints:
@@ -229,7 +229,7 @@ class _Launch:
         layout = Layout(endpoint.listener for endpoint in plan.endpoints)
         for broker, shard in plan.members():
             ShardCounters.create(ShardCounters.path(plan.run_dir, broker, shard), layout)
-        run_dir = RunDir(plan.run_dir)
+        run_dir = MeshAddresses(plan.run_dir)
         plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
         return _Bound(plan, run_dir)
 

@@ -42,7 +42,7 @@ class Heartbeat:
         self._watches = {member: _Watch(now_s, now_s) for member in members}
         self._looked_s = now_s
 
-    def to_ask(self, member: BrokerShard, *, now_s: float) -> bool:
+    def begin_ping(self, member: BrokerShard, *, now_s: float) -> bool:
         """True if to ask the shard now: no earlier question is open. It counts as asked."""
         watch = self._watches[member]
         if watch.asked_s is not None:
@@ -77,7 +77,7 @@ class Heartbeat:
             if watch.asked_s is not None and now_s - watch.asked_s >= LATE_S
         }
 
-    def overdue(self, timeout_s: float, *, now_s: float) -> list[BrokerShard]:
+    def take_overdue(self, timeout_s: float, *, now_s: float) -> list[BrokerShard]:
         """The shards to end (ended_without_progress); each gets the whole timeout again. To be called every EVERY_S."""
         overslept_s = now_s - self._looked_s - EVERY_S
         self._looked_s = now_s
@@ -87,7 +87,7 @@ class Heartbeat:
                 watch.answered_s += overslept_s
                 if watch.asked_s is not None:
                     watch.asked_s += overslept_s
-        late = [member for member, watch in self._watches.items() if now_s - watch.alive_s >= timeout_s]
-        for member in late:
+        overdue = [member for member, watch in self._watches.items() if now_s - watch.alive_s >= timeout_s]
+        for member in overdue:
             self._watches[member].alive_s = now_s
-        return late
+        return overdue

@@ -46,7 +46,7 @@ from shards.mesh.exchange import Exchange
 from shards.mesh.mesh import COORDINATOR, Mesh
 from shards.mesh.peer import CONTROL, DATA, Hello, Peer, PeerKey
 from shards.ownership import BrokerShard
-from shards.supervisor.binding import RunDir
+from shards.supervisor.binding import MeshAddresses
 
 _TICK_S = 0.25
 _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for no longer
@@ -55,7 +55,7 @@ _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for
 _RESERVED_DESCRIPTORS = 512
 
 
-def run(plan: ClusterPlan, run_dir: RunDir, ends: LogEnds, place: BrokerShard, ready: int, epoch: int) -> int:
+def run(plan: ClusterPlan, run_dir: MeshAddresses, ends: LogEnds, place: BrokerShard, ready: int, epoch: int) -> int:
     """Runs the shard at `place` until SIGTERM; writes one line to `ready` once it accepts connections."""
     keep_own_sockets(plan, place)
     descriptors = raise_descriptor_limit()
@@ -72,7 +72,7 @@ class ShardProcess:
     def __init__(
         self,
         plan: ClusterPlan,
-        run_dir: RunDir,
+        run_dir: MeshAddresses,
         ends: LogEnds,
         place: BrokerShard,
         epoch: int,

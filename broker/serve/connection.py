@@ -37,7 +37,7 @@ from broker.wire.answer_parts import Encoded
 from shards.errors import ClientFault
 from shards.loop.deferred import Deferred
 from shards.loop.poller import EPOLLERR, EPOLLHUP, EPOLLRDHUP
-from shards.settings.overrides import normalise_ip
+from shards.settings.addresses import normalise_ip
 
 _HUNG_UP = EPOLLRDHUP | EPOLLHUP | EPOLLERR
 _PARTING_MS = 1000

@@ -2,7 +2,7 @@
 
 no_long_walk  There may be a million connections: LOOKED_AT of them are looked at in a pass, and then others have their turn. A
     connection that opens during the walk is not listed; one that closes after it was looked at is. Values are read at the end.
-bounded_answer  An answer has at most as many connections as were asked for, and MOST_TEXT characters that clients chose.
+bounded_answer  An answer has at most as many connections as were asked for, and MOST_TEXT characters of text.
 """
 
 import operator
@@ -90,7 +90,7 @@ _GETTERS: Final[Mapping[str, _Getter]] = {
     "in_flight_requests.has_more_requests": lambda each, at: each.under_way is not None,
     "total_request_statistics.request_count": lambda each, at: each.requests,
 }
-KEPT: Final = tuple(_GETTERS)
+LISTED_FIELDS: Final = tuple(_GETTERS)
 """The fields of KafkaConnection that there are; the others are absent."""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from broker.serve.channel import ChannelServer
 from broker.serve.connection import Connection
 from shards.config.advertised import Address
-from shards.settings.overrides import normalise_ip
+from shards.settings.addresses import normalise_ip
 
 
 class Via(NamedTuple):

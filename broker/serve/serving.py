@@ -16,7 +16,7 @@ from broker.serve.proxied_connection import ProxiedConnection, Via
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.wire.answer_parts import Encoded
 from shards.loop.deferred import MaybeDeferred
-from shards.settings.overrides import IPV6_BITS
+from shards.settings.addresses import IPV6_BITS
 
 
 class Serving:

@@ -16,9 +16,10 @@ import trio
 
 from shards.config.changes import Change, ConfigState
 from shards.config.messages import SettingChange
+from shards.settings.addresses import normalise_ip
 from shards.settings.config_def import BROKER, parse
 from shards.settings.errors import ConfigInvalid
-from shards.settings.overrides import Overrides, normalise_ip
+from shards.settings.overrides import Overrides
 
 HOST = "host"
 WITHIN_S = 5.0

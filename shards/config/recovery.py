@@ -28,11 +28,11 @@ from shards.config.stored_records import TopicRecord, UserRecord
 from shards.config.topic_changes import canonical_configs, illegal_name
 from shards.limits.observed_limits import check_observable
 from shards.limits.quota_entities import REDPANDAS, entity_of, key_of_entity, quota_of
+from shards.settings.addresses import normalise_ip
 from shards.settings.broker_config import is_readable
 from shards.settings.errors import ConfigInvalid
 from shards.settings.features import FEATURES
 from shards.settings.host_names import host_name
-from shards.settings.overrides import normalise_ip
 
 _IDS_PER_S = 1_000_000  # more than a cluster allocates
 

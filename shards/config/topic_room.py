@@ -1,11 +1,11 @@
 """The room for topics and replicas that may still be created: Redpanda's `kafka_topics_max`, `topic_partitions_per_shard` and
 `topic_memory_per_partition`. Pure.
 
-Internal topics count for neither. Replicas count that are named (replicas.py): a partition of three counts three times.
+Internal topics count for neither. A partition counts once for each of its replicas (replicas.py).
 
 The memory of a broker is a setting, `turnstile.broker.memory.bytes`: a cluster for tests has the same room on every machine.
 
-Source: partition_allocator (Redpanda 24.3), whose bound by descriptors there is none of here; the error of `kafka_topics_max` is
+Source: partition_allocator (Redpanda 24.3), without its bound by file descriptors; the error of `kafka_topics_max` is
 Turnstile's choice, as none is known of Redpanda. MEMORY_PER_SHARD: Redpanda's sizing guidelines, 2 GB for each core.
 """
 
@@ -29,7 +29,7 @@ class _ReplicaBound(NamedTuple):
 
 
 class TopicRoom:
-    """The room in a cluster whose brokers have so many shards each; `take` what is created of it."""
+    """The room in a cluster whose brokers have so many shards each."""
 
     def __init__(self, state: ConfigState, shards: int) -> None:
         values = given(EVERY_BROKER, state.static, state.settings)
@@ -52,7 +52,7 @@ class TopicRoom:
         self._replicas = counted
 
     def problem(self, name: str, topics: int, replicas: int) -> Result | None:
-        """The refusal of `topics` (0 or 1) of this name, and so many replicas; None: there is room."""
+        """The reason for which `topics` (0 or 1) of this name and `replicas` have no room; None: they have."""
         if name in internal_topics.INTERNAL_TOPICS:
             return None
         if topics > self._topics:
@@ -64,7 +64,7 @@ class TopicRoom:
         return None
 
     def take(self, name: str, topics: int, replicas: int) -> None:
-        """They are created."""
+        """Counts `topics` of this name and `replicas` as created."""
         if name not in internal_topics.INTERNAL_TOPICS:
             self._topics -= topics
             self._replicas += replicas

@@ -23,6 +23,7 @@ from typing import cast
 from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule, tightest
 from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.rate import Window
+from shards.settings.addresses import counted_address
 from shards.settings.broker_config import (
     CAP,
     IP_CAP,
@@ -41,7 +42,7 @@ from shards.settings.config_def import BROKER, LISTENER_PREFIX, broker_setting, 
 from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
 from shards.settings.host_names import NO_HOSTS, HostAddresses
-from shards.settings.overrides import Overrides, counted_address
+from shards.settings.overrides import Overrides
 from shards.settings.ranges import INT_MAX
 from shards.settings.user_overrides import UserOverrides
 

@@ -7,7 +7,7 @@ Source: SocketServer.ConnectionQuotas.connectionRateForIp (Apache Kafka).
 from collections.abc import Iterable, Mapping
 
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
-from shards.settings.overrides import IPV6_BITS, counted_address
+from shards.settings.addresses import IPV6_BITS, counted_address
 from shards.settings.ranges import INT_MAX
 
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from shards.settings.addresses import normalise_ip
 from shards.settings.errors import ConfigInvalid
-from shards.settings.overrides import normalise_ip
 from shards.settings.ranges import INT_MAX, LONG_MAX
 
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted by type

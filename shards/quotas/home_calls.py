@@ -1,10 +1,10 @@
-"""Charges that another shard decides, their home, and what becomes of them while it is away: they are decided here, at once.
+"""Charges that their home, another shard, decides; or this one at once, while that is away.
 
 always_answered  Every charge is answered within ANSWER_WITHIN_MS, whatever becomes of its home.
-decided_once     A charge is decided by its home's answer or here, never by both, as far as this shard knows; the home may have
-    recorded one that it answered too late.
-tried_again      A home is away from when its link is lost, or it has not answered in time; the first charge after that asks it for
-    nothing (`probe`), and when it answers, it is asked again.
+decided_once     A charge counts once on this shard: by its home's answer, or by the decision here. A home that answers late may
+    have recorded it, too.
+tried_again      A home is away once its link breaks or it answers late. The next charge sends it a `probe`, which charges nothing;
+    the answer to that ends it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class HomeCalls(Generic[T]):
-    """`read` makes an answer of what arrives. `probe`: arguments that charge nothing. What `ask` answers is not to be cancelled."""
+    """`read` makes an answer of what arrives. `probe`: arguments that charge nothing. Nothing may cancel what `ask` returns."""
 
     def __init__(
         self, method: str, *, call: Call, timers: Timers, read: Callable[[Any], T], probe: tuple[object, ...]

@@ -66,7 +66,7 @@ class RateHome:
     def reset(self, now_ms: int) -> None:
         """Every window starts empty, which the journal says (window_changes_are_journaled)."""
         self._empty_windows()
-        self._started("", [])
+        self._journal_start("", [])
         self.listeners.reset(now_ms=now_ms)
 
     def forget_listeners(self) -> None:
@@ -84,7 +84,7 @@ class RateHome:
         until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
-        self._granted(self._me, key, 1, now_ms)
+        self._journal_grant(self._me, key, 1, now_ms)
         if not until_ms:
             return 0
         self._block(key[9:], until_ms)
@@ -125,7 +125,7 @@ class RateHome:
     def resume(self, remembered: list[RateUse], now_ms: int) -> None:
         """All shards have told their use: counts it, oldest first, then answers the asks that waited for it
         (earlier_use_known_first)."""
-        self._started(self._anew, remembered)
+        self._journal_start(self._anew, remembered)
         self._anew = ""
         for at_ms, key, units in remembered:
             if key.startswith("listener:"):
@@ -143,7 +143,7 @@ class RateHome:
             return units, 0, 0  # without a quota nothing is recorded
         within, delay_ms, spare = self._windows_of(key).ask(key, units, more, quota, self._shards, now_ms=now_ms)
         if within == units:
-            self._granted(peer, key, within + spare, now_ms)
+            self._journal_grant(peer, key, within + spare, now_ms)
         elif within or (key, now_ms) != self._violated:
             # Once for each ms is enough: a violation changes the window only in that it was measured at that instant.
             self._violated = key, now_ms
@@ -158,17 +158,17 @@ class RateHome:
         return self.windows[key.partition(":")[0]]
 
     def _answer(self, peer: int, listener: str, units: int, until_ms: int, spare: int, at_ms: int) -> None:
-        self._granted(peer, f"listener:{listener}", units + bool(until_ms) + spare, at_ms)
+        self._journal_grant(peer, f"listener:{listener}", units + bool(until_ms) + spare, at_ms)
         self._post(peer, ("go", listener, units, until_ms, spare, at_ms, self.version))
         if until_ms:
             self._block(listener, until_ms)
 
     # window_changes_are_journaled
 
-    def _granted(self, peer: int, key: str, units: int, at_ms: int) -> None:
+    def _journal_grant(self, peer: int, key: str, units: int, at_ms: int) -> None:
         self._journal("grant", {"pool": f"rate:{key}", "to": peer, "tokens": units, "at_ms": at_ms}, self.version)
 
-    def _started(self, what: str, remembered: list[RateUse]) -> None:
+    def _journal_start(self, what: str, remembered: list[RateUse]) -> None:
         for start in range(0, len(remembered) or 1, _REMEMBERED_PER_EVENT):
             some = remembered[start : start + _REMEMBERED_PER_EVENT]
             detail = {"pool": f"rate:{what}", "started": not start, "remembered": some}

@@ -7,8 +7,9 @@ DNS has for it (host_names.py).
 """
 
 from collections.abc import Iterable, Mapping
-from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from socket import AF_INET, AF_INET6, inet_ntop
 
+from shards.settings.addresses import IPV6_BITS, counted_address, packed_address
 from shards.settings.host_names import HostAddresses, host_name
 from shards.settings.override_entries import (
     Override,
@@ -20,43 +21,8 @@ from shards.settings.override_entries import (
     strings_of,
 )
 
-_MAPPED = bytes(10) + b"\xff\xff"  # the 96 bits before the IPv4 address in a v4-mapped IPv6 address (RFC 4291, 2.5.5.2)
-IPV6_BITS = 128
 _BITS = {AF_INET: 32, AF_INET6: IPV6_BITS}
 _LARGEST = 2**63 - 1  # both vocabularies keep these numbers in 64 signed bits
-
-
-def normalise_ip(text: str) -> str:
-    """The one spelling of an IP address that pools, quotas and overrides are keyed by; ValueError if it is none.
-
-    v4-mapped IPv6 becomes IPv4, IPv6 is compressed and lower case, and a zone (`%eth0`) is dropped: the same peer on
-    another interface counts as the same address.
-    """
-    packed = _packed(text)
-    return inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed)
-
-
-def counted_address(text: str, ipv6_prefix: int) -> str:
-    """The address that a client counts as: its own in its one spelling, and of an IPv6 one the first of its network of so many
-    bits, so that all clients of the network count as one. ValueError if it is none."""
-    packed = _packed(text)
-    if len(packed) == 4:
-        return inet_ntop(AF_INET, packed)
-    shift = IPV6_BITS - ipv6_prefix
-    return inet_ntop(AF_INET6, (int.from_bytes(packed) >> shift << shift).to_bytes(16) if shift else packed)
-
-
-def _packed(text: str) -> bytes:
-    if ":" not in text:
-        try:
-            return inet_pton(AF_INET, text)
-        except (OSError, ValueError):
-            raise ValueError(f"{text!r} is not an IP address") from None
-    try:
-        packed = inet_pton(AF_INET6, text.partition("%")[0])
-    except (OSError, ValueError):
-        raise ValueError(f"{text!r} is not an IP address") from None
-    return packed[12:] if packed.startswith(_MAPPED) else packed
 
 
 class Overrides(OverrideEntries):
@@ -78,7 +44,7 @@ class Overrides(OverrideEntries):
             if not slash:
                 self._exact[address] = value
                 continue
-            packed = _packed(address)
+            packed = packed_address(address)
             shift = len(packed) * 8 - int(length)
             (v4 if len(packed) == 4 else v6).setdefault(shift, {})[int.from_bytes(packed) >> shift] = value
         self._v4 = sorted(v4.items())  # least shift first: the longest prefix is found first
@@ -120,10 +86,10 @@ class Overrides(OverrideEntries):
         if ":" not in ip:
             if not self._v4:
                 return None
-            address = int.from_bytes(_packed(ip))
+            address = int.from_bytes(packed_address(ip))
             networks = self._v4
         else:
-            packed = _packed(ip)
+            packed = packed_address(ip)
             value = self._exact.get(inet_ntop(AF_INET if len(packed) == 4 else AF_INET6, packed))
             if value is not None:
                 return value
@@ -181,7 +147,7 @@ def _parse_target(entry: str, target: str) -> str:
         )
     address, slash, length = target.partition("/")
     try:
-        packed = _packed(address)
+        packed = packed_address(address)
     except ValueError:
         host = None if slash or "[" in entry else host_name(address)
         if host is None:

@@ -18,7 +18,7 @@ class BoundListeners(NamedTuple):
     sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]]
 
 
-def bind_clients(
+def bind_listeners(
     specs: Sequence[ListenerSpec],
     brokers: int,
     shards: int,
@@ -47,16 +47,16 @@ def bind_clients(
                 port = chosen.getsockname()[1]
                 endpoint = ListenerEndpoint(broker, spec.name, spec.host, port, spec.options)
                 endpoints.append(endpoint)
-                for shard in range(shards):  # bound to the port by its number, or Backlogs.close() would give it up
+                for shard in range(shards):  # bound by the port's number, else close() below would release the port
                     sock = bind_tcp(spec.host, port, what, shared=True)
                     sock.listen(backlog)
                     sockets[broker, shard].append((endpoint, sock))
     return BoundListeners(endpoints, sockets)
 
 
-class Backlogs:
-    """The listening sockets of one process that may be away. Of those that share their port, the kernel gives a connection to one
-    that listens."""
+class ListeningSockets:
+    """The listening sockets of one process. While the process is not running they can be closed: the kernel then gives
+    connections to the other sockets of their port."""
 
     def __init__(self, sockets: Sequence[socket.socket], size: int) -> None:
         """`size`: connections the kernel keeps on each before they are accepted."""
@@ -112,7 +112,7 @@ def _why(fault: OSError | OverflowError, option: str) -> str:
             return str(getattr(fault, "strerror", fault)) or str(fault)
 
 
-class RunDir:
+class MeshAddresses:
     """Unix sockets of the mesh, reached through an open directory so that no data directory's path is too long for them."""
 
     def __init__(self, path: Path) -> None:

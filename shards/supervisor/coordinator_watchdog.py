@@ -39,7 +39,7 @@ class Watchdog:
         self._progress = Progress()
         self._looked_s = now_s
 
-    def is_hung(self, pid: int, *, now_s: float) -> bool:
+    def take_hung(self, pid: int, *, now_s: float) -> bool:
         """To be asked by the supervisor every LOOK_S; once it is, it counts as just started."""
         beaten_s = self._slots[0]
         overslept = now_s - self._looked_s > LOOK_S + _OVERSLEPT_S

@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable
 from itertools import groupby
 
-from shards.supervisor.binding import Backlogs
+from shards.supervisor.binding import ListeningSockets
 from shards.supervisor.coordinator_watchdog import LOOK_S, Watchdog
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.memory_limit import MemoryLimit
@@ -59,13 +59,18 @@ Main = Callable[[int], int]
 
 class Child:
     """One process to keep alive: `name` for messages, `main` to run. Higher stages start later and end earlier. One with a
-    `watchdog` is ended when it hangs. `backlogs` are of what it listens on."""
+    `watchdog` is ended when it hangs. `listening` are of what it listens on."""
 
     def __init__(
-        self, name: str, stage: int, main: Main, watchdog: Watchdog | None = None, backlogs: Backlogs | None = None
+        self,
+        name: str,
+        stage: int,
+        main: Main,
+        watchdog: Watchdog | None = None,
+        listening: ListeningSockets | None = None,
     ) -> None:
         self.watchdog = watchdog
-        self.backlogs = backlogs
+        self.listening = listening
         self.name = name
         self.stage = stage
         self.main = main
@@ -140,19 +145,19 @@ class Supervisor:
 
     def _end_hung(self, *, now_s: float) -> None:
         for child in self._children:
-            if child.watchdog is not None and child.pid and child.watchdog.is_hung(child.pid, now_s=now_s):
+            if child.watchdog is not None and child.pid and child.watchdog.take_hung(child.pid, now_s=now_s):
                 self._tell(f"{child.name} (pid {child.pid}) does not answer; ending it")
                 self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
         """Forks it, if a full process table lets us; else `run` tries again soon."""
         try:
-            if child.backlogs is not None:
-                child.backlogs.open()
+            if child.listening is not None:
+                child.listening.open()
             self._fork(child)
         except OSError as fault:
-            if child.backlogs is not None:
-                child.backlogs.close()
+            if child.listening is not None:
+                child.listening.close()
             if not child.cannot_fork:
                 self._tell(f"{child.name} can't be started: {fault.strerror}; trying on")
             child.cannot_fork = True
@@ -218,8 +223,8 @@ class Supervisor:
                 how = f"was killed for want of memory ({self._memory.describe()})"
             delay_s = child.backoff.delay_s(now_s=time.monotonic())
             self._delay(child, delay_s)
-            if child.backlogs is not None and delay_s >= AWAY_S:
-                child.backlogs.close()
+            if child.listening is not None and delay_s >= AWAY_S:
+                child.listening.close()
             when = f" in {delay_s:.1f} s, as it keeps ending" if delay_s else ""
             self._tell(f"{child.name} (pid {pid}) {how}; starting it again{when}")
 

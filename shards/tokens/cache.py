@@ -8,7 +8,7 @@ uncapped_use_is_counted  Without a cap in_use is counted here and the home is no
     cap appears, exactly the excess is reported, once; so the home knows of every connection, however often the cap came and
     went.
 tight_pools_cache_nothing  A tight pool caches nothing: what is not in use has been given back. A pool is made tight by the
-    home's reclaim, by a grant that says so, and by a report; a grant makes it loose again, and so does holding nothing.
+    home's reclaim, by a grant that says so, and by a report; a grant that may be cached ends that, and so does holding nothing.
 idle_tokens_go_home  A token that was not needed for one turn of the sweep is given back to the home.
 """
 
@@ -80,11 +80,11 @@ class Cache:
             if isinstance(pool, HolderPool) and pool.terms.home == home:
                 yield pool
 
-    def granted(self, key: str, n: int, loose: bool) -> HolderPool:
-        """The home granted n tokens; `loose`: tokens that are not in use may be cached."""
+    def add_granted(self, key: str, n: int, may_cache: bool) -> HolderPool:
+        """The home granted n tokens; `may_cache`: tokens that are not in use may be cached."""
         pool = self.pool_of(key)
         self._hold(pool, n)
-        pool.tight = not loose
+        pool.tight = not may_cache
         return pool
 
     def settle(self, pool: HolderPool) -> None:

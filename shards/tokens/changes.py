@@ -5,7 +5,7 @@ newest_rule_decides  Whatever is decided about a pool is decided by the rule of 
     what needs no decision, a token at hand or one that is given back, may go on under an earlier rule.
 changes_go_in_pieces  One piece is PIECE pools, so the loop serves everything else in between, however many addresses are
     tracked.
-change_over_when_all_pools_have_it  A version is over here, and peers hear of it (tokens.py, done_when_all_peers_confirm),
+applied_when_all_pools_have_it  A version is applied here, and peers hear of it (tokens.py, done_when_all_peers_confirm),
     when every pool has its rule or that of a later version.
 """
 
@@ -30,8 +30,8 @@ PendingVersion = tuple[int, Callable[[], None], bool]
 
 
 class Changes:
-    """The versions on their way to the pools of one shard. `over(version, done)` is told each version that is over
-    (change_over_when_all_pools_have_it), in order; `version` is the last of them."""
+    """The versions on their way to the pools of one shard. `on_applied(version, done)` is told each version that is applied
+    (applied_when_all_pools_have_it), in order; `version` is the last of them."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Changes:
         peers: Peers,
         *,
         piece: int,
-        over: Callable[[int, Callable[[], None]], None],
+        on_applied: Callable[[int, Callable[[], None]], None],
     ) -> None:
         self.version = version
         self._table = table
@@ -52,10 +52,10 @@ class Changes:
         self._waiting = waiting
         self._peers = peers
         self._piece: Final = piece
-        self._over = over
+        self._on_applied = on_applied
         self._rest: Iterator[Pool] | None = None  # the pools that the sweep under way has not looked at
-        self._swept: list[PendingVersion] = []  # the versions that are over when it ends
-        self._next: deque[PendingVersion] = deque()  # the versions that came since it began
+        self._of_this_sweep: list[PendingVersion] = []  # the versions that are applied when it ends
+        self._of_the_next: deque[PendingVersion] = deque()  # the versions that came since it began
 
     @property
     def under_way(self) -> bool:
@@ -69,11 +69,11 @@ class Changes:
         if not is_wide or len(table.pools) <= self._piece:
             self._change(list(table.pools.values()) if names is None else table.matching(names))
             if self._rest is None:
-                self._end(version, done)
+                self._note_applied(version, done)
             else:
-                self._next.append((version, done, False))
+                self._of_the_next.append((version, done, False))
             return
-        self._next.append((version, done, True))
+        self._of_the_next.append((version, done, True))
         if self._rest is None:
             self._sweep()
         waited_for = dict.fromkeys((*table.few, *sorted(self._ledger.contended), *self._waiting.queues.pools()))
@@ -91,11 +91,11 @@ class Changes:
             return True
         self._rest = None
         self._table.end_change()
-        for version, done, _ in self._swept:
-            self._end(version, done)
-        while self._next and not self._next[0][2]:
-            self._end(*self._next.popleft()[:2])
-        if self._next:
+        for version, done, _ in self._of_this_sweep:
+            self._note_applied(version, done)
+        while self._of_the_next and not self._of_the_next[0][2]:
+            self._note_applied(*self._of_the_next.popleft()[:2])
+        if self._of_the_next:
             self._sweep()
         return self.under_way
 
@@ -125,16 +125,16 @@ class Changes:
                 rest.append(pool)
             elif isinstance(pool, HolderPool):
                 pool.terms = after  # its limit is what it holds
-            elif isinstance(pool, HomePool) and pool.in_use + pool.granted <= rule.cap:
+            elif isinstance(pool, HomePool) and pool.in_use + pool.lent <= rule.cap:
                 pool.terms = after
-                pool.limit = rule.cap - pool.granted
+                pool.limit = rule.cap - pool.lent
             else:
                 rest.append(pool)
         return rest
 
     def _sweep(self) -> None:
         """A look at every pool begins; it serves all versions that have come."""
-        self._swept, self._next = list(self._next), deque()
+        self._of_this_sweep, self._of_the_next = list(self._of_the_next), deque()
         self._rest = self._table.all_as_of_now()
         self._table.begin_change(self.refresh)
 
@@ -157,6 +157,6 @@ class Changes:
             self._cache.change(pool, rule)
         return True
 
-    def _end(self, version: int, done: Callable[[], None]) -> None:
+    def _note_applied(self, version: int, done: Callable[[], None]) -> None:
         self.version = version
-        self._over(version, done)
+        self._on_applied(version, done)

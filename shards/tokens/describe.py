@@ -95,7 +95,7 @@ def _at_home(pool: HomePool, ledger: Ledger) -> dict[str, Any]:
         "cap": rule.cap,
         "limit": rule.name,
         "in_use": pool.in_use,
-        "granted": ledger.granted(pool.key),
+        "granted": ledger.lent_by_shard(pool.key),
         "free": None if rule.cap is None else max(0, rule.cap - pool.out),
         "mode": pool.mode.value,
         "waiting": ledger.waiting(pool.key),

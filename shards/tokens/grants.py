@@ -3,7 +3,7 @@
 An address mostly has its connections on one other shard. So a pool notes its only holder itself, and the tables by shard are
 for pools that several have tokens of: a million addresses have no entry in them.
 
-granted_is_the_sum  pool.granted is the sum of what all shards have. It is all with pool.holder, or, when that is SEVERAL,
+lent_is_the_sum  pool.lent is the sum of what all shards have. It is all with pool.holder, or, when that is SEVERAL,
     what the tables say.
 one_holder_until_another  A pool has one holder from the first grant while none was out, until another shard gets some, or
     the links to the holder are lost.
@@ -28,13 +28,13 @@ class Grants:
 
     def add(self, shard: int, pool: HomePool, n: int) -> None:
         """n more tokens are out to a shard."""
-        if not pool.granted:
+        if not pool.lent:
             pool.holder = shard
         elif pool.holder != shard:
             self._share(pool)
             of = self._of[shard]
             of[pool.key] = of.get(pool.key, 0) + n
-        pool.granted += n
+        pool.lent += n
 
     def take_back(self, shard: int, pool: HomePool, n: int) -> None:
         """A shard gave n tokens back; more than it was granted is a bug."""
@@ -46,13 +46,13 @@ class Grants:
                 self._of[shard][pool.key] = had - n
             else:
                 del self._of[shard][pool.key]
-        pool.granted -= n
+        pool.lent -= n
 
     def doubt(self, shard: int) -> None:
         """The links to a shard were lost, and with them what was on its way in either direction."""
         unsure = self._unsure.setdefault(shard, {})
         for pool in self._pools.values():
-            if isinstance(pool, HomePool) and pool.holder == shard and pool.granted:
+            if isinstance(pool, HomePool) and pool.holder == shard and pool.lent:
                 self._share(pool)
         for key, n in self._of[shard].items():
             unsure[key] = unsure.get(key, 0) + n
@@ -64,7 +64,7 @@ class Grants:
         sure = min(n, unsure.get(pool.key, 0))
         if sure:
             unsure[pool.key] -= sure
-            pool.granted -= sure
+            pool.lent -= sure
         self.add(shard, pool, n)
         return n - sure
 
@@ -93,10 +93,10 @@ class Grants:
     def of(self, key: str) -> dict[int, int]:
         """Tokens of a pool, by shard; of a lost shard, the most that it may have."""
         pool = self._pools.get(key)
-        if not isinstance(pool, HomePool) or not pool.granted:
+        if not isinstance(pool, HomePool) or not pool.lent:
             return {}
         if pool.holder != SEVERAL:
-            return {pool.holder: pool.granted}
+            return {pool.holder: pool.lent}
         found = {shard: of.get(key, 0) + self._unsure.get(shard, {}).get(key, 0) for shard, of in self._of.items()}
         return {shard: n for shard, n in found.items() if n}
 
@@ -104,8 +104,8 @@ class Grants:
         """{shard: {pool: tokens}} of all shards but for what is unsure; a copy."""
         found = {shard: dict(of) for shard, of in self._of.items()}
         for key, pool in self._pools.items():
-            if isinstance(pool, HomePool) and pool.granted and pool.holder != SEVERAL:
-                found[pool.holder][key] = pool.granted
+            if isinstance(pool, HomePool) and pool.lent and pool.holder != SEVERAL:
+                found[pool.holder][key] = pool.lent
         return found
 
     def unsure(self) -> dict[int, dict[str, int]]:
@@ -115,16 +115,16 @@ class Grants:
     def _share_of(self, shard: int, pool: HomePool) -> int:
         if pool.holder == SEVERAL:
             return self._of[shard].get(pool.key, 0)
-        return pool.granted if pool.holder == shard else 0
+        return pool.lent if pool.holder == shard else 0
 
     def _share(self, pool: HomePool) -> None:
         """From now on the tables say who has tokens of a pool."""
         if pool.holder != SEVERAL:
-            self._of[pool.holder][pool.key] = pool.granted
+            self._of[pool.holder][pool.key] = pool.lent
             pool.holder = SEVERAL
 
     def check(self) -> None:
-        """Raises AssertionError unless granted_is_the_sum holds, and every share is of a known pool."""
+        """Raises AssertionError unless lent_is_the_sum holds, and every share is of a known pool."""
         shares: dict[str, int] = {}
         for of in (*self._of.values(), *self._unsure.values()):
             for key, n in of.items():
@@ -134,6 +134,6 @@ class Grants:
         pools = {key: pool for key, pool in self._pools.items() if isinstance(pool, HomePool)}
         assert shares.keys() <= pools.keys()
         for key, pool in pools.items():
-            assert pool.granted >= 0, key
-            alone = pool.granted and pool.holder != SEVERAL
-            assert shares.get(key, 0) == (0 if alone else pool.granted), key
+            assert pool.lent >= 0, key
+            alone = pool.lent and pool.holder != SEVERAL
+            assert shares.get(key, 0) == (0 if alone else pool.lent), key

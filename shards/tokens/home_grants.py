@@ -1,8 +1,8 @@
 """The tokens of the pools at home on this shard: the cap of each, what each shard was granted, who waits.
 
-no_grant_beyond_cap  free = max(0, cap - in_use - sum(granted)) is derived, never stored. Tokens out rise only while they
+no_grant_beyond_cap  free = max(0, cap - in_use - sum(lent)) is derived, never stored. Tokens out rise only while they
     are below the cap, but for reports of use that was not limited; after a cut they only fall.
-granted_is_held_or_on_the_way  granted[s] = held[s] + tokens on the way to or from s.
+lent_is_held_or_on_the_way  lent[s] = held[s] + tokens on the way to or from s.
 no_grant_before_reports  Nothing of a capped pool is granted before every older peer has reported what it uses, or is dead
     (`blocked`): it may use tokens that this home's predecessor granted. A cap that appears needs no such wait: its version
     is not done before every live peer has reported (tokens.py, done_when_all_peers_confirm), so until then the pool had no
@@ -17,7 +17,7 @@ from shards.tokens.home_pool import Contention, HomePool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import NO_LIMIT, PoolTable
 
-Granted = Callable[[str, int, int, bool], None]
+OnGrant = Callable[[str, int, int, bool], None]
 """on_grant(pool, shard, tokens, whether that shard reported them: it has them already)."""
 
 
@@ -28,7 +28,7 @@ class HomeGrants:
     (no_grant_before_reports).
     """
 
-    def __init__(self, me: int, shards: int, table: PoolTable, peers: Peers, on_grant: Granted | None) -> None:
+    def __init__(self, me: int, shards: int, table: PoolTable, peers: Peers, on_grant: OnGrant | None) -> None:
         self._me: Final = me
         self._shards: Final = shards
         self._table = table
@@ -68,25 +68,25 @@ class HomeGrants:
         if self._on_grant is not None:
             self._on_grant(key, peer, n, False)
 
-    def _spare(self, pool: HomePool, peer: int, waiting: int, welcome: int) -> int:
+    def _spare(self, pool: HomePool, peer: int, waiting: int, at_most: int) -> int:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and
-        up to `welcome` later; only while the pool is under half used and has more tokens than there are shards, and
+        `at_most` of them later; only while the pool is under half used and has more tokens than there are shards, and
         no more than leaves the same for each shard."""
         if peer == self._me or not pool.may_cache(self._shards) or pool.terms.rule.cap is None:
             return 0
         fair = (pool.terms.rule.cap // 2 - pool.out - waiting) // self._shards
-        return max(0, min(fair, welcome) if self.grants.holds(peer, pool) else fair)
+        return max(0, min(fair, at_most) if self.grants.holds(peer, pool) else fair)
 
     def _limit(self, pool: HomePool) -> None:
         cap = pool.terms.rule.cap
         if cap is None:
             pool.limit = NO_LIMIT
         else:
-            pool.limit = 0 if pool.key in self.blocked else cap - pool.granted
+            pool.limit = 0 if pool.key in self.blocked else cap - pool.lent
 
     # For people and tests
 
-    def granted(self, key: str) -> dict[int, int]:
+    def lent_by_shard(self, key: str) -> dict[int, int]:
         """Tokens of a pool out to each other shard."""
         return self.grants.of(key)
 

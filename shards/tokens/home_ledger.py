@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from shards.limits.caps import CapRule
-from shards.tokens.home_grants import Granted, HomeGrants
+from shards.tokens.home_grants import HomeGrants, OnGrant
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
@@ -43,7 +43,7 @@ class Ledger(HomeGrants):
         *,
         in_flight: Callable[[], bool],
         version: int = 0,
-        on_grant: Granted | None = None,
+        on_grant: OnGrant | None = None,
         on_reclaim: Returned | None = None,
         on_loss: Lost | None = None,
     ) -> None:
@@ -59,14 +59,14 @@ class Ledger(HomeGrants):
 
     # From holders
 
-    def borrow(self, peer: int, key: str, waiting: int, up_to: int, first: int, last: int, at_once: bool) -> None:
-        """`waiting` connections of a shard, with tickets from `first` to `last`, need a token each; up to `up_to` tokens
-        are welcome. `at_once`: they are refused by a full pool also under a rule that lets others wait."""
+    def borrow(self, peer: int, key: str, waiting: int, welcome: int, first: int, last: int, at_once: bool) -> None:
+        """`waiting` connections of a shard, with tickets from `first` to `last`, need a token each; `welcome` is the most
+        tokens that the shard takes. `at_once`: they are refused by a full pool also under a rule that lets others wait."""
         pool = self.pool_of(key)
         contention = self._contended.get(key)
         cap = pool.terms.rule.cap
         if contention is None and key not in self.blocked and (cap is None or cap - pool.out >= waiting):
-            spare = self._spare(pool, peer, waiting, up_to - waiting)
+            spare = self._spare(pool, peer, waiting, welcome - waiting)
             self._grant(peer, pool, waiting + spare, last)
             return
         if contention is None:
@@ -153,7 +153,7 @@ class Ledger(HomeGrants):
     def heard(self, peer: int) -> None:
         """A shard has reported all that it uses: the other tokens granted to it before its links were lost are free."""
         for key, n in self.grants.settle(peer).items():
-            self._as_it_is(key).granted -= n
+            self._as_it_is(key).lent -= n
             pool = self.pool_of(key)
             if n and self._on_reclaim is not None:
                 self._on_reclaim(key, peer, n, False)
@@ -163,7 +163,7 @@ class Ledger(HomeGrants):
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
         lost = self.grants.drop(peer)
         for key, n in lost.items():
-            self._as_it_is(key).granted -= n
+            self._as_it_is(key).lent -= n
         if lost and self._on_loss is not None:
             self._on_loss(peer, lost)
         self._forget_borrows(peer)
@@ -204,7 +204,7 @@ class Ledger(HomeGrants):
 
     def sweep(self, pool: HomePool) -> bool:
         """False when the pool can be forgotten: no token is out and no connection waits."""
-        if pool.in_use or pool.granted or pool.key in self._contended:
+        if pool.in_use or pool.lent or pool.key in self._contended:
             return True
         self.blocked.pop(pool.key, None)
         return False

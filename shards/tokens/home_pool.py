@@ -27,22 +27,22 @@ TRANSITIONS: Final = (
 class HomePool(Pool):
     """A pool at its home.
 
-    granted  tokens out to other shards, all together
+    lent     tokens out to other shards, all together
     holder   the shard that has all of them, SEVERAL when grants.py has the shares; means nothing while none is out
     """
 
-    __slots__ = ("granted", "holder")
+    __slots__ = ("holder", "lent")
     peak = _MOST  # none is remembered: a home keeps its tokens
 
     def __init__(self, key: str, rule: CapRule) -> None:
         super().__init__(key, terms_of(rule))
-        self.granted = 0
+        self.lent = 0
         self.holder = SEVERAL
 
     @property
     def out(self) -> int:
-        """Tokens that are not free: in use at home, or granted."""
-        return self.in_use + self.granted
+        """Tokens that are not free: in use at home, or lent."""
+        return self.in_use + self.lent
 
     def may_cache(self, shards: int) -> bool:
         """True if holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""

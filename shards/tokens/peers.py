@@ -2,9 +2,9 @@
 
 A message is (session, items); an item is (kind, arguments...). All items of a pass go out in one message per peer.
 
-    holder -> home   borrow key waiting up_to first last at_once | withdraw key ticket | give key n
+    holder -> home   borrow key waiting welcome first last at_once | withdraw key ticket | give key n
                      report key n | reclaimed key n | probed number
-    home -> holder   grant key n loose last | refuse key last cap name version wait | reclaim key revoke | probe number
+    home -> holder   grant key n may_cache last | refuse key last cap name version wait | reclaim key revoke | probe number
     both             sync version | synced version
 
 sessions_are_unique  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair
@@ -14,8 +14,8 @@ sessions_are_unique  A session is the higher epoch of the two incarnations. Epoc
 only_an_end_makes_dead  A peer is unknown, up, lost (its links broke; its process may live) or dead. It starts as unknown,
     and only an end of its process makes it dead. Items are sent to peers that are up; the outbox of a lost peer is dropped.
 sync_follows_reports  `sync version` follows every report that version made necessary, on the same link. So a shard that
-    heard `sync` of every live peer (`floor`) knows all use of its pools, and one that got `synced` of every live peer has
-    told all.
+    heard `sync` of every live peer (`applied_everywhere`) knows all use of its pools, and one that got `synced` of every live
+    peer has told all.
 unheard_peers_may_use_tokens  `unheard` are the older incarnations that have not told this one what they use: the pools at
     home here may be in use there by grants of this shard's predecessor. A younger incarnation has nothing that this one did
     not grant.
@@ -45,8 +45,8 @@ class Peers:
         others = [shard for shard in range(shards) if shard != me]
         self._epochs: dict[int, int] = {}  # of peers that are up or lost
         self.unheard = set(others)
-        self.synced = dict.fromkeys(others, NEVER)  # what each peer that is not dead has applied
-        self.acked = dict.fromkeys(others, NEVER)  # which of our versions each is known to have heard of
+        self.applied = dict.fromkeys(others, NEVER)  # what each peer that is not dead has applied
+        self.confirmed = dict.fromkeys(others, NEVER)  # which of our versions each is known to have heard of
 
     # Incarnations
 
@@ -56,7 +56,7 @@ class Peers:
 
     def is_dead(self, peer: int) -> bool:
         """True for a peer whose process is known to have ended, and no other has come up."""
-        return peer not in self.synced and peer != self.me
+        return peer not in self.applied and peer != self.me
 
     def epoch_of(self, peer: int) -> int | None:
         """The epoch of a peer that is up or lost; None for an unknown or dead one."""
@@ -66,7 +66,7 @@ class Peers:
         """An incarnation of a peer can be sent to."""
         self._epochs[peer] = epoch
         self._session[peer] = max(self._epoch, epoch)
-        self.synced[peer] = self.acked[peer] = NEVER
+        self.applied[peer] = self.confirmed[peer] = NEVER
         if epoch > self._epoch:
             self.unheard.discard(peer)
 
@@ -81,8 +81,8 @@ class Peers:
         self.lost(peer)
         self._epochs.pop(peer, None)
         self.unheard.discard(peer)
-        self.synced.pop(peer, None)
-        self.acked.pop(peer, None)
+        self.applied.pop(peer, None)
+        self.confirmed.pop(peer, None)
 
     def fresh(self, peer: int, message: Sequence[Any]) -> bool:
         """True if a message comes from the peer's present incarnation and is meant for ours."""
@@ -91,22 +91,22 @@ class Peers:
     # Versions
 
     @property
-    def floor(self) -> float:
+    def applied_everywhere(self) -> float:
         """The version that every peer that is not dead has applied and reported for; NEVER while one has told none."""
-        return min(self.synced.values(), default=float("inf"))
+        return min(self.applied.values(), default=float("inf"))
 
-    def heard_sync(self, peer: int, version: int) -> None:
+    def note_applied(self, peer: int, version: int) -> None:
         """A peer has applied a version; its reports came before."""
         self.unheard.discard(peer)
-        self.synced[peer] = version
+        self.applied[peer] = version
 
     def is_ahead(self, version: int) -> bool:
         """True if a peer that is not dead has told of a later version than this."""
-        return any(told > version for told in self.synced.values())
+        return any(told > version for told in self.applied.values())
 
-    def agreed(self, version: int) -> bool:
+    def have_confirmed(self, version: int) -> bool:
         """True if every peer that is not dead has applied this version, and answered that it heard of ours."""
-        return self.floor >= version and all(acked >= version for acked in self.acked.values())
+        return self.applied_everywhere >= version and all(confirmed >= version for confirmed in self.confirmed.values())
 
     # What is to be sent
 

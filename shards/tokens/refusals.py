@@ -55,7 +55,7 @@ class Refusals:
     def consider(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait for this pool and no token is free: has them refused or probed for at the end of the pass."""
         if self._may_refuse(pool, contention):
-            if pool.granted:
+            if pool.lent:
                 self.probes.want(pool.key)
             else:
                 self._alone[pool.key] = None

@@ -28,7 +28,7 @@ from shards.tokens.changes import PIECE, Changes
 from shards.tokens.connection_tokens import ConnectionTokens
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.fullest import FullestPools
-from shards.tokens.home_grants import Granted
+from shards.tokens.home_grants import OnGrant
 from shards.tokens.home_ledger import Ledger, Lost, Returned
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers, TokenMessage
@@ -61,7 +61,7 @@ class Tokens(ConnectionTokens):
         deadline_s: float = 1.0,
         lump: int = 16,
         piece: int = PIECE,
-        on_grant: Granted | None = None,
+        on_grant: OnGrant | None = None,
         on_reclaim: Returned | None = None,
         on_loss: Lost | None = None,
         on_wait: Callable[[Any, str, CapRule], None] | None = None,
@@ -99,11 +99,11 @@ class Tokens(ConnectionTokens):
         )
         super().__init__(table, cache, ledger, waiting)
         self._changes = Changes(
-            version, self._table, self._cache, self._ledger, self._waiting, self._peers, piece=piece, over=self._over
+            version, table, cache, ledger, waiting, self._peers, piece=piece, on_applied=self._announce_applied
         )
         self.fullest = FullestPools(table)
-        self._applied: deque[tuple[int, Callable[[], None]]] = deque()
-        self._owed: dict[int, int] = {}  # versions whose sync each peer wants confirmed
+        self._unconfirmed: deque[tuple[int, Callable[[], None]]] = deque()
+        self._to_confirm: dict[int, int] = {}  # versions whose sync each peer wants confirmed
         self._handlers = self._list_handlers()
 
     def _list_handlers(self) -> dict[str, Callable[..., None]]:
@@ -115,7 +115,7 @@ class Tokens(ConnectionTokens):
             "report": self._ledger.report,
             "reclaimed": self._ledger.reclaimed,
             "probed": self._ledger.probed,
-            "grant": self._waiting.granted,
+            "grant": self._waiting.grant,
             "refuse": self._waiting.refuse,
             "reclaim": self._waiting.reclaim,
             "probe": self._answer_probe,
@@ -210,7 +210,7 @@ class Tokens(ConnectionTokens):
         self._peers.down(peer)
         self._ledger.down(peer)
         self._waiting.home_changed(peer)
-        if self._applied or self._changes.under_way:
+        if self._unconfirmed or self._changes.under_way:
             for pool in self._cache.pools_of(peer):
                 self._waiting.discard(pool)
 
@@ -245,7 +245,7 @@ class Tokens(ConnectionTokens):
                 waiting.revoke()
             elif waiting.queues.unasked:
                 waiting.ask()
-            elif not ((self._applied or self._owed or self._ledger.blocked) and self._agree()):
+            elif not ((self._unconfirmed or self._to_confirm or self._ledger.blocked) and self._confirm_versions()):
                 self._ledger.confirm()
                 if not peers.local:
                     break
@@ -266,7 +266,7 @@ class Tokens(ConnectionTokens):
     # Steps
 
     def _tell(self, attempt: Attempt) -> None:
-        if attempt.decision is not None and self._waiting.told(attempt):
+        if attempt.decision is not None and self._waiting.take_decided(attempt):
             if not attempt.observed:
                 self.decided_rpc += 1
                 self.refused += attempt.decision is not ADMITTED
@@ -277,31 +277,31 @@ class Tokens(ConnectionTokens):
             return self._ledger.sweep(pool)
         return isinstance(pool, HolderPool) and self._cache.sweep(pool)
 
-    def _over(self, version: int, done: Callable[[], None]) -> None:
+    def _announce_applied(self, version: int, done: Callable[[], None]) -> None:
         self._peers.post_all(("sync", version))
-        self._applied.append((version, done))
+        self._unconfirmed.append((version, done))
 
     def _answer_probe(self, peer: int, number: int) -> None:
         self._peers.post(peer, ("probed", number))
 
     def _sync(self, peer: int, version: int) -> None:
-        self._peers.heard_sync(peer, version)
+        self._peers.note_applied(peer, version)
         self._ledger.heard(peer)
-        self._owed[peer] = version
+        self._to_confirm[peer] = version
 
     def _synced(self, peer: int, version: int) -> None:
-        self._peers.acked[peer] = version
+        self._peers.confirmed[peer] = version
 
-    def _agree(self) -> bool:
+    def _confirm_versions(self) -> bool:
         """Does what waited for peers to apply a version; True if there was anything to do."""
         if self._ledger.blocked and not self._peers.unheard:
             self._ledger.unblock()
             return True
-        known = min(self._changes.version, self._peers.floor)
-        for peer in [peer for peer, version in self._owed.items() if version <= known]:
-            self._peers.post(peer, ("synced", self._owed.pop(peer)))
-        if self._applied and self._peers.agreed(self._applied[0][0]):
-            _, done = self._applied.popleft()
+        known = min(self._changes.version, self._peers.applied_everywhere)
+        for peer in [peer for peer, version in self._to_confirm.items() if version <= known]:
+            self._peers.post(peer, ("synced", self._to_confirm.pop(peer)))
+        if self._unconfirmed and self._peers.have_confirmed(self._unconfirmed[0][0]):
+            _, done = self._unconfirmed.popleft()
             done()  # that was given to `apply`
             return True
         return False

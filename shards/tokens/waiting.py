@@ -108,8 +108,8 @@ class Waiting:
         """The pools of a suspended connection, and whether it still holds a token of each; it is forgotten."""
         return self._suspended.pop(waiter)
 
-    def told(self, attempt: Attempt) -> bool:
-        """True if the waiter of a decided attempt is still to be told; the attempt is forgotten."""
+    def take_decided(self, attempt: Attempt) -> bool:
+        """Forgets a decided attempt; True if its waiter is still to be told."""
         if self._attempts.get(attempt.waiter) is not attempt:
             return False
         del self._attempts[attempt.waiter]
@@ -150,10 +150,10 @@ class Waiting:
 
     # Messages of homes
 
-    def granted(self, peer: int, key: str, n: int, loose: bool, last: int) -> None:
+    def grant(self, peer: int, key: str, n: int, may_cache: bool, last: int) -> None:
         """The home granted n tokens, for tickets up to `last`. The first in the queue are served, also with later tickets."""
         if peer != self._me:
-            held = self._cache.granted(key, n, loose)
+            held = self._cache.add_granted(key, n, may_cache)
             self.serve(held, last, n)
             self._cache.settle(held)
             return
@@ -167,8 +167,8 @@ class Waiting:
         self._go_on(served, last)
 
     def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int, wait: bool) -> None:
-        """The home refuses the attempts with tickets up to `last`: no token was free. Under a rule that lets `wait`, those
-        that asked at once."""
+        """The home refuses the attempts with tickets up to `last`: no token was free. If the rule lets others `wait`, only
+        those that asked at once."""
         self.serve(self.pool(key), last)
         refused = Refused(key, CapRule(cap, name, wait), version)
         for attempt in self.queues.pop_up_to(key, last, at_once=wait):
@@ -260,7 +260,7 @@ class Waiting:
         and no grant to itself is unread (its waiter may be gone)."""
         if pool.rule.wait:
             return None  # or in the queue, if it asked at once
-        alone = isinstance(pool, HomePool) and not pool.granted and pool.key not in self._ledger.blocked
+        alone = isinstance(pool, HomePool) and not pool.lent and pool.key not in self._ledger.blocked
         sure = pool.rule.cap == 0 or (alone and not self._peers.local)
         return Refused(pool.key, pool.rule, self.version) if sure else None
 

@@ -44,7 +44,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def live(self, holder: int) -> None:
         self.epoch += 1
         self.peers.up(holder, self.epoch)
-        self.peers.heard_sync(holder, 0)
+        self.peers.note_applied(holder, 0)
         self.inboxes[holder] = deque()
         self.in_use[holder] = self.spare[holder] = 0
         self.waiting[holder] = []
@@ -67,15 +67,15 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         kind, *rest = self.inboxes[holder].popleft()
         if kind == "grant":
-            _, n, loose, last = rest
-            self.tight[holder] = not loose
+            _, n, may_cache, last = rest
+            self.tight[holder] = not may_cache
             for _ in range(n):
                 if self.waiting[holder]:
                     self.in_use[holder] += 1
                     ticket = self.waiting[holder].pop(0)
                     if ticket > last:
                         self.ledger.withdraw(holder, POOL, ticket)
-                elif loose:
+                elif may_cache:
                     self.spare[holder] += 1
                 else:
                     self.ledger.give(holder, POOL, 1)
@@ -151,11 +151,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.highest = max(self.rule.cap or 0, pool.out)
 
     @invariant()
-    def granted_is_held_plus_on_the_way(self) -> None:
+    def lent_is_held_plus_on_the_way(self) -> None:
         for holder in HOLDERS:
             on_the_way = [item for item in (*self.inboxes[holder], *self.peers.queued(holder)) if item[0] == "grant"]
             held = self.in_use[holder] + self.spare[holder] + sum(item[2] for item in on_the_way)
-            assert self.ledger.granted(POOL).get(holder, 0) == held
+            assert self.ledger.lent_by_shard(POOL).get(holder, 0) == held
 
     @invariant()
     def a_tight_pool_is_cached_nowhere(self) -> None:

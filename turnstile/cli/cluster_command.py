@@ -21,10 +21,10 @@ _NAME = "turnstile.name"
 
 
 class _Given(NamedTuple):
-    """A cluster's name; whether it is the command line's."""
+    """A cluster's name; whether it stands on the command line."""
 
     name: str
-    by_hand: bool
+    on_command_line: bool
 
 
 def admin_option(
@@ -50,10 +50,10 @@ def _note_name(context: click.Context, parameter: click.Parameter, name: str | N
 
 
 def _chosen(context: click.Context, parameter: click.Parameter, url: str) -> str:
-    """The URL that was given, or that of the cluster with the name that was. Raises UsageError, CommandFailed."""
+    """The URL that was given, or that of the named cluster. Raises UsageError, CommandFailed."""
     given: _Given | None = context.meta.get(_NAME)
     source = context.get_parameter_source("admin")
-    if given is None or (not given.by_hand and source is not click.core.ParameterSource.DEFAULT):
+    if given is None or (not given.on_command_line and source is not click.core.ParameterSource.DEFAULT):
         return url
     if source is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--admin and --name both say which cluster is meant: give one of them")
@@ -73,10 +73,10 @@ def _running() -> str:
 
 
 def which_cluster() -> list[str]:
-    """The words of a command line that say which cluster is meant, where this one's did."""
+    """The options of this command line that choose the cluster; none where it has none."""
     context = click.get_current_context()
     given: _Given | None = context.meta.get(_NAME)
-    if given is not None and given.by_hand:
+    if given is not None and given.on_command_line:
         return ["--name", given.name]
     by_url = context.get_parameter_source("admin") is click.core.ParameterSource.COMMANDLINE
     return ["--admin", context.params["admin"]] if by_url else []
@@ -109,7 +109,7 @@ def _warn_of_argument(context: click.Context, parameter: click.Parameter, token:
 
 
 def _take_from_file(context: click.Context, parameter: click.Parameter, file: TextIO | None) -> None:
-    """The file of the command line goes before any token, that of the environment behind each."""
+    """--token-file replaces any other token; the file of the environment is used where there is none."""
     if file is None:
         return
     is_variable = context.get_parameter_source("token_file") is click.core.ParameterSource.ENVIRONMENT

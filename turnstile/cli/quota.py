@@ -242,7 +242,7 @@ def _entity(words: tuple[str, ...]) -> _NamedEntity:
 
 
 def _one_spelling(ip: str) -> str:
-    from shards.settings.overrides import normalise_ip
+    from shards.settings.addresses import normalise_ip
 
     try:
         return normalise_ip(ip)

@@ -73,7 +73,7 @@ def preformatted(text: str) -> str:
     return f"<pre>{escape(text).replace(',', ',<wbr>')}</pre>"
 
 
-def copied(title: str, text: str) -> str:
+def copyable(title: str, text: str) -> str:
     """Lines to copy, with a title and a button that copies them."""
     button = f'<button type="button" onclick="{escape(_COPY)}">copy</button>'
     return f'<div class="copied"><h3>{escape(title)}</h3>{button}{preformatted(text)}</div>'

@@ -144,7 +144,7 @@ def launch(conf: Mapping[str, str], java_options: str) -> LaunchedJvm:
 
 
 def check_java() -> None:
-    """Raises PipelineError, with the command that helps, when there is no JDK that Spark can use."""
+    """Raises PipelineError, with the command that helps, when there is no `java`; one that is too old is told by Spark's start."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if java is None:

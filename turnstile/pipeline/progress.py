@@ -1,6 +1,6 @@
 """The progress of a job, on stderr: its step, and how many of Spark's tasks are done.
 
-On a terminal one line, drawn anew twice a second. Elsewhere, as in CI, a line each PIPED_S, of jobs that take longer than that.
+On a terminal one line, drawn anew twice a second. Elsewhere, as in CI, a line every PIPED_S seconds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ProgressLine:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def watch(self, session: Starting) -> None:
-        """From when it has started, tasks of this session are shown too."""
+        """Shows this session's tasks, too, once it has started."""
         self._session = session
         self.step = SPARK_STARTS
 
@@ -79,8 +79,8 @@ class ProgressLine:
         tracker = spark.sparkContext.statusTracker()
         running = [info for info in map(tracker.getStageInfo, tracker.getActiveStageIds()) if info is not None]
         self._stages.update(info.stageId for info in running)
-        ready, total = (sum(getattr(info, name) for info in running) for name in ("numCompletedTasks", "numTasks"))
-        return f"stage {len(self._stages)}" + (f", {ready} of {total} tasks" if total else "")
+        completed, total = (sum(getattr(info, name) for info in running) for name in ("numCompletedTasks", "numTasks"))
+        return f"stage {len(self._stages)}" + (f", {completed} of {total} tasks" if total else "")
 
 
 _shown: ProgressLine | None = None
@@ -94,7 +94,7 @@ def step(name: str) -> None:
 
 @contextmanager
 def shown(what: str) -> Iterator[ProgressLine]:
-    """While inside, progress on stderr. Inside another one it is that one's."""
+    """Shows progress on stderr while inside; a nested one goes on with the outer line."""
     global _shown
     if _shown is not None:
         yield _shown

@@ -37,10 +37,10 @@ from shards.limits.connection_quotas import ADMITTED, WAITING, Acceptor, Connect
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.precedence import QuotaTable
 from shards.limits.quota_entities import entity_of, quota_of
+from shards.settings.addresses import IPV6_BITS, counted_address
 from shards.settings.config_def import LISTENER_PREFIX, broker_setting, canonical_name, listener_of
 from shards.settings.config_types import text_of
 from shards.settings.errors import ConfigInvalid
-from shards.settings.overrides import IPV6_BITS, counted_address
 from shards.settings.ranges import LONG_MAX
 
 _QUOTA_OF = {"produce": PRODUCE, "fetch": FETCH, "request": REQUEST, "mutation": MUTATION}

@@ -84,7 +84,7 @@ class GroupCoordinator(OffsetsHome):
         classic = ClassicCoordinator(
             self.groups,
             offsets,
-            make_classic=self._make_classic,
+            admit_classic=self._admit_classic,
             is_other=self._has_members_kept,
             served=self._look_again,
             now_ms=now_ms,

@@ -87,7 +87,7 @@ class ShardGroups:
         self.groups.drop(group_id)
         return True
 
-    def _make_classic(self, group_id: str) -> int:
+    def _admit_classic(self, group_id: str) -> int:
         """NONE if a member of the classic protocol may join (one_protocol_per_group): a consumer group without members gives way,
         also to one that only asks for its id, as in Kafka 4.3."""
         consumer = self.consumers.get(group_id)

@@ -1,10 +1,10 @@
 """ListOffsets (2), versions 1-11: KIP-79 (by timestamp), KIP-734 (largest timestamp), KIP-405, KIP-1005 and KIP-1023 (tiers).
 
-At read_committed the end is the last stable offset, and a record behind it is not found (KIP-98).
+At read_committed the end is the last stable offset, and a record beyond it is not found (KIP-98).
 
 Special timestamps: -1 the end, -2 the start, -3 the record with the largest timestamp, -4 the start of the local log,
-which is the whole log. Of tiered storage there is nothing: -5 the end of the tiered log, -6 the start of what is not tiered yet.
-Others are UNSUPPORTED_VERSION.
+which is the whole log. -5 (the end of the tiered log) and -6 (the start of what is not tiered yet) are accepted, but nothing
+is tiered. Lower ones are UNSUPPORTED_VERSION.
 A compressed batch is not decompressed: its first record answers for all of its records.
 """
 
@@ -36,9 +36,9 @@ _LEAST = ((11, -6), (9, -5), (8, -4), (7, -3), (0, -2))
 def routes(partitions: Partitions) -> list[GuardedRoute]:
     def list_offsets(request: ListOffsetsRequest, call: Call[ListOffsetsTypes]) -> MaybeDeferred[Message]:
         least = next(timestamp for since, timestamp in _LEAST if call.api_version >= since)
-        committed = request.isolation_level == READ_COMMITTED
+        read_committed = request.isolation_level == READ_COMMITTED
         items = [
-            (topic.name, each.partition_index, each.current_leader_epoch, each.timestamp, committed)
+            (topic.name, each.partition_index, each.current_leader_epoch, each.timestamp, read_committed)
             for topic in request.topics
             for each in topic.partitions
         ]

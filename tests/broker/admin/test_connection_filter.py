@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.admin.connection_filter import FIELDS, LONGEST, NotKept, NotUnderstood, conditions, sort_keys
-from broker.serve.listed_connections import KEPT, Condition, SortKey
+from broker.serve.listed_connections import LISTED_FIELDS, Condition, SortKey
 
 S = 10**9
 
@@ -33,7 +33,7 @@ S = 10**9
     ],
 )  # fmt: skip
 def test_a_filter_is_read(text: str, expected: list[Condition]) -> None:
-    assert conditions(text, KEPT) == expected
+    assert conditions(text, LISTED_FIELDS) == expected
 
 
 @pytest.mark.parametrize(
@@ -62,33 +62,35 @@ def test_a_filter_is_read(text: str, expected: list[Condition]) -> None:
 )
 def test_what_is_not_understood_is_refused(text: str, says: str) -> None:
     with pytest.raises(NotUnderstood, match=says):
-        conditions(text, KEPT)
+        conditions(text, LISTED_FIELDS)
 
 
 def test_fields_that_turnstile_does_not_keep_are_refused() -> None:
-    assert set(KEPT) < FIELDS.keys()
-    for field in FIELDS.keys() - set(KEPT):
+    assert set(LISTED_FIELDS) < FIELDS.keys()
+    for field in FIELDS.keys() - set(LISTED_FIELDS):
         with pytest.raises(NotKept, match=f"does not keep {field}"):
-            conditions(f"{field} = 1", KEPT)
+            conditions(f"{field} = 1", LISTED_FIELDS)
         with pytest.raises(NotKept, match=f"does not keep {field}"):
-            sort_keys(f"{field} desc", KEPT)
+            sort_keys(f"{field} desc", LISTED_FIELDS)
 
 
 def test_an_order_is_read_or_refused() -> None:
-    assert sort_keys("", KEPT) == []
-    assert sort_keys("idle_duration desc, source.port,node_id asc", KEPT) == [
+    assert sort_keys("", LISTED_FIELDS) == []
+    assert sort_keys("idle_duration desc, source.port,node_id asc", LISTED_FIELDS) == [
         SortKey("idle_duration", True), SortKey("source.port", False), SortKey("node_id", False),
     ]  # fmt: skip
     for text in ("idle_duration down", "node_id,", "node_id asc desc", "nobody", "-node_id", "n" * 5000):
         with pytest.raises(NotUnderstood):
-            sort_keys(text, KEPT)
+            sort_keys(text, LISTED_FIELDS)
 
 
 @given(st.text(max_size=40), st.integers(0, 2**31))
 def test_any_text_can_be_asked_for(text: str, port: int) -> None:
     """As rpk quotes it (Go's %q) for what JSON and Go spell alike."""
     quoted = json.dumps(text, ensure_ascii=False)
-    assert conditions(f"source.port = {port} AND client_id = {quoted}", KEPT)[1] == Condition("client_id", "=", text)
+    assert conditions(f"source.port = {port} AND client_id = {quoted}", LISTED_FIELDS)[1] == Condition(
+        "client_id", "=", text
+    )
 
 
 WORDS = st.sampled_from([*FIELDS, "AND", "OR", "=", "<", ">=", '"', "'", "\\", "(", "1", "30s", "true", " ", ","])
@@ -102,9 +104,9 @@ WORDS = st.sampled_from([*FIELDS, "AND", "OR", "=", "<", ">=", '"', "'", "\\", "
 def test_nothing_that_is_typed_is_a_mistake_of_ours(text: str) -> None:
     for read in (conditions, sort_keys):
         try:
-            found = read(text, KEPT)
+            found = read(text, LISTED_FIELDS)
         except (NotUnderstood, NotKept) as fault:
             assert str(fault).endswith(".")
         else:
-            assert all(each.field in KEPT for each in found)
+            assert all(each.field in LISTED_FIELDS for each in found)
             assert operator.xor(bool(found), not text.strip())

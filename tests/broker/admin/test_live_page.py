@@ -16,7 +16,7 @@ import trio
 from live_view import LIVE
 
 from broker.admin.connection_filter import conditions
-from broker.serve.listed_connections import KEPT, Condition
+from broker.serve.listed_connections import LISTED_FIELDS, Condition
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -444,7 +444,7 @@ def test_a_link_opens_a_client_whatever_it_is_called(tmp_path, name):
     assert title == f"client {name}"
     assert (document_title, made) == ("12,347/s refused · Turnstile", 0)
     assert dict(parse_qsl(asked[0].partition("?")[2])) == {"client-id": name, "minutes": "30", "since": "0"}
-    (_, test) = conditions(json.loads(asked[1].partition(" ")[2])["filter"], KEPT)
+    (_, test) = conditions(json.loads(asked[1].partition(" ")[2])["filter"], LISTED_FIELDS)
     assert test == Condition("client_id", "=", name)
     assert charts == ["produce: 200 kB/s of 100 kB/s (200 %)", "produce: told to wait: 900 ms"]
 

@@ -11,7 +11,7 @@ from broker.admin.connect_messages import Scalar as S
 from broker.admin.connect_messages import from_protobuf, message, to_protobuf
 from broker.admin.kafka_connection import BROKER_REQUEST, LIST_REQUEST
 from broker.admin.protobuf import fields
-from broker.serve.listed_connections import KEPT
+from broker.serve.listed_connections import LISTED_FIELDS
 
 LIST = "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections"
 BROKERS = "/redpanda.core.admin.v2.BrokerService/"
@@ -19,7 +19,7 @@ BROKERS = "/redpanda.core.admin.v2.BrokerService/"
 
 def row(broker, port, **more):
     """As a shard tells it."""
-    blank = dict.fromkeys(KEPT, "")
+    blank = dict.fromkeys(LISTED_FIELDS, "")
     numbers = dict.fromkeys(("shard_id", "open_time", "idle_duration", "total_request_statistics.request_count"), 0)
     flags = dict.fromkeys(("tls_info.enabled", "in_flight_requests.has_more_requests"), False)
     states = {

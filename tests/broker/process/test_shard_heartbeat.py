@@ -28,10 +28,10 @@ class Watched:
 
     def look(self):
         for member in (ONE, OTHER):
-            self.heartbeat.to_ask(member, now_s=self.now_s)
+            self.heartbeat.begin_ping(member, now_s=self.now_s)
             if member in self.busy:
                 self.heartbeat.progressed(member, now_s=self.now_s)
-        self.ended += self.heartbeat.overdue(self.timeout_s, now_s=self.now_s)
+        self.ended += self.heartbeat.take_overdue(self.timeout_s, now_s=self.now_s)
         for member in self.answering:  # it takes a moment
             self.heartbeat.answered(member, now_s=self.now_s + 0.001)
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.quota_entities import CONNECTION_RATE
-from shards.settings.overrides import Overrides, counted_address
+from shards.settings.addresses import counted_address
+from shards.settings.overrides import Overrides
 
 addresses = st.one_of(st.ip_addresses(v=6), st.ip_addresses(v=4))
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.settings.overrides import NO_OVERRIDES, Overrides, normalise_ip
+from shards.settings.addresses import normalise_ip
+from shards.settings.overrides import NO_OVERRIDES, Overrides
 
 
 def test_an_exact_entry_a_network_and_nothing() -> None:

@@ -26,7 +26,7 @@ class Watched:
             self.used_s += LOOK_S * self.busy
             if self.beats:
                 self.watchdog.beat(TIMEOUT_S, now_s=self.now_s)
-            if self.watchdog.is_hung(1, now_s=self.now_s):
+            if self.watchdog.take_hung(1, now_s=self.now_s):
                 return self.now_s - began_s
         return None
 

@@ -13,7 +13,7 @@ import pytest
 from shards.config.cluster_plan import ListenerSpec
 from shards.supervisor import restarts
 from shards.supervisor import supervisor as supervising
-from shards.supervisor.binding import Backlogs, bind_clients
+from shards.supervisor.binding import ListeningSockets, bind_listeners
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
@@ -142,7 +142,7 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
 def test_who_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch, said, supervised):
     monkeypatch.setattr(supervising, "AWAY_S", 0.004)
     monkeypatch.setattr(restarts, "FIRST_S", 0.004)
-    bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
+    bound = bind_listeners([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
     sockets = [sock for shard in bound.values() for _, sock in shard]
 
     def tell(text):  # from the supervisor, when it has noted the death
@@ -154,7 +154,7 @@ def test_who_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch,
             end_all()
         return 3
 
-    child = Child("a shard", 1, dying, backlogs=Backlogs(sockets[:1], 100))
+    child = Child("a shard", 1, dying, listening=ListeningSockets(sockets[:1], 100))
     assert supervised(child, tell=tell) == 0
     for sock in sockets:
         sock.close()
@@ -211,7 +211,7 @@ def test_later_stages_end_first(pipe, supervised):
 
 
 def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_then(monkeypatch, said, supervised):
-    bound = bind_clients([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
+    bound = bind_listeners([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
     sockets = [sock for shard in bound.values() for _, sock in shard]
     fork = os.fork
     tries = []
@@ -236,7 +236,7 @@ def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_the
 
     monkeypatch.setattr(supervising, "_RETRY_S", 0.01)
 
-    child = Child("a shard", 1, main, backlogs=Backlogs(sockets[:1], 100))
+    child = Child("a shard", 1, main, listening=ListeningSockets(sockets[:1], 100))
     assert supervised(child, tell=tell, before=lambda: monkeypatch.setattr(os, "fork", failing_twice)) == 0
     for sock in sockets:
         sock.close()

@@ -68,7 +68,7 @@ def test_without_a_cap_there_is_no_limit_and_nothing_to_say() -> None:
 
 
 def test_what_closes_stays_in_a_loose_pool(holder: Holder) -> None:
-    holder.cache.granted(POOL, 3, True)
+    holder.cache.add_granted(POOL, 3, True)
     holder.use(2)
     holder.close(2)
     assert holder.pool.cached == 3
@@ -77,7 +77,7 @@ def test_what_closes_stays_in_a_loose_pool(holder: Holder) -> None:
 
 
 def test_what_closes_goes_home_from_a_tight_pool(holder: Holder) -> None:
-    holder.cache.granted(POOL, 2, False)
+    holder.cache.add_granted(POOL, 2, False)
     holder.use(2)
     holder.close()
     holder.close()
@@ -85,7 +85,7 @@ def test_what_closes_goes_home_from_a_tight_pool(holder: Holder) -> None:
 
 
 def test_a_reclaim_takes_what_is_cached_and_makes_tight(holder: Holder) -> None:
-    holder.cache.granted(POOL, 5, True)
+    holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
     assert holder.cache.tighten(POOL) == 3
     assert holder.pool.limit == 2
@@ -99,9 +99,9 @@ def test_a_reclaim_of_an_unknown_pool_finds_nothing(holder: Holder) -> None:
 
 
 def test_a_grant_makes_a_tight_pool_loose_again(holder: Holder) -> None:
-    holder.cache.granted(POOL, 1, False)
+    holder.cache.add_granted(POOL, 1, False)
     holder.use(1)
-    holder.cache.granted(POOL, 2, True)
+    holder.cache.add_granted(POOL, 2, True)
     holder.close()
     assert holder.pool.cached == 3
 
@@ -121,7 +121,7 @@ def test_a_cap_that_appears_makes_use_known_once() -> None:
 
 
 def test_granted_tokens_go_home_after_the_cap_is_gone(holder: Holder) -> None:
-    holder.cache.granted(POOL, 3, True)
+    holder.cache.add_granted(POOL, 3, True)
     holder.use(3)
     holder.change(UNLIMITED)
     holder.use(2)
@@ -133,7 +133,7 @@ def test_granted_tokens_go_home_after_the_cap_is_gone(holder: Holder) -> None:
 
 
 def test_totals_count_what_capped_pools_cache_whatever_became_of_the_cap(holder: Holder) -> None:
-    holder.cache.granted(POOL, 5, True)
+    holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
     holder.change(UNLIMITED)
     assert holder.table.totals().cached == 0
@@ -152,7 +152,7 @@ def test_use_that_a_home_that_is_away_has_not_heard_of_is_not_counted_as_fewer_t
 
 
 def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder: Holder) -> None:
-    holder.cache.granted(POOL, 5, True)
+    holder.cache.add_granted(POOL, 5, True)
     holder.use(3)
     holder.close(3)
     assert holder.cache.sweep(holder.pool)
@@ -162,7 +162,7 @@ def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder
 
 
 def test_a_home_that_came_up_hears_of_use_and_cached_tokens_are_void(holder: Holder) -> None:
-    holder.cache.granted(POOL, 5, True)
+    holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
     holder.peers.down(HOME)
     holder.peers.up(HOME, 9)
@@ -190,7 +190,7 @@ def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
 
 
 def test_discarded_tokens_are_not_to_be_had(holder: Holder) -> None:
-    holder.cache.granted(POOL, 5, True)
+    holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
     holder.cache.discard(holder.pool)
     assert (holder.pool.held, holder.pool.cached) == (2, 0)

@@ -29,7 +29,7 @@ def test_what_is_given_back_is_gone() -> None:
     pool, grants = books([1])
     grants.add(1, pool, 2)
     grants.take_back(1, pool, 2)
-    assert pool.granted == 0 and not grants.holders("broker")
+    assert pool.lent == 0 and not grants.holders("broker")
     grants.check()
 
 
@@ -108,7 +108,7 @@ def test_any_order_of_grants_losses_and_reports_is_booked_as_by_shard(seed: int)
             lost = grants.settle(shard) if step == "settle" else grants.drop(shard)
             for each in pools:
                 assert lost.get(each, 0) == unsure[shard, each]
-                pools[each].granted -= unsure.pop((shard, each), 0)
+                pools[each].lent -= unsure.pop((shard, each), 0)
         grants.check()
         for each, its_pool in pools.items():
             assert grants.of(each) == {

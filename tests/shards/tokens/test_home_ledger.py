@@ -35,7 +35,7 @@ class Home:
         for peer in (1, 2, 3):
             self.peers.up(peer, 1 + peer)
             if epoch == 1:
-                self.peers.heard_sync(peer, 0)
+                self.peers.note_applied(peer, 0)
 
     def _granted(self, key: str, peer: int, n: int, told: bool) -> None:
         self.heard.append(("grant", key, peer, n, told))
@@ -57,17 +57,17 @@ class Home:
 
     def hear(self, peer: int) -> None:
         """The shard has reported all."""
-        self.peers.heard_sync(peer, 0)
+        self.peers.note_applied(peer, 0)
         self.ledger.heard(peer)
 
     @property
     def pool(self) -> HomePool:
         return self.ledger.pool_of(POOL)
 
-    def borrow(self, peer: int, waiting: int = 1, up_to: int = 0, *, at_once: bool = False) -> None:
+    def borrow(self, peer: int, waiting: int = 1, welcome: int = 0, *, at_once: bool = False) -> None:
         first = self.ticket + 1
         self.ticket += waiting
-        self.ledger.borrow(peer, POOL, waiting, max(up_to, waiting), first, self.ticket, at_once)
+        self.ledger.borrow(peer, POOL, waiting, max(welcome, waiting), first, self.ticket, at_once)
 
     def probed(self, number: int, *peers: int) -> None:
         for peer in peers:
@@ -99,7 +99,7 @@ def test_a_borrow_is_granted_what_it_needs() -> None:
     home = Home(cap=4)  # no more than shards: nothing to cache
     home.borrow(1, 3)
     assert home.said() == {1: [("grant", POOL, 3, False, 3)]}
-    assert home.ledger.granted(POOL) == {1: 3}
+    assert home.ledger.lent_by_shard(POOL) == {1: 3}
     assert home.pool.limit == 1
 
 
@@ -107,14 +107,14 @@ def test_the_first_contact_is_primed_with_a_fair_part_of_the_free_half() -> None
     home = Home(cap=100)
     home.borrow(1)
     assert home.said() == {1: [("grant", POOL, 1 + (50 - 1) // 4, True, 1)]}
-    home.borrow(1, 1, up_to=3)
+    home.borrow(1, 1, welcome=3)
     assert home.said() == {1: [("grant", POOL, 3, True, 2)]}
 
 
 def test_a_pool_that_is_half_used_grants_nothing_to_spare() -> None:
     home = Home(cap=100)
     home.open(50)
-    home.borrow(1, 2, up_to=20)
+    home.borrow(1, 2, welcome=20)
     assert home.said() == {1: [("grant", POOL, 2, True, 2)]}
 
 
@@ -300,7 +300,7 @@ def test_a_cut_takes_back_what_is_not_needed_and_is_settled_when_that_is_done() 
     assert POOL in home.ledger.revoking
     home.ledger.reclaimed(1, POOL, 12)
     assert not home.ledger.revoking
-    assert home.ledger.granted(POOL) == {1: 1}
+    assert home.ledger.lent_by_shard(POOL) == {1: 1}
 
 
 def test_a_cut_that_leaves_room_takes_nothing_back() -> None:
@@ -315,11 +315,11 @@ def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> No
     home = Home(cap=4, epoch=9)
     home.open(3)
     assert home.pool.limit == 0
-    home.peers.heard_sync(1, 1)
+    home.peers.note_applied(1, 1)
     home.borrow(1)
     home.ledger.report(2, POOL, 2)
     assert home.said() == {}
-    home.peers.heard_sync(2, 1)
+    home.peers.note_applied(2, 1)
     home.peers.down(3)
     assert not home.peers.unheard
     home.ledger.unblock()
@@ -351,12 +351,12 @@ def test_tokens_of_a_lost_shard_stay_out_until_it_has_reported() -> None:
     home.borrow(1, 3)
     home.said()
     home.lose(1)
-    assert home.pool.out == 3 and home.ledger.granted(POOL) == {1: 3}
+    assert home.pool.out == 3 and home.ledger.lent_by_shard(POOL) == {1: 3}
     home.come_back(1)
     home.ledger.report(1, POOL, 2)
     assert home.pool.out == 3
     home.hear(1)
-    assert home.pool.out == 2 and home.ledger.granted(POOL) == {1: 2}
+    assert home.pool.out == 2 and home.ledger.lent_by_shard(POOL) == {1: 2}
     assert home.moves == [("grant", 1, 3, False), ("reclaim", 1, 1, False)]
 
 

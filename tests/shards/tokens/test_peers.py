@@ -94,30 +94,30 @@ def test_items_for_this_shard_stay_here() -> None:
 
 def test_the_floor_is_what_every_live_peer_has_applied() -> None:
     peers = make_peers(3)
-    assert peers.floor == NEVER  # no peer is known
+    assert peers.applied_everywhere == NEVER  # no peer is known
     peers.up(1, 11)
     peers.up(2, 12)
-    peers.heard_sync(1, 4)
-    assert peers.floor == NEVER
-    peers.heard_sync(2, 3)
-    assert peers.floor == 3
+    peers.note_applied(1, 4)
+    assert peers.applied_everywhere == NEVER
+    peers.note_applied(2, 3)
+    assert peers.applied_everywhere == 3
     peers.down(2)
-    assert peers.floor == 4
+    assert peers.applied_everywhere == 4
     peers.up(2, 20)
-    assert peers.floor == NEVER
+    assert peers.applied_everywhere == NEVER
 
 
 def test_a_lone_shard_agrees_with_itself() -> None:
-    assert Peers(0, 1, epoch=1).agreed(99)
+    assert Peers(0, 1, epoch=1).have_confirmed(99)
 
 
 def test_a_version_is_agreed_when_all_have_it_and_know_that_we_have() -> None:
     peers = make_peers(3, 1, 2)
     for peer in (1, 2):
-        peers.heard_sync(peer, 7)
-    assert not peers.agreed(7)
-    peers.acked[1] = peers.acked[2] = 7
-    assert peers.agreed(7) and not peers.agreed(8)
+        peers.note_applied(peer, 7)
+    assert not peers.have_confirmed(7)
+    peers.confirmed[1] = peers.confirmed[2] = 7
+    assert peers.have_confirmed(7) and not peers.have_confirmed(8)
 
 
 def test_a_link_that_ends_while_it_is_written_to_does_no_harm() -> None:

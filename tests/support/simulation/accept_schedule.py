@@ -202,9 +202,9 @@ class AcceptSchedule:
             return
         self.beaten_s = now_s
         for node in self.world.nodes:
-            if node.alive and self.heartbeat.to_ask((0, node.shard), now_s=now_s):
+            if node.alive and self.heartbeat.begin_ping((0, node.shard), now_s=now_s):
                 self.asked.add(node.shard)
-        for _, shard in self.heartbeat.overdue(self.timeout_s, now_s=now_s):
+        for _, shard in self.heartbeat.take_overdue(self.timeout_s, now_s=now_s):
             self._crash(shard)
 
     # A pass

@@ -209,19 +209,25 @@ MUTANTS = [
     _other(Cache, "settle", caches_while_tight, "3"),
     _other(Cache, "change", does_not_count_without_a_cap, "4"),
     _other(Cache, "rejoin", forgets_use_at_a_new_home, "1/5"),
-    _other(Peers, "floor", property(believes_everybody_reported), "1/5")._replace(script=reported_as_the_home_dies),
+    _other(Peers, "applied_everywhere", property(believes_everybody_reported), "1/5")._replace(
+        script=reported_as_the_home_dies
+    ),
     _other(Peers, "fresh", takes_any_session, "2"),
     _other(Grants, "drop", keeps_the_tokens_of_the_dead, "6"),
     _other(Waiting, "refuse", blames_another_value, "7"),
     _other(Cache, "sweep", keeps_idle_tokens, "8"),
     _other(Ledger, "sweep", keeps_empty_pools, "8"),
     with_line(
-        Tokens, "_agree", "min(self._changes.version, self._peers.floor)", "self._changes.version", "1/5"
+        Tokens,
+        "_confirm_versions",
+        "min(self._changes.version, self._peers.applied_everywhere)",
+        "self._changes.version",
+        "1/5",
     )._replace(script=reported_as_the_home_dies),
-    with_line(Peers, "agreed", " and all(acked >= version for acked in self.acked.values())", "", "1/5")._replace(
-        script=revoked_while_all_are_told
-    ),
-    with_line(Peers, "is_ahead", "any(told > version for told in self.synced.values())", "False", "1/5"),
+    with_line(
+        Peers, "have_confirmed", " and all(confirmed >= version for confirmed in self.confirmed.values())", "", "1/5"
+    )._replace(script=revoked_while_all_are_told),
+    with_line(Peers, "is_ahead", "any(told > version for told in self.applied.values())", "False", "1/5"),
     with_line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
     with_line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
     with_line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
@@ -242,7 +248,7 @@ MUTANTS = [
     ),
     with_line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
     with_line(Ledger, "_settle", "pool.enter(PoolMode.OPEN)", "pass", "8"),
-    with_line(Cache, "granted", "pool.tight = not loose", "pool.tight = pool.tight or not loose", "8"),
+    with_line(Cache, "add_granted", "pool.tight = not may_cache", "pool.tight = pool.tight or not may_cache", "8"),
     with_line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
     with_line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
         script=late_report
@@ -258,19 +264,19 @@ MUTANTS = [
     with_line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
         script=returned_within_a_pass
     ),
-    with_line(Tokens, "peer_down", "if self._applied or self._changes.under_way:", "if False:", "1/5")._replace(
+    with_line(Tokens, "peer_down", "if self._unconfirmed or self._changes.under_way:", "if False:", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False)
     ),
     with_line(Tokens, "apply", "filter(self._peers.is_dead, range(self.shards))", "()", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=True)
     ),
-    with_line(Tokens, "peer_down", "self._applied or self._changes.under_way", "self._applied", "1/5")._replace(
+    with_line(Tokens, "peer_down", "self._unconfirmed or self._changes.under_way", "self._unconfirmed", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False, piece=1)
     ),
     with_line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
     ),
-    with_line(Changes, "_refresh_plain", " and pool.in_use + pool.granted <= rule.cap", "", "1/5")._replace(
+    with_line(Changes, "_refresh_plain", " and pool.in_use + pool.lent <= rule.cap", "", "1/5")._replace(
         script=cut_while_nobody_waits
     ),
     with_line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
@@ -312,7 +318,7 @@ SEEN = {
     "blames_another_value": 0,
     "keeps_idle_tokens": 0,
     "keeps_empty_pools": 0,
-    "Peers.is_ahead: False for any(told > version for told in self.synced.values())": 36,
+    "Peers.is_ahead: False for any(told > version for told in self.applied.values())": 36,
     "Peers.__init__: self.unheard = set() for self.unheard = set(others)": 219,
     "Peers.up: if True: for if epoch > self._epoch:": 219,
     "Refusals._may_refuse: return True for return not self._grants.is_unsure(pool.key)": 8,
@@ -324,7 +330,7 @@ SEEN = {
     "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 6,
     "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 92,
     "Ledger._settle: pass for pool.enter(PoolMode.OPEN)": 0,
-    "Cache.granted: pool.tight = pool.tight or not loose for pool.tight = not loose": 0,
+    "Cache.add_granted: pool.tight = pool.tight or not may_cache for pool.tight = not may_cache": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 160,
     "Ledger.returned: continue for contention.awaiting[peer] = 1": 16,
     "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 8,

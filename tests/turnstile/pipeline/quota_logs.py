@@ -9,7 +9,7 @@ from typing import Any
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from shards.limits.quota_entities import Entity, entity_of
 from shards.limits.rate import Window
-from turnstile.pipeline.quota_plan.usage import Usage, Use, in_order
+from turnstile.pipeline.quota_plan.usage import Charge, Usage, in_order
 
 START_MS = 1_767_600_000_000
 USERS, CLIENTS = ("alice", "bob", "ANONYMOUS"), ("app", "batch", "x:y", "")
@@ -38,7 +38,7 @@ def usage(seed: int, length: int = 80, kinds: tuple[str, ...] = tuple(VALUES)) -
         else:
             amount = rng.randint(0, int(scale * 6))
         strict = kind == MUTATION and rng.random() < 0.5
-        uses.append(Use(at_ms, "0", rng.choice(users), rng.choice(clients), kind, amount, strict))
+        uses.append(Charge(at_ms, "0", rng.choice(users), rng.choice(clients), kind, amount, strict))
     windows = [Window(rng.choice((1, 2, 3, 11)), 1000 * rng.choice((1, 1, 2))) for _ in range(2)]
     return Usage(in_order(uses), Counter(), [], *windows)
 

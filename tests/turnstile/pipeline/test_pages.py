@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from broker.journal.schema import REASONS
-from turnstile.pipeline.html_page import copied, preformatted, table
+from turnstile.pipeline.html_page import copyable, preformatted, table
 from turnstile.pipeline.inputs.entities import IP
 from turnstile.pipeline.pictures import COLOUR_OF, COLOURS, bars
 from turnstile.pipeline.plan.candidates import Candidate
@@ -123,7 +123,7 @@ def test_a_narrow_page_breaks_words_and_lists_where_they_may_be_broken() -> None
 
 
 def test_lines_to_copy_have_a_button_and_stay_as_they_are() -> None:
-    html = copied("Kafka", "a --b 'c,d' <(printf x)")
+    html = copyable("Kafka", "a --b 'c,d' <(printf x)")
     found = ElementTree.fromstring(html.replace("<wbr>", ""))
     assert (found.findtext("h3"), found.findtext("pre")) == ("Kafka", "a --b 'c,d' <(printf x)")
     assert "navigator.clipboard" in (found.find("button").attrib["onclick"])  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from plain import Row, replay
 from test_plan import random_log
 
-from shards.settings.overrides import counted_address
+from shards.settings.addresses import counted_address
 from turnstile.cli.plan import plan as command
 from turnstile.pipeline.inputs.connection_logs import load
 from turnstile.pipeline.inputs.entities import EntityType, Ips

@@ -26,7 +26,7 @@ from turnstile.pipeline.quota_plan.demand import STEPS, demand
 from turnstile.pipeline.quota_plan.quota_page import page
 from turnstile.pipeline.quota_plan.quota_plan import default_of, quota_plan, value
 from turnstile.pipeline.quota_plan.quota_text import lines
-from turnstile.pipeline.quota_plan.usage import Usage, Use
+from turnstile.pipeline.quota_plan.usage import Charge, Usage
 from turnstile.pipeline.quota_plan.what_if import decisions, outcome, scenario
 from turnstile.replay.stream import replay
 
@@ -77,8 +77,8 @@ def test_what_is_recommended_leaves_usual_traffic_alone(seed: int) -> None:
 
 
 def test_one_greedy_client_gets_an_override_and_the_rest_a_lower_default() -> None:
-    uses = [Use(START_MS + 100 * n, "0", "", f"app-{n % 8}", PRODUCE, 100) for n in range(2000)]
-    uses += [Use(START_MS + 100 * n, "0", "", "batch", PRODUCE, 50_000) for n in range(2000)]
+    uses = [Charge(START_MS + 100 * n, "0", "", f"app-{n % 8}", PRODUCE, 100) for n in range(2000)]
+    uses += [Charge(START_MS + 100 * n, "0", "", "batch", PRODUCE, 50_000) for n in range(2000)]
     log = Usage(sorted(uses), Counter(), [])
     simple, tight = quota_plan(log, [], at_most_throttled=0.0).recommended
     assert simple.advice[0].default > 700_000 and not simple.advice[0].overrides
@@ -93,7 +93,7 @@ def test_one_greedy_client_gets_an_override_and_the_rest_a_lower_default() -> No
 
 
 def test_brokers_are_planned_apart() -> None:
-    once = [Use(START_MS + n, "0", "", "app", PRODUCE, 100) for n in range(100)]
+    once = [Charge(START_MS + n, "0", "", "app", PRODUCE, 100) for n in range(100)]
     both = [*once, *(use._replace(broker="1") for use in once)]
     entity = entity_of({"client-id": "app"})
     one, two = (outcome(Usage(sorted(each), Counter(), []), {entity: {PRODUCE: 500}}) for each in (once, both))
@@ -104,7 +104,7 @@ def test_brokers_are_planned_apart() -> None:
 
 
 def test_a_candidate_that_limits_no_client_of_the_log_is_noted() -> None:
-    log = Usage([Use(START_MS, "0", "alice", "app", PRODUCE, 100)], Counter(), [])
+    log = Usage([Charge(START_MS, "0", "alice", "app", PRODUCE, 100)], Counter(), [])
     entities = [
         {"user": "alice"}, {"user": None}, {"user": None, "client-id": "app"}, {"user": "alice", "client-id": None},
         {"user": "alicia"}, {"user": None, "client-id": "ap"},
@@ -271,7 +271,9 @@ def test_wrong_usage_is_one_sentence(tmp_path: Path, words: list[str], why: str)
 
 def test_names_of_clients_are_escaped_on_the_page() -> None:
     hostile = "<script>alert(1)</script>"
-    log = Usage([Use(START_MS + n, "0", hostile, hostile, PRODUCE, 10**6) for n in range(50)], Counter({"<b>": 1}), [])
+    log = Usage(
+        [Charge(START_MS + n, "0", hostile, hostile, PRODUCE, 10**6) for n in range(50)], Counter({"<b>": 1}), []
+    )
     found = quota_plan(log, [{default_of("user"): {PRODUCE: 1000.0}}])
     assert hostile not in page(found, of=hostile) and "&lt;script&gt;" in page(found, of=hostile)
     assert lines(found)
@@ -280,7 +282,7 @@ def test_names_of_clients_are_escaped_on_the_page() -> None:
 
 def test_a_client_can_not_write_lines_of_the_plan() -> None:
     hostile = "app\n\n# simple, Turnstile\nturnstile down\x1b[2J"
-    log = Usage([Use(START_MS + n, "0", "", hostile, PRODUCE, 10**6) for n in range(50)], Counter(), [])
+    log = Usage([Charge(START_MS + n, "0", "", hostile, PRODUCE, 10**6) for n in range(50)], Counter(), [])
     found = quota_plan(log, [{default_of("client-id"): {PRODUCE: 1000.0}}])
     assert [line for line in lines(found) if "\n" in line and "client-id=app" not in line] == []
 

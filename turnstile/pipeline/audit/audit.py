@@ -23,7 +23,7 @@ from turnstile.pipeline.audit import (
     user_checks,
 )
 from turnstile.pipeline.audit.audit_result import FINDINGS, UNKNOWN, AuditResult, Check
-from turnstile.pipeline.audit.connections import Admissions, Ends, paired
+from turnstile.pipeline.audit.connections import ConnectionChecks, Ends, paired
 from turnstile.pipeline.audit.moves import moves
 from turnstile.pipeline.events.digest import DIGEST, digest, once, sound
 from turnstile.pipeline.events.journal import EVENTS, Journal
@@ -42,10 +42,10 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     say("conservation")
     live = journal.is_live and not journal.unreadable
     ends = Ends.of(seen.ends(live=live), seen.gaps)
-    held = paired(events, ends).kept()
-    admissions = Admissions(held, timeline, seen)
+    connections = paired(events, ends).kept()
+    of_connections = ConnectionChecks(connections, timeline, seen)
     say("caps")
-    caps = open_connection_checks.checks(held, timeline, admissions.connections)
+    caps = open_connection_checks.checks(connections, timeline, of_connections.count)
     users = user_checks.logged_in(events, ends).kept()
     moved = moves(events).kept()
     starts = rate_unit_checks.started(moved)
@@ -55,12 +55,12 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
         *rate_unit_checks.checks(moved, timeline, seen.gaps, starts, back=bool(seen.back)),
     ]
     say("tokens")
-    tokens = grant_checks.checks(moved, held, users, timeline, seen, incomplete)
+    tokens = grant_checks.checks(moved, connections, users, timeline, seen, incomplete)
     say("refusals")
-    refusals = refusal_checks.checks(events, held, moved, timeline, seen, incomplete)
+    refusals = refusal_checks.checks(events, connections, moved, timeline, seen, incomplete)
     refusals += user_checks.checks(events, users, moved, timeline, seen, incomplete)
     moved.forget()
-    held.forget()
+    connections.forget()
     users.forget()
     say("observed")
     observed = observed_checks.checks(events, timeline, seen, ends, incomplete)
@@ -73,9 +73,9 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     checks = [
         *whole,
         *caps,
-        admissions.acknowledged(),
+        of_connections.acknowledged(),
         *rates,
-        admissions.conserved(),
+        of_connections.conserved(),
         *tokens,
         *refusals,
         *observed,

@@ -1,8 +1,8 @@
-"""The connections of a journal, each paired from its own events; and what these show: let in under a version that was over,
-counted twice, or never.
+"""The connections of a journal, each paired from its own events; and the faults that they show: admitted under an obsolete version,
+counted twice, or never admitted.
 
-close_of_another_address_is_its_own  A close that names another address, listener or port than the admission is a connection of
-    its own: one never admitted.
+close_of_another_address_is_its_own  A close whose address, listener or port differs from the admission's counts as a
+    connection of its own that was never admitted.
 counted_while_certain  A connection counts for no longer than is certain: to its close, else through the last event of a process
     that is gone, or the last before events that are missing.
 """
@@ -56,8 +56,8 @@ _FOUND = pyarrow.schema(
 
 
 class Ends(NamedTuple):
-    """The end of connections without a close (counted_while_certain): just after the last event of a process that is gone, and
-    after that before each gap, in order."""
+    """The ends of connections without a close (counted_while_certain): just after the last event of a process that is gone, or just
+    after the last event before each gap."""
 
     last_ns: Mapping[Incarnation, int]
     gaps_ns: Mapping[Incarnation, Sequence[int]]
@@ -138,15 +138,15 @@ class _FirstFound(NamedTuple):
     counts: Counter[int]
 
 
-class Admissions:
-    """The checks of a journal's connections by themselves. `connections`: how many there are."""
+class ConnectionChecks:
+    """The checks of a journal's connections by themselves; `count` of them."""
 
     def __init__(self, connections: Rows, timeline: Timeline, seen: Survey) -> None:
         self._floor = timeline.floor
         first_ns = {place: gap.before_ns for place, gap in first_gaps(seen.gaps).items()}
         ended = seen.ended.keys() - first_ns.keys()
         found = connections.each(partial(_judge, self._floor, first_ns, ended), _FOUND).table().to_pylist()
-        self.connections = sum(row["count"] for row in found if row["what"] == "all")
+        self.count = sum(row["count"] for row in found if row["what"] == "all")
         self._found = {what: [row for row in found if row["what"] == what] for what in ("stale", "sure", "unsure")}
 
     def acknowledged(self) -> Check:

@@ -57,10 +57,10 @@ BEYOND = pyarrow.schema(
 
 
 def checks(
-    moves: Rows, held: Rows, users: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]
+    moves: Rows, connections: Rows, users: Rows, timeline: Timeline, seen: Survey, incomplete: Collection[int]
 ) -> list[Check]:
-    """Both checks. `held`: connections.CONNECTIONS; `users`: user_checks.logged_in; `incomplete`: brokers of which events are
-    missing."""
+    """Both checks. `connections`: connections.CONNECTIONS; `users`: user_checks.logged_in; `incomplete`: brokers of which events
+    are missing."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
     limits_ssl, limits_users = timeline.any_limit("ssl"), timeline.any_limit("user")
     moved_kinds = [*kinds, *(["ssl"] if limits_ssl else []), *(["user"] if limits_users else [])]
@@ -68,9 +68,11 @@ def checks(
         return [Check(name, HELD, "no moves of tokens to judge", []) for name in (GRANTED, USED)]
     spans = {place: span for place, span in seen.spans().items() if place[0] not in incomplete}
     whole = {place: span for place, span in spans.items() if span.shards}
-    steps = moves.each(partial(moved, whole, moved_kinds), STEPS).and_(held.each(partial(opened, whole, kinds), STEPS))
+    steps = moves.each(partial(moved, whole, moved_kinds), STEPS).and_(
+        connections.each(partial(opened, whole, kinds), STEPS)
+    )
     if limits_ssl:
-        mine = held.each(partial(over_tls, timeline), CONNECTIONS)
+        mine = connections.each(partial(over_tls, timeline), CONNECTIONS)
         steps = steps.and_(mine.each(partial(opened, whole, ["ssl"]), STEPS))
     if limits_users:
         steps = steps.and_(users.each(partial(_of_users, whole), STEPS))

@@ -68,9 +68,9 @@ def checks(seen: Survey, timeline: Timeline, unreadable: Sequence[Unreadable], *
     return JournalChecks(made, brokers if of_all else {each for each in unsure if each is not None})
 
 
-def _check(name: str, faults: Sequence[Fault], held: str) -> Check:
+def _check(name: str, faults: Sequence[Fault], if_held: str) -> Check:
     if not faults:
-        return Check(name, HELD, held, [])
+        return Check(name, HELD, if_held, [])
     counts: Counter[int] = Counter()
     for fault in faults:
         if fault.broker is not None:

@@ -36,21 +36,21 @@ class _Found(NamedTuple):
     counts: Counter[int]
 
 
-def checks(held: Rows, timeline: Timeline, connections: int) -> list[Check]:
-    """A check per kind of pool; of TLS where it has a cap. `held`: connections.CONNECTIONS, `connections` of them."""
+def checks(connections: Rows, timeline: Timeline, count: int) -> list[Check]:
+    """A check per kind of pool; of TLS where it has a cap. `connections`: connections.CONNECTIONS, `count` of them."""
     kinds = [kind for kind in (*sweep.KINDS, "ssl") if timeline.any_limit(kind)]
-    found = _over(held, timeline, kinds) if kinds and connections else {}
-    _name_involved(held, timeline, [each for kind in kinds if kind in found for each in found[kind].first])
+    found = _over(connections, timeline, kinds) if kinds and count else {}
+    _name_involved(connections, timeline, [each for kind in kinds if kind in found for each in found[kind].first])
     shown = [*sweep.KINDS, *(["ssl"] if "ssl" in kinds else [])]
-    return [_check(kind, kind in kinds, found.get(kind), connections) for kind in shown]
+    return [_check(kind, kind in kinds, found.get(kind), count) for kind in shown]
 
 
-def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) -> Check:
+def _check(kind: str, is_limited: bool, found: _Found | None, count: int) -> Check:
     name = NAMES[kind]
     if not is_limited:
         return Check(name, HELD, "no cap was set", [])
     if found is None:
-        return Check(name, HELD, f"{connections} connections, never more open than allowed", [])
+        return Check(name, HELD, f"{count} connections, never more open than allowed", [])
     first = found.first[0]
     of = f"broker {first['broker']}"
     pool = {"broker": of, "ssl": f"TLS of {of}"}.get(kind, f"{kind} {first['pool']} of {of}")
@@ -61,14 +61,14 @@ def _check(kind: str, is_limited: bool, found: _Found | None, connections: int) 
     return Check(name, EXCEEDED, detail, found.first, found.counts)
 
 
-def _over(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Found]:
+def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Found]:
     """Kind of pool -> what is beyond, for kinds that have anything."""
     protected = timeline.protected
     if not protected:
-        rows = _sweep(held, timeline, kinds)
+        rows = _sweep(connections, timeline, kinds)
     else:
-        rows = _sweep(held, timeline.without_slots(), kinds)
-        later = held.each(partial(_with_room, protected), sweep.STEPS)
+        rows = _sweep(connections, timeline.without_slots(), kinds)
+        later = connections.each(partial(_with_room, protected), sweep.STEPS)
         rows += _found(later, timeline.only_slots(), ["broker"])
     found: dict[str, _Found] = {}
     for kind in {each["kind"] for each in rows}:
@@ -80,10 +80,10 @@ def _over(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Fo
     return found
 
 
-def _sweep(held: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
-    rows = _found(held.each(sweep.steps, sweep.STEPS), timeline, [kind for kind in kinds if kind != "ssl"])
+def _sweep(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
+    rows = _found(connections.each(sweep.steps, sweep.STEPS), timeline, [kind for kind in kinds if kind != "ssl"])
     if "ssl" in kinds:
-        mine = held.each(partial(over_tls, timeline), CONNECTIONS)
+        mine = connections.each(partial(over_tls, timeline), CONNECTIONS)
         rows += _found(mine.each(sweep.steps, sweep.STEPS), timeline, ["ssl"])
     return rows
 
@@ -102,13 +102,13 @@ def _with_room(protected: Sequence[str], connections: pyarrow.Table) -> pyarrow.
     return sweep.steps(connections.set_column(connections.schema.get_field_index("admitted_ns"), "admitted_ns", later))
 
 
-def _name_involved(held: Rows, timeline: Timeline, excesses: list[TableRow]) -> None:
+def _name_involved(connections: Rows, timeline: Timeline, excesses: list[TableRow]) -> None:
     """Puts into each excess the `connections` open in its pool then, the latest INVOLVED, as broker/shard/epoch/number."""
     if not excesses:
         return
     for each in excesses:
         each["connections"] = []
-    found = held.each(partial(_involved, timeline, excesses), _INVOLVED).table().to_pylist()
+    found = connections.each(partial(_involved, timeline, excesses), _INVOLVED).table().to_pylist()
     for row in sorted(found, key=lambda row: (row["place"], -row["start_ns"])):
         mine = excesses[row["place"]]["connections"]
         if len(mine) < INVOLVED:

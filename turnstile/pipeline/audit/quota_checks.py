@@ -59,7 +59,7 @@ def observed_checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Coll
     found = _meters(events, ObservedTimeline(timeline), seen, unsure, OBSERVED)
     if found is None:
         return []
-    of_meters = {name: held for name, held in HELD_TEXT.items() if name != quota_throttles.THROTTLES}
+    of_meters = {name: if_held for name, if_held in HELD_TEXT.items() if name != quota_throttles.THROTTLES}
     return [check._replace(name=f"observed_{check.name}") for check in _made(found, of_meters)]
 
 
@@ -80,7 +80,7 @@ def _meters(
 
 
 def _made(found: list[TableRow], held_texts: Mapping[str, str]) -> list[Check]:
-    made = [check_of(name, found, held) for name, held in held_texts.items()]
+    made = [check_of(name, found, if_held) for name, if_held in held_texts.items()]
     shared = sum(row["count"] for row in found if row["why"] == "shared")
     if shared and not made[0].brokers:
         made[0] = made[0]._replace(

@@ -60,15 +60,17 @@ class Findings:
         return pyarrow.Table.from_pylist(made, FOUND)
 
 
-def check_of(name: str, rows: Sequence[TableRow], held: str) -> Check:
-    """The check of that name. `held`: what it says when nothing was found, with {what} for how many were looked at."""
+def check_of(name: str, rows: Sequence[TableRow], if_held: str) -> Check:
+    """The check of that name. `if_held`: what it says when nothing was found, with {what} for how many were looked at."""
     mine = [row for row in rows if row["check"] == name and row["verdict"] != HELD]
     if not mine:
         looked: Counter[str] = Counter()
         for row in rows:
             if row["check"] == name:
                 looked[row["why"]] += row["count"]
-        return Check(name, HELD, held.format_map(_Counted({what: f"{count:,}" for what, count in looked.items()})), [])
+        return Check(
+            name, HELD, if_held.format_map(_Counted({what: f"{count:,}" for what, count in looked.items()})), []
+        )
     verdict = next(each for each in WORST_FIRST if any(row["verdict"] == each for row in mine))
     counts: Counter[int] = Counter()
     shown = []

@@ -81,9 +81,10 @@ STEPS = pyarrow.schema(
 
 
 def checks(
-    events: Rows, held: Rows, moves: Rows, timeline: Timeline, found: Survey, incomplete: Collection[int]
+    events: Rows, connections: Rows, moves: Rows, timeline: Timeline, found: Survey, incomplete: Collection[int]
 ) -> list[Check]:
-    """Both checks. `held`: connections.CONNECTIONS, `moves`: moves.MOVES; `incomplete`: brokers of which events are missing."""
+    """Both checks. `connections`: connections.CONNECTIONS, `moves`: moves.MOVES; `incomplete`: brokers of which events are
+    missing."""
     reasons = [reason for reason in BY_LIMITS if found.refusals[reason]]
     total = sum(found.refusals[reason] for reason in reasons)
     if not total:
@@ -93,7 +94,7 @@ def checks(
     named = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
     unseen = unseen_in(found)
     by_caps = (reason for reason in reasons if reason in CAPS)
-    uncaused = [without_full_pool(refused, held, timeline, found, unseen, reason) for reason in by_caps]
+    uncaused = [without_full_pool(refused, connections, timeline, found, unseen, reason) for reason in by_caps]
     if "ip_rate" in reasons:
         uncaused.append(without_violated_rate(refused, moves, unseen, "ip_rate"))
     if "core_rate" in reasons:
@@ -132,9 +133,9 @@ def unjustified(rows: list[arrays.TableRow], incomplete: Collection[int]) -> Unj
     return Unjustified(counts, shown, bool(sure))
 
 
-def _check(name: str, rows: list[arrays.TableRow], total: int, held: str, incomplete: Collection[int]) -> Check:
+def _check(name: str, rows: list[arrays.TableRow], total: int, if_held: str, incomplete: Collection[int]) -> Check:
     if not rows:
-        return Check(name, HELD, f"{total} connections refused, {held}", [])
+        return Check(name, HELD, f"{total} connections refused, {if_held}", [])
     counts, shown, is_sure = unjustified(rows, incomplete)
     first = shown[0]
     number = sum(count for broker, count in counts.items() if not is_sure or broker not in incomplete)
@@ -166,19 +167,19 @@ def _asked(reason: str, table: pyarrow.Table, *, with_others: bool = False) -> p
 
 
 def without_full_pool(
-    refused: Rows, held: Rows, timeline: Timeline, found: Survey, unseen: Unseen, reason: str
+    refused: Rows, connections: Rows, timeline: Timeline, found: Survey, unseen: Unseen, reason: str
 ) -> pyarrow.Table:
     """FOUND: refusals by a cap while fewer connections than that could hold a token."""
     kind = CAPS[reason]
     died_ns: dict[tuple[int, ...], int] = {each[:3]: each.known_ns for each in deaths(found)}
     if kind == "ssl":
         refused = refused.each(partial(over_tls, timeline), DECISIONS)
-        held = held.each(partial(over_tls, timeline), CONNECTIONS)
+        connections = connections.each(partial(over_tls, timeline), CONNECTIONS)
     # The pool of an address is asked after all others but `broker:all`.
     others = (
         ("broker_cap",) if kind == "ip" else tuple(each for each in REASONS if each not in (reason, BEFORE_ARRIVAL))
     )
-    steps = held.each(partial(_used, died_ns), STEPS).and_(refused.each(partial(_tried, reason, others), STEPS))
+    steps = connections.each(partial(_used, died_ns), STEPS).and_(refused.each(partial(_tried, reason, others), STEPS))
     acceptors = max(1, len({each[:2] for each in found.processes}) * max(1, len(found.listeners)))
     judge = partial(_not_full, timeline, unseen, acceptors)
     return steps.swept([kind], judge, FOUND, closes_first=False)

@@ -42,8 +42,8 @@ INCARNATION = ("broker", "shard", "epoch")
 
 def held_ns(table: pyarrow.Table) -> arrays.Array:
     """From when a connection arrived to when it was refused or let in."""
-    held: arrays.Array = (arrays.numbers(table, "held_ms") * 1_000_000).astype("i8")
-    return held
+    held_ns: arrays.Array = (arrays.numbers(table, "held_ms") * 1_000_000).astype("i8")
+    return held_ns
 
 
 def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:

@@ -1,9 +1,9 @@
 """Any part of a journal's events summed up in some rows, on whatever worker has it; survey.py puts them together.
 
-A run of events of one process whose numbers follow each other is one row, whatever it has.
+A run of events of one process whose numbers follow each other is one row.
 
 only_whole_events_are_judged  an event without what places it (KEYS), of an unknown kind, or without what its kind must have
-    (NEEDED) is set aside: it counts as missing, and is told
+    (NEEDED) is rejected: it counts as missing, and the audit says so
 """
 
 from collections import Counter
@@ -62,7 +62,7 @@ def sound(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def once(table: pyarrow.Table) -> pyarrow.Table:
-    """The events, each number once: of several that are alike one is kept, of several that differ none."""
+    """The events, each number once: identical duplicates are merged, conflicting ones are dropped."""
     places = [arrays.numbers(table, name) for name in (*KEYS[:4],)]
     order, starts = arrays.grouped(*places)
     sizes = numpy.diff(numpy.append(starts, len(order)))
@@ -96,7 +96,7 @@ def digest(table: pyarrow.Table) -> pyarrow.Table:
 
 
 class _Faults(NamedTuple):
-    """The number of the reason why each event is set aside, -1 for those that are not; and the reasons."""
+    """The number of the reason why each event is rejected, -1 for those that are not; and the reasons."""
 
     of_rows: arrays.Array
     reasons: list[str]
@@ -148,7 +148,7 @@ def _runs(
     kind: arrays.Array,
     kinds: Sequence[str | None],
 ) -> list[TableRow]:
-    """A row per run, and one where mono_ns goes back. What meters recorded (TOLD_LATE) is told at their time, which may be before.
+    """A row per run, and one where mono_ns goes back. Events of TOLD_LATE have the earlier time of their meter.
 
     first_ns: of its first event; timed_ns: of its first that is not of TOLD_LATE; last_ns: the latest of any.
     """
@@ -197,7 +197,7 @@ def _of_versions(
 def _names(
     table: pyarrow.Table, place: Sequence[arrays.Array], kind: arrays.Array, kinds: Sequence[str | None]
 ) -> list[TableRow]:
-    """Listeners, kinds and reasons of refusals, and which processes served."""
+    """Listeners, kinds of events, reasons of refusals, and the processes that served."""
     rows: list[TableRow] = []
     counts = numpy.bincount(kind, minlength=len(kinds))
     rows += [

@@ -18,7 +18,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from shards.settings.overrides import IPV6_BITS
+from shards.settings.addresses import IPV6_BITS
 from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, DistinctNetworks, is_ipv4, numbers, parse
 

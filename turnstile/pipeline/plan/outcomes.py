@@ -34,7 +34,7 @@ def outcomes(
             yield from replays.decided(slot, _chained(first, batches), incident)
 
     pieces = arrived.select(*replays.columns, *_places(arrived)).mapInArrow(spread(replays.slots, by), PIECES)
-    return pieces.repartitionById(replays.slots.every, F.col("slot")).mapInArrow(decide, TELLS)
+    return pieces.repartitionById(replays.slots.total, F.col("slot")).mapInArrow(decide, TELLS)
 
 
 def _places(arrived: DataFrame) -> tuple[str, ...]:

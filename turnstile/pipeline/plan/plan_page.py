@@ -1,6 +1,6 @@
 """A plan as one HTML page: the recommendation first, then what it is made from."""
 
-from turnstile.pipeline.html_page import copied, document, paragraph, section, table
+from turnstile.pipeline.html_page import copyable, document, paragraph, section, table
 from turnstile.pipeline.pictures import bars
 from turnstile.pipeline.plan.candidates import settings_of
 from turnstile.pipeline.plan.peaks_picture import peaks_picture
@@ -59,7 +59,7 @@ def _advice(plan: LimitPlan) -> str:
 
 def _settings(variant: Variant) -> str:
     """Its commands, a block to copy for each vocabulary."""
-    blocks = (copied(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in variant.commands.items())
+    blocks = (copyable(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in variant.commands.items())
     return section(f"To set it: {variant.name}", "", *blocks)
 
 

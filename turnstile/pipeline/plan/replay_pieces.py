@@ -1,7 +1,7 @@
 """A log's way to the tasks that replay it, in one pass: columns of numbers in pieces, not rows of strings.
 
 A task that reads the log gives each address (or user, entities.py) to one replay by a hash of it, and sends a run of rows to
-each as one binary value: the shuffle moves some thousand values instead of a row for each connection. Rows that can't be
+each as one binary value: the shuffle moves a few thousand values instead of a row for each connection. Rows that can't be
 used are counted on the way.
 
 one_piece_for_each_replay  every usable connection is in exactly one piece for each replay that needs it
@@ -34,14 +34,14 @@ _SCHEMA = pyarrow.schema(
 
 
 class Slots(NamedTuple):
-    """Replays, by number: `by_entity` of them have a share of the entities each, `whole` more have all."""
+    """Numbers of replays: `by_entity` of them have a share of the entities each, `whole` more have all of them."""
 
     by_entity: int
     whole: int
 
     @property
-    def every(self) -> int:
-        """The number of pieces."""
+    def total(self) -> int:
+        """The number of replays."""
         return self.by_entity + self.whole
 
 
@@ -147,7 +147,7 @@ def _stretch(rows: pyarrow.RecordBatch, row: int) -> _Stretch:
 
 
 def _usable(run: pyarrow.Table, by: EntityType, bad: Counter[str]) -> pyarrow.Table:
-    """The usable rows, with the columns of the entity for `ip`; the others are counted in `bad`."""
+    """The usable rows, with the columns of the entity instead of `ip`; the others are counted in `bad`."""
     if run["bad"].null_count < len(run):
         for each in run["bad"].drop_null().value_counts().to_pylist():
             bad[each["values"]] += each["counts"]
@@ -173,7 +173,7 @@ def _pieces(run: pyarrow.Table, slots: Slots, by: EntityType, nth: int) -> pyarr
     bounds = numpy.searchsorted(slot[order], numpy.arange(slots.by_entity + 1))
     apart = rows.take(pyarrow.array(order)) if slots.by_entity > 1 else rows
     given = [(each, apart.slice(bounds[each], bounds[each + 1] - bounds[each])) for each in range(slots.by_entity)]
-    given += [(each, rows) for each in range(slots.by_entity, slots.every)]
+    given += [(each, rows) for each in range(slots.by_entity, slots.total)]
     given = [(each, part) for each, part in given if part.num_rows]
     every = len(given)
     return _batch(

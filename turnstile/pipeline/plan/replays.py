@@ -56,7 +56,7 @@ def tells_here(
     """TELLS of a whole log. `arrived`: ARRIVALS in the log's order, perhaps with `rank`."""
     replays = Replays(candidates, 1, by)
     names = [*replays.columns, *(["rank"] if "rank" in arrived.schema.names else [])]
-    pieces: list[list[pyarrow.RecordBatch]] = [[] for _ in range(replays.slots.every)]
+    pieces: list[list[pyarrow.RecordBatch]] = [[] for _ in range(replays.slots.total)]
     for batch in spread(replays.slots, by)(iter(arrived.select(names).to_batches())):
         for slot in pyarrow.compute.unique(batch.column("slot")).to_pylist():
             pieces[slot].append(batch.filter(pyarrow.compute.equal(batch.column("slot"), slot)))

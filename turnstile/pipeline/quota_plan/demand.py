@@ -20,7 +20,7 @@ from shards.limits.client_quota_managers import FETCH, MUTATION, PERCENT_PER_NAN
 from shards.limits.rate import Rate, Window
 from shards.limits.throttle import java_round
 from turnstile.pipeline.plan.recommend import LogLevels
-from turnstile.pipeline.quota_plan.usage import Usage, Use
+from turnstile.pipeline.quota_plan.usage import Charge, Usage
 
 STEPS: Final = {PRODUCE: Fraction(1), FETCH: Fraction(1), REQUEST: Fraction(1, 100), MUTATION: Fraction(1, 100)}
 """Quotas of bytes are whole numbers; of the others hundredths are fine enough."""
@@ -45,7 +45,7 @@ class Demand(NamedTuple):
 def demand(usage: Usage, kind: str, by: str) -> Demand:
     """The needs of a log's clients, of a kind of quota."""
     step, columns = STEPS[kind], BY[by]
-    of: defaultdict[tuple[Name, str], list[Use]] = defaultdict(list)
+    of: defaultdict[tuple[Name, str], list[Charge]] = defaultdict(list)
     for use in usage.uses:
         if use.kind == kind:
             of[tuple(getattr(use, column) for column in columns), use.broker].append(use)
@@ -84,11 +84,11 @@ def level_of(rate: float, step: Fraction) -> int:
     return level if level / step.denominator >= rate else level + 1
 
 
-def _units(use: Use) -> float:
+def _units(use: Charge) -> float:
     return java_round(use.amount * 1e6) * PERCENT_PER_NANO if use.kind == REQUEST else use.amount
 
 
-def _least(uses: Sequence[Use], window: Window) -> int:
+def _least(uses: Sequence[Charge], window: Window) -> int:
     """The least quota, in steps of MUTATION, under which no charge of one meter is throttled; found by bisection."""
     step = float(STEPS[MUTATION])
     low, high = 0, 1
@@ -103,7 +103,7 @@ def _least(uses: Sequence[Use], window: Window) -> int:
     return high
 
 
-def _passes(uses: Sequence[Use], quota: float, window: Window) -> bool:
+def _passes(uses: Sequence[Charge], quota: float, window: Window) -> bool:
     """True if no charge of one meter is throttled: a strict one when its bucket is below zero before, others when it is after."""
     bucket = TokenBucket(window)
     for use in uses:

@@ -16,12 +16,12 @@ from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.digest import DIGEST, digest
 from turnstile.pipeline.events.journal import EVENTS, here
 from turnstile.pipeline.events.survey import survey
-from turnstile.pipeline.quota_plan.usage import Usage, Use, in_order
+from turnstile.pipeline.quota_plan.usage import Charge, Usage, in_order
 
 MS = 1_000_000
 REFUSED = "mutations that were refused: they are asked again"
 WITHHELD = "fetches that were throttled: they are asked again"
-TAKEN_BACK = "what was taken back, with what it was taken back of"
+TAKEN_BACK = "charges that were taken back"
 NO_CHARGES = (
     "{places} has no charges: a broker counts what a client uses only while it has a quota. Set one that is never reached, such as "
     "turnstile quota set 'client-id=<default>' producer_byte_rate=1000000000000 consumer_byte_rate=1000000000000 "
@@ -62,7 +62,7 @@ def read(folders: Sequence[Path], places: Sequence[str], *, until_ns: int | None
         [each for each in EVENTS.names if each not in ("ts_us", "ip", "port", "listener")]
     ).to_pylist():
         throttled += row["throttle_ms"] > 0
-        use = _use(row, offset_ms, put_aside)
+        use = _charge(row, offset_ms, put_aside)
         if use is not None:
             uses.append(use)
     if not uses:
@@ -82,7 +82,7 @@ def _offset_us(charges: pyarrow.Table) -> float:
     return float(charges["ts_us"][0].as_py() or 0) - float(charges["mono_ns"][0].as_py()) / 1000
 
 
-def _use(row: TableRow, offset_ms: int, put_aside: Counter[str]) -> Use | None:
+def _charge(row: TableRow, offset_ms: int, put_aside: Counter[str]) -> Charge | None:
     """A charge as it would be without its quota; None, and why, for what is asked again or was taken back."""
     try:
         detail = json.loads(row["detail"] or "{}")
@@ -104,6 +104,6 @@ def _use(row: TableRow, offset_ms: int, put_aside: Counter[str]) -> Use | None:
         return None
     used = amount / 1e6 if kind == REQUEST else amount
     at_ms = row["mono_ns"] // MS + offset_ms
-    return Use(
+    return Charge(
         at_ms, str(row["broker"]), row["user"] or "", row["client_id"] or "", kind, used, bool(detail.get("strict"))
     )

@@ -33,7 +33,7 @@ from typing import Any, Final, NamedTuple
 
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE, REQUEST
 from turnstile.pipeline.errors import NoInput, PipelineError
-from turnstile.pipeline.quota_plan.usage import Usage, Use, in_order
+from turnstile.pipeline.quota_plan.usage import Charge, Usage, in_order
 
 _PRODUCE, _FETCH, _CREATE_TOPICS, _DELETE_TOPICS, _CREATE_PARTITIONS, _SHARE_FETCH = 0, 1, 19, 20, 37, 78
 _BETWEEN_BROKERS: Final = frozenset((4, 5, 6, 7, 27, 52, 53, 54, 55, 56, 58, 59, 62, 63, 67, 70, 73, 82))
@@ -69,8 +69,8 @@ def read(paths: Sequence[str]) -> Usage:
     """The charges of request logs: files, folders and globs, gzip or not. Raises NoInput, or PipelineError when nothing in them
     can be used."""
     bad: Counter[str] = Counter()
-    uses: list[Use] = []
-    mutations: dict[bool, list[Use]] = {False: [], True: []}
+    uses: list[Charge] = []
+    mutations: dict[bool, list[Charge]] = {False: [], True: []}
     topics: dict[str, int] = {}
     for line in _lines(paths):
         at_ms, text = _placed(line)
@@ -185,8 +185,8 @@ def _instant(text: str) -> int | None:
 def _charges(
     request: Any,
     logged_ms: int,
-    uses: list[Use],
-    mutations: dict[bool, list[Use]],
+    uses: list[Charge],
+    mutations: dict[bool, list[Charge]],
     topics: dict[str, int],
     bad: Counter[str],
 ) -> None:
@@ -208,16 +208,16 @@ def _charges(
     same = (int(logged_ms - after_ms), broker, user, client_id)
     answer = request.get("response") or {}
     if key == _PRODUCE:
-        uses.append(Use(*same, PRODUCE, _record_bytes(body.get("topicData", ()), "partitionData")))
+        uses.append(Charge(*same, PRODUCE, _record_bytes(body.get("topicData", ()), "partitionData")))
     elif key in (_FETCH, _SHARE_FETCH) and (size := _record_bytes(answer.get("responses", ()), "partitions")):
-        uses.append(Use(*same, FETCH, size))
+        uses.append(Charge(*same, FETCH, size))
     elif key in _STRICT_SINCE:
         strict = version >= _STRICT_SINCE[key]
         counts, unknown = _mutated(key, body, answer, topics)
         bad[UNKNOWN_PARTITIONS] += unknown
-        mutations[bool(request.get("isForwarded"))] += [Use(*same, MUTATION, count, strict) for count in counts]
+        mutations[bool(request.get("isForwarded"))] += [Charge(*same, MUTATION, count, strict) for count in counts]
     if not (key == _PRODUCE and body.get("acks") == 0):
-        uses.append(Use(*same, REQUEST, spent_ms))
+        uses.append(Charge(*same, REQUEST, spent_ms))
 
 
 def _is_between_brokers(key: int, version: int, body: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from turnstile.pipeline.html_page import bullets, copied, document, paragraph, section, table
+from turnstile.pipeline.html_page import bullets, copyable, document, paragraph, section, table
 from turnstile.pipeline.pictures import bars, lines
 from turnstile.pipeline.quota_plan.demand import Demand
 from turnstile.pipeline.quota_plan.quota_plan import Judged, QuotaPlan, Variant, value
@@ -59,7 +59,7 @@ def _advice(plan: QuotaPlan) -> str:
 
 
 def _settings(variant: Variant) -> str:
-    blocks = (copied(TITLES[vocabulary], "\n".join(each)) for vocabulary, each in variant.commands.items())
+    blocks = (copyable(TITLES[vocabulary], "\n".join(each)) for vocabulary, each in variant.commands.items())
     return section(f"To set it: {variant.name}", "", *blocks)
 
 

@@ -11,7 +11,7 @@ from shards.limits.rate import DEFAULT_WINDOW, Window
 KINDS = (PRODUCE, FETCH, REQUEST, MUTATION)
 
 
-class Use(NamedTuple):
+class Charge(NamedTuple):
     """One charge. `at_ms`: epoch milliseconds; `broker`: quotas hold on each by itself; `amount`: bytes, milliseconds of handler
     time, or partitions; `strict`: mutations are refused, and not delayed, when their quota is used up."""
 
@@ -37,7 +37,7 @@ class Usage(NamedTuple):
     `window`, `mutations`: the windows of the broker that wrote it, or Kafka's.
     """
 
-    uses: list[Use]
+    uses: list[Charge]
     put_aside: Counter[str]
     notes: list[str]
     window: Window = DEFAULT_WINDOW
@@ -60,6 +60,6 @@ class Usage(NamedTuple):
         return {getattr(use, column) for use in self.uses}
 
 
-def in_order(uses: Sequence[Use]) -> list[Use]:
+def in_order(uses: Sequence[Charge]) -> list[Charge]:
     """By time; of the same millisecond as they were logged."""
     return sorted(uses, key=lambda use: use.at_ms)

@@ -21,7 +21,7 @@ from shards.limits.client_quota_managers import (
 )
 from shards.limits.precedence import QuotaTable
 from shards.limits.quota_entities import Entity
-from turnstile.pipeline.quota_plan.usage import Usage, Use
+from turnstile.pipeline.quota_plan.usage import Charge, Usage
 
 MINUTE_MS = 60_000
 Manager = ProduceQuotaManager | ControllerMutationQuotaManager
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
         return [each for each in self.clients if each.kind == kind]
 
 
-def decisions(usage: Usage, quotas: Quotas) -> Iterator[tuple[Use, Charged]]:
+def decisions(usage: Usage, quotas: Quotas) -> Iterator[tuple[Charge, Charged]]:
     """Each charge of a kind that any of the quotas is of, with its decision."""
     kinds = {kind for values in quotas.values() for kind in values}
     meters: dict[tuple[str, str], Manager] = {}

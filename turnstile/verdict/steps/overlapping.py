@@ -14,7 +14,7 @@ from turnstile.verdict.timeline import SECOND, Event
 _TRIES, _PAIRS = 8, 2
 """Tries, and pairs that are wanted: it is chance whether two requests are on the way when the throttle times are told."""
 _ALONE = 3
-"""Tries: a client that never had a request waiting behind another one by then sends one at a time."""
+"""Tries after which a client that never had a request waiting behind another one is taken to send one at a time."""
 _NEXT_S = 2.0
 _LONG_MS, _SHORT_MS, _DELAY_MS = 1000, 100, 150
 
@@ -41,7 +41,7 @@ def _latest(stage: Stage) -> list[Event]:
 
 
 def _overlap(stage: Stage, chosen: Event, number: int) -> None:
-    """Both throttle times act on the first request of a connection, and the longer is told; the next is told the shorter."""
+    """The first request of a connection is told both throttle times, so the longer one; the next is told the shorter."""
     where = f"[{chosen.ip}]:{chosen.port}" if ":" in chosen.ip else f"{chosen.ip}:{chosen.port}"
     with stage.step("overlap", f"{_LONG_MS} ms, then {_SHORT_MS} ms ({number})") as detail, ExitStack() as set_:
         set_.enter_context(stage.fault("delay", delay_ms=_DELAY_MS, api=DATA, connection=where))

@@ -1,4 +1,4 @@
-"""Throttle times of several lengths: for Produce, for Fetch, for every request; and for what the client asks seldom, longer ones.
+"""Throttle times of several lengths: for Produce, for Fetch, for every request; longer ones for APIs that the client uses rarely.
 
 throttled_beyond_the_pause  An API after which a client usually pauses, as after a heartbeat of its group, is throttled for longer
     than that pause: what ignores a shorter throttle time sends nothing within it either.
@@ -18,7 +18,7 @@ from turnstile.verdict.timeline import SETUP
 DATA = ("Produce", "Fetch")
 _EVERY_MS = 400
 _LONGEST_PAUSE_MS = 6000
-"""Of what is throttled for longer still: a heartbeat each 5 s is of it, and no member misses its session by that."""
+"""The longest usual pause that is throttled beyond: heartbeats every 5 s are, and members stay within their session timeout."""
 _BEYOND = 1.3
 
 
@@ -55,7 +55,7 @@ def _throttle_beyond_pauses(stage: Stage) -> None:
 
 
 def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, apis: Sequence[str] = ()) -> None:
-    """For so long, and up to twice, until of each of these APIs enough was throttled."""
+    """Throttles for `seconds`, or up to twice that until LEAST requests of each of `apis` were throttled."""
     began_ns = time.monotonic_ns()
 
     def is_enough() -> bool:

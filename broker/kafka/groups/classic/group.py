@@ -59,10 +59,10 @@ class ClassicGroup(Rebalance):
         self.unsynced.discard(member_id)
         if self.state is GroupState.STABLE:
             self._beat(member, now_ms)
-            self._all_synced()
+            self._end_sync_if_complete()
             self.outbox.append((reply, self._synced(member)))
             return
-        self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
+        self._answer_sync(member, codes.REBALANCE_IN_PROGRESS)
         member.await_sync(reply)
         if member_id == self.membership.leader:
             self._assign(dict(request.assignments), now_ms)
@@ -170,8 +170,8 @@ class ClassicGroup(Rebalance):
 
     def _replace(self, former_id: str, member_id: str) -> Member:
         member = self.members[former_id]
-        self._drop_join(member, JoinGroupResult(codes.FENCED_INSTANCE_ID, former_id))
-        self._drop_sync(member, codes.FENCED_INSTANCE_ID)
+        self._answer_join(member, JoinGroupResult(codes.FENCED_INSTANCE_ID, former_id))
+        self._answer_sync(member, codes.FENCED_INSTANCE_ID)
         self.unsynced.discard(former_id)
         self.membership.rename(member, member_id)
         return member
@@ -191,7 +191,7 @@ class ClassicGroup(Rebalance):
     def _rejoin(self, member: Member, request: JoinRequest, reply: Reply, limits: GroupConfig, now_ms: int) -> None:
         member.protocols = request.protocols
         member.session_ms, member.rebalance_ms = request.session_ms, request.rebalance_ms
-        self._drop_join(member, JoinGroupResult(codes.REBALANCE_IN_PROGRESS, member.id))
+        self._answer_join(member, JoinGroupResult(codes.REBALANCE_IN_PROGRESS, member.id))
         member.await_join(reply)
         self._rebalance(limits.initial_delay_ms, now_ms)
 

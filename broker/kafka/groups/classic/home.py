@@ -19,7 +19,8 @@ from shards.loop.deferred import Deferred, MaybeDeferred
 
 
 class ClassicCoordinator:
-    """`make_classic(group)`: NONE if a member of the classic protocol may join.
+    """`admit_classic(group)`: NONE if a member of the classic protocol may join, for which an empty consumer group gives way; else
+    the error code.
 
     `is_other(group)`: whether it is of another protocol. `served()` is called after each operation that may set a deadline.
     """
@@ -29,14 +30,14 @@ class ClassicCoordinator:
         groups: GroupTable,
         offsets: CommittedOffsets,
         *,
-        make_classic: Callable[[str], int],
+        admit_classic: Callable[[str], int],
         is_other: Callable[[str], bool],
         served: Callable[[], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._groups = groups
         self._offsets = offsets
-        self._make_classic = make_classic
+        self._admit_classic = admit_classic
         self._is_other = is_other
         self._served = served
         self._now_ms = now_ms
@@ -45,7 +46,7 @@ class ClassicCoordinator:
         """`fields` of a JoinRequest -> fields of a JoinGroupResult."""
         answer: Deferred[object] = Deferred()
         request = JoinRequest(*fields)
-        code = self._make_classic(group)
+        code = self._admit_classic(group)
         if code:
             return JoinGroupResult(code, request.member_id)
         protocols = tuple((name, bytes(data)) for name, data in request.protocols)
@@ -69,7 +70,7 @@ class ClassicCoordinator:
         return self._groups.heartbeat(group, member, instance, generation, self._now_ms())
 
     def describe(self, group_id: str) -> ClassicGroupDescription:
-        """A group that is not there in the classic protocol is DEAD."""
+        """An unknown group, or one of another protocol, is DEAD; one that has only committed offsets is EMPTY."""
         group = self._groups.get(group_id)
         if group is None:
             if group_id not in self._offsets or self._is_other(group_id):

@@ -8,7 +8,7 @@ No I/O and no clock; `now_ms` comes in. A join waits through PREPARING, a sync t
 the member and called later, exactly once.
 
 Invariants (`check` asserts joins_and_syncs_in_their_states and empty_means_no_members)
-one_leader_a_generation  A generation has one leader; a new one is beyond every generation of which a member may know.
+one_leader_a_generation  A generation has one leader, and a number above that of every earlier one.
 joins_and_syncs_in_their_states  No member waits for a sync outside COMPLETING, nor for a join outside PREPARING.
 replies_called_once  A reply is called exactly once, or is still held by its member.
 empty_means_no_members  EMPTY means no members; every other state but PREPARING has some.
@@ -49,8 +49,8 @@ _NEXT = {
 class Rebalance:
     """The rebalances of group `id`, one after the other. `outbox` holds (reply, answer) pairs that the caller delivers.
 
-    `last_generation` is `generation`, or of a rebalance that the death of a process cut short. `is_unwritten`: the members are
-    not those of the last record (classic/records.py).
+    `last_generation`: the highest that was used; above `generation` after a crash that interrupted a rebalance. `is_unwritten`: the
+    members are not those of the last record (classic/records.py).
     """
 
     id: str
@@ -118,7 +118,7 @@ class Rebalance:
     def _rebalance(self, initial_delay_ms: int, now_ms: int) -> None:
         """Starts a join phase unless one is under way, and ends it when every member has joined."""
         if self.state is not GroupState.PREPARING:
-            self._drop_syncs()
+            self._answer_syncs()
             self._initial = self.state is GroupState.EMPTY
             timeout_ms = self.membership.longest_rebalance_ms()
             self._last_call_ms = now_ms + timeout_ms
@@ -155,7 +155,7 @@ class Rebalance:
         self._initial = False
         joined = self.membership.joined()
         if self.members and not joined:
-            # Only absent static members are left. The phase has no deadline until one of them rejoins; their sessions do.
+            # Only absent static members are left. The phase has no deadline until one of them rejoins; their sessions still expire.
             self._phase_deadline_ms = None
             return
         self.last_generation += 1
@@ -175,11 +175,11 @@ class Rebalance:
         for member in self.members.values():
             self._beat(member, now_ms)
             member.new = False
-            self._drop_join(member, self._joined(member))
+            self._answer_join(member, self._joined(member))
 
     def _assign(self, assignments: dict[str, bytes], now_ms: int) -> None:
         self._turn(GroupState.STABLE, now_ms)
-        self._all_synced()
+        self._end_sync_if_complete()
         self.is_unwritten = True
         for member in self.members.values():
             member.assignment = assignments.get(member.id, b"")
@@ -188,15 +188,15 @@ class Rebalance:
                 reply, member.syncing = member.syncing, None
                 self.outbox.append((reply, self._synced(member)))
 
-    def _all_synced(self) -> None:
-        """With the last sync the deadline for syncing is off; at that deadline members that have not synced are removed."""
+    def _end_sync_if_complete(self) -> None:
+        """The last sync cancels the deadline at which members that have not synced are removed."""
         if not self.unsynced:
             self._phase_deadline_ms = None
 
     def _lose(self, member: Member, now_ms: int) -> None:
         """A member left or was not heard of: the others rebalance, or the join phase no longer waits for it."""
-        self._drop_join(member, JoinGroupResult(codes.UNKNOWN_MEMBER_ID))
-        self._drop_sync(member, codes.UNKNOWN_MEMBER_ID)
+        self._answer_join(member, JoinGroupResult(codes.UNKNOWN_MEMBER_ID))
+        self._answer_sync(member, codes.UNKNOWN_MEMBER_ID)
         self._forget(member)
         if self.state is GroupState.PREPARING:
             self._maybe_complete_join(now_ms)
@@ -205,7 +205,7 @@ class Rebalance:
 
     def _start_over(self, now_ms: int) -> None:
         """From COMPLETING or STABLE into a join phase, which ends at once when no member is left."""
-        self._drop_syncs()
+        self._answer_syncs()
         self._initial = False
         self._phase_deadline_ms = now_ms + self.membership.longest_rebalance_ms()
         self._turn(GroupState.PREPARING, now_ms)
@@ -225,19 +225,19 @@ class Rebalance:
         self.membership.remove(member)
         self.unsynced.discard(member.id)
 
-    def _drop_join(self, member: Member, answer: JoinGroupResult) -> None:
+    def _answer_join(self, member: Member, answer: JoinGroupResult) -> None:
         if member.joining is not None:
             reply, member.joining = member.joining, None
             self.outbox.append((reply, answer))
 
-    def _drop_sync(self, member: Member, code: int) -> None:
+    def _answer_sync(self, member: Member, code: int) -> None:
         if member.syncing is not None:
             reply, member.syncing = member.syncing, None
             self.outbox.append((reply, SyncGroupResult(code)))
 
-    def _drop_syncs(self) -> None:
+    def _answer_syncs(self) -> None:
         for member in self.members.values():
-            self._drop_sync(member, codes.REBALANCE_IN_PROGRESS)
+            self._answer_sync(member, codes.REBALANCE_IN_PROGRESS)
             if self.state is GroupState.COMPLETING:
                 member.assignment = b""
         self.unsynced.clear()

@@ -42,7 +42,7 @@ def uniform(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str
 
 
 def range_(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> dict[str, TopicIdPartitions]:
-    """Partitions of the same number go to the same member, if all subscribe to the same topics."""
+    """Topics with as many partitions and the same subscribers are co-partitioned: equal numbers go to one member."""
     in_order = sorted(members, key=lambda each: (each.instance_id is None, each.instance_id or each.id))
     shares: _Shares = {member.id: set() for member in members}
     for topic, size in sizes.items():

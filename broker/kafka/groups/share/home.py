@@ -48,10 +48,10 @@ class ShareState(Protocol):
         """One for each place."""
 
     def alter(self, group: str, offsets: Sequence[tuple[SharePlace, int]]) -> MaybeDeferred[list[int]]:
-        """Each place begins at its offset; a code for each."""
+        """Sets the start offset of each place; returns a code for each."""
 
     def delete(self, group: str, topic_ids: Sequence[UUID] | None) -> MaybeDeferred[int]:
-        """Nothing is left of these topics, or of the group: a code."""
+        """Deletes the state of these topics, None: of all that the group has; returns a code."""
 
 
 class ShareCoordinator(ModernCoordinator[ShareGroups]):
@@ -77,8 +77,8 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
     def heartbeat(self, group: str, fields: Sequence[Any]) -> MaybeDeferred[list[object]]:
         """`fields` of a ShareHeartbeat -> [fields of a HeartbeatResult, partitions as [[topic id, number], ...]].
 
-        At once; one that makes the targets of a large group anew in its turn: a thousand members with ten thousand partitions
-        take 20 ms, and as many connections may ask for it in one pass."""
+        Answered at once, but in its turn when the targets of a large group have to be computed: 1,000 members and 10,000
+        partitions take 20 ms, and as many connections may ask for it in one pass."""
         request = ShareHeartbeat(*fields)
         request = request._replace(names=None if request.names is None else tuple(request.names))
         if request.epoch != LEAVE and self._groups.is_costly(group, request):
@@ -142,7 +142,7 @@ class ShareCoordinator(ModernCoordinator[ShareGroups]):
     def alter_offsets(
         self, group_id: str, wanted: Sequence[tuple[str, Sequence[tuple[int, int]]]]
     ) -> MaybeDeferred[AlteredOffsets]:
-        """`wanted`: (topic, (partition, start offset) each) each. The group begins, if there was none."""
+        """`wanted`: (topic, (partition, start offset) each) each. Creates the group if it is missing."""
         group = self._groups.get(group_id)
         if self._is_taken(group_id):
             return AlteredOffsets(codes.GROUP_ID_NOT_FOUND, [])
