@@ -7,6 +7,7 @@ answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this sha
     a refusal.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -79,6 +80,20 @@ class RateRehearsal:
         of_listener = self._rates.at_listener(listener)
         return then(of_listener, partial(self._at_listener, listener, ip, waits))
 
+    @property
+    def is_of_listeners(self) -> bool:
+        """True if no rates but those of the broker and its listeners are observed: then `ask_later` is enough."""
+        return not (self._has_core_rates or self._image.observes_ip_rates)
+
+    def ask_later(self, listener: str, would_wait: Callable[[RateVerdict], None]) -> None:
+        """As `ask` where it `is_of_listeners`, at a small part of its cost: `would_wait` hears of a connection that would not have
+        been let in at once, and nothing else is called for it."""
+        self._rates.at_listener_later(listener, partial(self._come_later, listener, would_wait))
+
+    def _come_later(self, listener: str, would_wait: Callable[[RateVerdict], None], answer: RateAnswer) -> None:
+        if answer.own_ms or answer.broker_ms:
+            would_wait(self._of_listener(listener, (), answer))
+
     def of_user(self, user: str) -> MaybeDeferred[Refusal | None]:
         """Asks the observed rate of a user for a connection that has logged in: why it would have been refused, or None."""
         return then(self._rates.of_user(user), partial(self._of_user, user))
@@ -89,13 +104,19 @@ class RateRehearsal:
     def _at_listener(
         self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer
     ) -> MaybeDeferred[RateVerdict]:
+        verdict = self._of_listener(listener, waits, answer)
+        if verdict.refusal is not None:
+            return verdict
+        return then(self._rates.from_address(ip), partial(self._from_address, listener, ip, verdict.waits))
+
+    def _of_listener(self, listener: str, waits: tuple[RateRule, ...], answer: RateAnswer) -> RateVerdict:
         if answer.own_ms < 0:
             return RateVerdict(waits, self._unavailable(self._image.observed_rate_of(f"listener:{listener}")))
         if answer.own_ms or answer.broker_ms:
             pool = f"listener:{listener}" if answer.own_ms >= answer.broker_ms else "broker"
             rule = self._image.observed_rate_of(pool)
             waits = (*waits, rule) if rule.rate is not None else waits
-        return then(self._rates.from_address(ip), partial(self._from_address, listener, ip, waits))
+        return RateVerdict(waits, None)
 
     def _from_address(self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer) -> RateVerdict:
         refusal = self._refusal("ip_rate", self._image.observed_rate_of(f"ip:{ip}"), answer)

@@ -125,7 +125,20 @@ class Rehearsal:
             else:
                 self._rated(attempt, verdict)
 
-        return cast(OpenT, open_rated if self.rates.is_on else open_observed)
+        def open_counted(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
+            open_connection(fd, number, ip, port, pools, *via)
+            at_ns = self._poller.now_ns
+            self.rates.ask_later(listener, lambda verdict: self._would_wait(listener, number, ip, port, at_ns, verdict))
+
+        if not self.rates.is_on:
+            return cast(OpenT, open_observed)
+        return cast(OpenT, open_counted if self.rates.is_of_listeners and not self.is_on else open_rated)
+
+    def _would_wait(self, listener: str, number: int, ip: str, port: int, at_ns: int, verdict: RateVerdict) -> None:
+        """An observed rate would have delayed a connection, or its home did not answer; no cap is observed, so that is all."""
+        attempt = ObservedAttempt(self, listener, number, ip, port, (), (), at_ns)
+        self._under_way.add(attempt)
+        self._rated(attempt, verdict)
 
     def _rated(self, attempt: ObservedAttempt, verdict: RateVerdict) -> None:
         """The observed rates have answered; the caps are asked next (rates_before_caps)."""

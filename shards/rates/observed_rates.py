@@ -1,7 +1,8 @@
 """Connection creation rates that are observed instead of enforced (shadow mode, dry run), across the shards of a broker.
 
 Each rate has one home, as an enforced one has (rates.py). The shard that has admitted connections asks it, once per pass and
-rate, with how many there were; nothing waits for the answer, and no listener stops.
+rate, with how many there were; nothing waits for the answer, and no listener stops. Where each connection asks one rate alone, the
+home asks itself once per pass, too (`at_listener_later`): a call and a row for all that arrived.
 
 other_rates_only  An observed rate is asked only if it differs from the rate in force.
 windows_begin_empty  Windows begin empty when the first rate begins to be observed, when the last one ends, when their home starts
@@ -10,7 +11,7 @@ each_answer_is_journaled  A home notes each answer in order, so that the arithme
 lost_homes_leave_it_open  If a home is lost, or does not answer in time, its answer is UNAVAILABLE: neither within nor beyond.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby, islice
 from typing import Final, NamedTuple, Protocol
@@ -36,6 +37,8 @@ class Ask(NamedTuple):
     name: str
 
 
+Told = Callable[[RateAnswer], None]
+"""Hears the answer to one arrival."""
 WITHIN: Final = RateAnswer(0)
 UNAVAILABLE: Final = RateAnswer(-1, -1)
 
@@ -87,7 +90,7 @@ class ObservedRates:
         self._touch = touch
         self._notes = notes
         self._windows = ObservedWindows(Window())
-        self._to_ask: dict[int, dict[Ask, list[Deferred[RateAnswer]]]] = {}  # by home
+        self._to_ask: dict[int, dict[Ask, list[Told]]] = {}  # by home
         self._listeners_home = home_of("rate:broker", shards)
 
     def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
@@ -116,6 +119,13 @@ class ObservedRates:
         if quotas.own is None and quotas.broker is None:
             return WITHIN
         return self._ask(self._listeners_home, Ask(LISTENER, name))
+
+    def at_listener_later(self, name: str, told: Told) -> None:
+        """As `at_listener`, also where this shard is the home: `told` hears the answer from flush() on; nothing if no rate is
+        observed there."""
+        quotas = self.quotas_of(name)
+        if quotas.own is not None or quotas.broker is not None:
+            self._ask_later(self._listeners_home, Ask(LISTENER, name), told)
 
     def take_back(self, name: str) -> None:
         """One that was asked about by `at_listener` would have been refused by the rate of its address."""
@@ -151,32 +161,35 @@ class ObservedRates:
         while self._to_ask:
             home, asked = self._to_ask.popitem()
             rows = list(asked.items())
+            if home == self._me:
+                for ask, waiting in rows:
+                    _tell(waiting, self._decide(ask, len(waiting), home))
+                continue
             for start in range(0, len(rows), MOST_IN_A_CALL):
                 some = rows[start : start + MOST_IN_A_CALL]
-                told = self._call(home, METHOD, [[*ask, len(waiting)] for ask, waiting in some])
-                told.add_callback(partial(self._came, [waiting for _, waiting in some]))
+                answers = self._call(home, METHOD, [[*ask, len(waiting)] for ask, waiting in some])
+                answers.add_callback(partial(self._came, [waiting for _, waiting in some]))
 
     def _ask(self, home: int, ask: Ask) -> MaybeDeferred[RateAnswer]:
         if home == self._me:
             (run,) = self._decide(ask, 1, self._me)
             return run.answer
         answer: Deferred[RateAnswer] = Deferred()
-        if not self._to_ask:
-            self._touch()
-        self._to_ask.setdefault(home, {}).setdefault(ask, []).append(answer)
+        self._ask_later(home, ask, answer.resolve)
         return answer
 
-    def _came(self, asked: list[list[Deferred[RateAnswer]]], told: Deferred[list[list[list[int]]]]) -> None:
+    def _ask_later(self, home: int, ask: Ask, told: Told) -> None:
+        if not self._to_ask:
+            self._touch()
+        self._to_ask.setdefault(home, {}).setdefault(ask, []).append(told)
+
+    def _came(self, asked: list[list[Told]], came: Deferred[list[list[list[int]]]]) -> None:
         try:
-            answers = [[AnswerRun(*run) for run in runs] for runs in told.result()]
+            answers = [[AnswerRun(*run) for run in runs] for runs in came.result()]
         except (PeerLost, DeadlineExceeded):
             answers = [[AnswerRun(*UNAVAILABLE, len(waiting))] for waiting in asked]
         for waiting, runs in zip(asked, answers, strict=True):
-            each = iter(waiting)
-            for run in runs:
-                answer = run.answer
-                for deferred in islice(each, run.arrivals):
-                    deferred.resolve(answer)
+            _tell(waiting, runs)
 
     def _serve(self, peer: int, asks: list[tuple[str, str, int]]) -> list[list[AnswerRun]]:
         return [self._decide(Ask(what, name), arrivals, peer) for what, name, arrivals in asks]
@@ -199,3 +212,12 @@ class ObservedRates:
         quota = self._image.observed_rate_of(f"{ask.what}:{ask.name}").rate
         arrive = self._windows.log_in if ask.what == USER else self._windows.arrive_from
         return RateAnswer(arrive(ask.name, quota, now_ms=now_ms))
+
+
+def _tell(waiting: Iterable[Told], runs: Iterable[AnswerRun]) -> None:
+    """The answers of `runs` to those that wait, in order."""
+    each = iter(waiting)
+    for run in runs:
+        answer = run.answer
+        for told in islice(each, run.arrivals):
+            told(answer)

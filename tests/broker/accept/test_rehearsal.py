@@ -15,7 +15,7 @@ from shards.limits.caps import OBSERVED
 from shards.limits.quota_entities import key_of_entity
 from shards.loop.deferred import Deferred
 from shards.ownership import home_of
-from shards.rates.observed_rates import ADDRESS, ObservedRates
+from shards.rates.observed_rates import ADDRESS, LISTENER, AnswerRun, Ask, ObservedRates
 from shards.tokens.tokens import Tokens
 
 PER_IP = "kafka_connections_max_per_ip"
@@ -38,6 +38,7 @@ class Desk:
         self.sent: list[Any] = []
         self.journal: list[dict[str, Any]] = []
         self.counted: list[tuple[str, str]] = []
+        self.noted: list[tuple[Ask, AnswerRun]] = []
         self.now_ms = 0
         self.asked: list[tuple[list[Any], Deferred[Any]]] = []
         self.tokens = Tokens(
@@ -63,7 +64,12 @@ class Desk:
         )
         rates = ObservedRates(
             0, shards, ("A", "B"), self.image, call=self._call, now_ms=lambda: self.now_ms, touch=lambda: None,
-            notes=cast(Any, SimpleNamespace(answered=lambda *a, **how: None, began=lambda **how: None)),
+            notes=cast(
+                Any,
+                SimpleNamespace(
+                    answered=lambda ask, run, **how: self.noted.append((ask, run)), began=lambda **how: None
+                ),
+            ),
         )  # fmt: skip
         self.rates = rates
         self.rehearsal = Rehearsal(cast(Any, context), self.open, RateRehearsal(self.image, rates))
@@ -283,6 +289,53 @@ def test_an_observed_rate_of_a_listener_delays_nobody_and_counts_those_it_would_
     assert desk.counted.count(("observed_rate_wait", "A")) == 3
     assert desk.members() == list(range(13)), "those that would have waited are in"
     assert desk.rehearsal.counts.describe()["caps"] == [["listener.name.a.max.connection.creation.rate", 1.0, True, 3]]
+
+
+@pytest.mark.parametrize("of_listener", [True, False])
+def test_where_the_rates_of_listeners_alone_are_observed_their_home_is_asked_once_a_pass(of_listener):
+    name = "listener__name__a__max__connection__creation__rate" if of_listener else "max__connection__creation__rate"
+    desk = Desk(**{name: "1"})
+    for number in range(13):
+        desk.connect(number)
+    assert desk.counted == [] and desk.noted == [], "nothing is decided before the end of the pass"
+    desk.rates.flush()
+    assert desk.counted == [("observed_rate_wait", "A")] * 3
+    assert sum(run.arrivals for _, run in desk.noted) == 13 and desk.noted[0][1].arrivals == 10
+    assert desk.rehearsal.counts.describe()["caps"] == [[name.replace("__", "."), 1.0, True, 3]]
+    assert len(desk.open) == 13 and desk.journal == []
+
+
+def test_the_home_of_an_observed_rate_of_listeners_may_be_another_shard():
+    shards = next(shards for shards in range(2, 99) if home_of("rate:broker", shards) != 0)
+    desk = Desk(shards, max__connection__creation__rate="1")
+    for number in range(4):
+        desk.connect(number)
+    desk.rates.flush()
+    ((asks, answer),) = desk.asked
+    assert asks == [[LISTENER, "A", 4]]
+    answer.resolve([[[0, 0, 1], [0, 700, 3]]])
+    assert desk.counted == [("observed_rate_wait", "A")] * 3
+
+
+def test_the_answer_of_a_rate_of_listeners_that_is_observed_no_more_counts_nothing():
+    shards = next(shards for shards in range(2, 99) if home_of("rate:broker", shards) != 0)
+    desk = Desk(shards, max__connection__creation__rate="1")
+    desk.connect(1)
+    desk.rates.flush()
+    desk.observe()
+    desk.asked[0][1].resolve([[[0, 700, 1]]])
+    assert desk.counted == []
+
+
+def test_a_home_of_a_rate_of_listeners_that_is_lost_leaves_it_open():
+    shards = next(shards for shards in range(2, 99) if home_of("rate:broker", shards) != 0)
+    desk = Desk(shards, max__connection__creation__rate="1")
+    for number in range(3):
+        desk.connect(number)
+    desk.rates.flush()
+    desk.asked[0][1].fail(PeerLost("gone"))
+    assert desk.counted == [("observed_shard_unavailable", "A")] * 3
+    assert desk.rehearsal.counts.describe()["undecided"] == 3
 
 
 def test_an_observed_rate_of_the_core_refuses_beyond_a_tenth_of_a_second():
