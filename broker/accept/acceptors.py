@@ -241,7 +241,6 @@ class Acceptors:
         and one that has its slot asks for its rate. The eviction's message to the home follows that of the tokens on the
         same link.
         """
-        self._observed_rates.flush()
         rates, tokens = self.rates, self._context.tokens
         if tokens.change_some():
             self._context.poller.wake()
@@ -250,6 +249,7 @@ class Acceptors:
         while rates.busy:
             rates.flush(now_ms=self._context.now_ms())
             tokens.flush()
+        self._observed_rates.flush()  # last: what was admitted until here asks in this pass
         self.eviction.flush()
         due_ms = rates.next_ms()
         if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):

@@ -138,7 +138,10 @@ class Rehearsal:
         """An observed rate would have delayed a connection, or its home did not answer; no cap is observed, so that is all."""
         attempt = ObservedAttempt(self, listener, number, ip, port, (), (), at_ns)
         self._under_way.add(attempt)
-        self._rated(attempt, verdict)
+        try:
+            self._rated(attempt, verdict)
+        except Exception as mistake:  # the others of the pass are to hear their answers
+            self._context.log.call_mistaken(mistake)
 
     def _rated(self, attempt: ObservedAttempt, verdict: RateVerdict) -> None:
         """The observed rates have answered; the caps are asked next (rates_before_caps)."""

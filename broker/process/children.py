@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from broker.process import converter_process, coordinator_process
 from broker.process.coordinator_process import FIRST_SHARD
-from broker.process.start_reports import reporting
+from broker.process.start_reports import ReportPipe, reporting
 from broker.runtime import collector
 from broker.storage.log_ends import LogEnds
 from shards.supervisor.binding import ListeningSockets, MeshAddresses
@@ -41,9 +41,9 @@ def make_board(plan: ClusterPlan) -> RestartBoard:
 
 
 def children_of(
-    plan: ClusterPlan, run_dir: MeshAddresses, board: RestartBoard, reports: int, backlog: int
+    plan: ClusterPlan, run_dir: MeshAddresses, board: RestartBoard, pipe: ReportPipe, backlog: int
 ) -> list[Child]:
-    """The journal's converter, the coordinator and the shards. Each writes to `reports` that it is up, or why it is not; a
+    """The journal's converter, the coordinator and the shards. Each reports to `pipe` that it is up, or why it is not; a
     shard's clients wait in a queue of `backlog` connections."""
     watchdog = Watchdog()
     ends = LogEnds()
@@ -55,16 +55,16 @@ def children_of(
         watchdog: Watchdog | None = None,
         listening: ListeningSockets | None = None,
     ) -> Child:
-        return Child(name, stage, reporting(main, reports, name), watchdog, listening)
+        return Child(name, stage, reporting(main, pipe, name), watchdog, listening)
 
     def run_shard(place: BrokerShard, epoch: int) -> int:
         from broker.process import shard_process
 
-        return shard_process.run(plan, run_dir, ends, place, reports, epoch)
+        return shard_process.run(plan, run_dir, ends, place, pipe.report_to, epoch)
 
-    coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, reports)
+    coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, pipe.report_to)
     children = [
-        child("the journal's converter", CONVERTING, partial(converter_process.run, plan, reports)),
+        child("the journal's converter", CONVERTING, partial(converter_process.run, plan, pipe.report_to)),
         child("the coordinator", COORDINATING, coordinator, watchdog),
     ]
     for broker, shard in plan.members():

@@ -47,7 +47,7 @@ from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard
 
 _TICK_S = 0.25
-_JOINING_S = 1.0  # the admin API waits no longer for shards that do not join
+_JOINING_S = 0.5  # the admin API waits no longer for shards that do not join
 _FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends
 
 
@@ -133,9 +133,12 @@ class CoordinatorProcess:
         self._end(member, "shard did not acknowledge in time; ending it")
 
     def is_busy(self, member: BrokerShard) -> bool:
-        """True if a shard that has not acknowledged a version has used CPU time since this was asked before."""
+        """True if a shard that has not acknowledged a version has used CPU time since this was asked before, or is still to be
+        forked."""
         pid = self._pid(member)
-        return pid is not None and self._applying[member].is_made([pid], now_s=trio.current_time())
+        if pid is None:
+            return not self._counters[member].value("pid")  # it has not been forked yet: the launcher imports for it
+        return self._applying[member].is_made([pid], now_s=trio.current_time())
 
     def _end(self, member: BrokerShard, why: str) -> None:
         """Ends a shard's process; the supervisor starts it again."""
@@ -311,7 +314,8 @@ class CoordinatorProcess:
 
     async def _join(self, member: BrokerShard) -> None:
         await self.coordinator.connected(member)
-        if None not in self.coordinator.describe_shards().values():
+        present = self.coordinator.state.version
+        if all(version is not None and version >= present for version in self.coordinator.describe_shards().values()):
             self._all_joined.set()
 
     def _told(self, member: BrokerShard, message: Sequence[object]) -> None:

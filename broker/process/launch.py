@@ -15,7 +15,7 @@ from broker.process.cluster_names import HeldName
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
 from broker.process.launch_options import LaunchOptions
 from broker.process.start_again import Kept, start_again, taken_over
-from broker.process.start_reports import await_ready, end_reports, system_fault
+from broker.process.start_reports import ReportPipe, await_ready, end_reports, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of
 from shards.config.changes import ConfigState, observed_delta, static_settings
@@ -172,19 +172,19 @@ class _Launch:
         with collector.paused():
             from broker.process.children import children_of, import_for, make_board
 
-        read_end, write_end = os.pipe()
+        pipe = ReportPipe(*os.pipe())
         board = make_board(plan)
-        children = children_of(plan, run_dir, board, write_end, self._backlog)
+        children = children_of(plan, run_dir, board, pipe, self._backlog)
         epochs = Epochs(self.data_dir / "epoch")
         owner = Owner(pid=self._asked.ends_with_pid, stdin=self._asked.ends_with_stdin)
         supervisor = Supervisor(children, epochs, tell=_tell, board=board, owner=owner)
         try:
             supervisor.start(import_for)
-            report = await_ready(read_end, 1 + plan.brokers * plan.shards, supervisor.pids, self._say_progress)
+            report = await_ready(pipe.read_end, 1 + plan.brokers * plan.shards, supervisor.pids, self._say_progress)
         except BaseException:
             supervisor.stop()
             raise
-        end_reports(read_end, write_end)
+        end_reports(pipe)
         if self._name is not None:
             self._name.tell(plan.admin_url, [str(each) for each in plan.endpoints], self.data_dir)
         self._say(out, plan, report)

@@ -14,6 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from shards.errors import CannotStart, StoppedAtStart
 from shards.supervisor.progress import Progress
@@ -30,12 +31,23 @@ _IN_THE_WAY = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
 _SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
-def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable[[int], int]:
+class ReportPipe(NamedTuple):
+    """The pipe of the reports. `report_to` is /dev/null once they have ended."""
+
+    read_end: int
+    report_to: int
+
+
+def reporting(main: Callable[[int], int], pipe: ReportPipe, name: str) -> Callable[[int], int]:
     """`main`; a want of disk, descriptors or memory ends it with one sentence: reported while the cluster starts, on stderr
     from then on."""
 
     def run(epoch: int) -> int:
-        report = os.dup(report_to)  # the process closes the other once it is up
+        if _is_pipe(
+            pipe.report_to
+        ):  # else this process has not inherited the other end, and its number may be another file's
+            os.close(pipe.read_end)  # the supervisor alone reads: is_starting would never be False
+        report = os.dup(pipe.report_to)  # the process closes the other once it is up
         try:
             return main(epoch)
         except BaseException as fault:
@@ -54,11 +66,15 @@ def reporting(main: Callable[[int], int], report_to: int, name: str) -> Callable
 
 def is_starting(report_to: int) -> bool:
     """True if reports are still read: until all processes are up, when `end_reports` closes the other end."""
-    if not stat.S_ISFIFO(os.fstat(report_to).st_mode):
+    if not _is_pipe(report_to):
         return False
     ended = select.poll()
     ended.register(report_to, 0)
     return not ended.poll(0)
+
+
+def _is_pipe(descriptor: int) -> bool:
+    return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
 
 
 def system_fault(fault: BaseException) -> str | None:
@@ -130,9 +146,9 @@ def await_ready(
     return answer
 
 
-def end_reports(read_end: int, write_end: int) -> None:
+def end_reports(pipe: ReportPipe) -> None:
     """All have reported: what restarted processes report goes to /dev/null, as a pipe without a reader fills up."""
-    os.close(read_end)
+    os.close(pipe.read_end)
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, write_end, inheritable=False)
+    os.dup2(null, pipe.report_to, inheritable=False)
     os.close(null)

@@ -16,8 +16,9 @@ class Crc32c(Protocol):
 
 def _function() -> Crc32c:
     package = find_spec("crc32c")
-    spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)
-    if not spec or spec.loader is None:  # a release that is laid out in another way
+    places = package and package.submodule_search_locations
+    spec = PathFinder.find_spec("crc32c._crc32c", places) if places else None
+    if spec is None or spec.loader is None:  # a release that is laid out in another way
         import crc32c as whole
 
         return cast(Crc32c, whole.crc32c)

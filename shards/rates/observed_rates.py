@@ -111,6 +111,7 @@ class ObservedRates:
         """Every window begins empty (windows_begin_empty)."""
         samples, size_s = (self._image.get(f"quota.window.{name}") for name in ("num", "size.seconds"))
         self._windows = ObservedWindows(Window(samples, size_s * 1000))
+        self._to_ask.pop(self._me, None)  # of arrivals before that
         self._notes.began(at_ms=self._now_ms())
 
     def at_listener(self, name: str) -> MaybeDeferred[RateAnswer]:

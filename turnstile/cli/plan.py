@@ -24,6 +24,7 @@ from turnstile.cli.spark_job import (
     spark_starting,
     write_page,
 )
+from turnstile.pipeline.inputs import formats
 from turnstile.pipeline.paths_and_uris import is_uri
 from turnstile.pipeline.progress import shown, step
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from turnstile.pipeline.inputs.connection_logs import Input
     from turnstile.pipeline.inputs.small_log import SmallLog
     from turnstile.pipeline.plan.plan import LimitPlan
-
-_FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 
 
 class _Numbers(ParamType[list[int]]):
@@ -106,7 +105,7 @@ def _utc(moment: datetime) -> datetime:
 @click.option(
     "--format",
     "format",
-    type=click.Choice(tuple(dict.fromkeys((*_FORMATS, *FORMATS)))),
+    type=click.Choice(tuple(dict.fromkeys((*formats.FORMATS, *FORMATS)))),
     required=True,
     help="What the log is.",
 )
@@ -199,7 +198,7 @@ def plan(
         },
         "user": {"--per-user-cap": per_user_cap, "--user-rate": user_rate},
     }  # fmt: skip
-    if quotas or quota_candidates or by not in (None, *of_entities) or format not in _FORMATS:
+    if quotas or quota_candidates or by not in (None, *of_entities) or format not in formats.FORMATS:
         _check_quota_options(quotas, format, by, {
             **of_entities["ip"], **of_entities["user"], "--overrides": overrides, "--port": port, "--columns": columns,
             "--compare": compare, "--with-leaks": with_leaks, "--master": on.master, "--conf": on.conf,
@@ -264,12 +263,9 @@ def _counted_by(by: str | None, format: str, options: Mapping[str, Mapping[str, 
     for other, of_type in options.items():
         if other != counted_by and (useless := [name for name, value in of_type.items() if value]):
             raise click.UsageError(f"{useless[0]} goes with --by {other}.")
-    if counted_by == "user":
-        from turnstile.pipeline.inputs.entities import WITH_USERS
-
-        if format not in WITH_USERS:
-            with_users = ", ".join(WITH_USERS)
-            raise click.UsageError(f"A log of {format} does not say who logs in: --by user goes with {with_users}.")
+    if counted_by == "user" and format not in formats.WITH_USERS:
+        with_users = ", ".join(formats.WITH_USERS)
+        raise click.UsageError(f"A log of {format} does not say who logs in: --by user goes with {with_users}.")
     return counted_by
 
 

@@ -122,6 +122,23 @@ def test_without_the_libraries_there_is_a_sentence_that_helps(tmp_path: Path) ->
     assert "This needs pyspark: pip install 'turnstile-kafka[pipeline]'." in done.stderr
 
 
+def test_a_plan_without_the_libraries_says_so_whatever_it_counts_by(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("ip,opened,closed,user\n")
+    hidden = "import sys; sys.modules |= dict.fromkeys(('numpy', 'pandas', 'pyarrow', 'pyspark'))"
+    command = [
+        sys.executable,
+        "-c",
+        f"{hidden}; from turnstile.cli.main import main; main()",
+        "plan",
+        "--format",
+        "csv",
+    ]
+    command += ["--input", str(tmp_path / "log.csv"), "--by", "user"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 1
+    assert "pip install 'turnstile-kafka[pipeline]'." in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_report_of_a_small_journal_needs_no_jvm(tmp_path: Path) -> None:
     journal = Storm(1).run(60).write(tmp_path / "journal")
     html, out = tmp_path / "report.html", tmp_path / "tables"

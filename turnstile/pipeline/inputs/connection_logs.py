@@ -14,7 +14,8 @@ from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
-from turnstile.pipeline.inputs.entities import IP, USER, WITH_USERS, EntityType
+from turnstile.pipeline.inputs.entities import IP, USER, EntityType
+from turnstile.pipeline.inputs.formats import WITH_USERS
 
 TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
     "vpcflow": vpcflow.parse,

@@ -23,8 +23,6 @@ from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.addresses import NOT_AN_ADDRESS, Addresses, DistinctNetworks, is_ipv4, numbers, parse
 
 NO_USER = "no user"
-WITH_USERS = ("csv", "parquet", "journal")
-"""Formats of logs that can tell the user of a connection."""
 
 
 class Entities(Protocol):
