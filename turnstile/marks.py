@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
 import pytest
 
@@ -12,6 +11,7 @@ from shards.config.quota_changes import quotas_delta
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS, PREFIX, REDPANDAS, SEMANTICS
 from shards.settings.config_def import BROKER, broker_setting, canonical_name, parse
 from shards.settings.errors import ConfigInvalid
+from shards.settings.near_misses import near_misses
 from turnstile.settings import SHORT, as_entity, as_setting, as_text
 
 
@@ -39,7 +39,7 @@ def _check_limits(settings: Mapping[str, object] | None = None, /, **named: obje
         try:
             setting = broker_setting(name)
         except ConfigInvalid as fault:
-            near = get_close_matches(given, [*SHORT, *BROKER, *(row.replace(".", "_") for row in BROKER)], n=1)
+            near = near_misses(given, [*SHORT, *BROKER, *(row.replace(".", "_") for row in BROKER)])
             raise ConfigInvalid(given, None, f"is not a setting; did you mean {near[0]}?") from None if near else fault
         if not setting.dynamic:
             rule = (
@@ -55,7 +55,7 @@ def _check_quota(entity: str | Mapping[str, str | None], /, **rates: float | Non
     keys = IP_KEYS if "ip" in names else CLIENT_KEYS
     for name in rates:
         if name not in keys:
-            near = get_close_matches(name, keys, n=1)
+            near = near_misses(name, keys)
             rule = (
                 f"did you mean {near[0]}?"
                 if near

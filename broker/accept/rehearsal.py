@@ -137,9 +137,8 @@ class Rehearsal:
     def _would_wait(self, listener: str, number: int, ip: str, port: int, at_ns: int, verdict: RateVerdict) -> None:
         """An observed rate would have delayed a connection, or its home did not answer; no cap is observed, so that is all."""
         attempt = ObservedAttempt(self, listener, number, ip, port, (), (), at_ns)
-        self._under_way.add(attempt)
         try:
-            self._rated(attempt, verdict)
+            self._count(attempt, verdict)
         except Exception as mistake:  # the others of the pass are to hear their answers
             self._context.log.call_mistaken(mistake)
 
@@ -147,13 +146,8 @@ class Rehearsal:
         """The observed rates have answered; the caps are asked next (rates_before_caps)."""
         if attempt not in self._under_way:
             return
-        for rule in verdict.waits:
-            self._outcomes.count(attempt, WAIT, rule.name, rule.rate or 0)
-        if verdict.refusal is not None:
-            self._under_way.discard(attempt)
-            self._outcomes.turned_away(attempt, verdict.refusal)
-            return
-        if not attempt.asked:
+        self._count(attempt, verdict)
+        if verdict.refusal is not None or not attempt.asked:
             self._under_way.discard(attempt)
             return
         taken = self._tokens.observe_at_hand(attempt.asked)
@@ -164,6 +158,13 @@ class Rehearsal:
             self.decided(attempt, decision)
         else:
             attempt.is_late = True
+
+    def _count(self, attempt: ObservedAttempt, verdict: RateVerdict) -> None:
+        """Counts the delays and the refusal that observed rates would have been."""
+        for rule in verdict.waits:
+            self._outcomes.count(attempt, WAIT, rule.name, rule.rate or 0)
+        if verdict.refusal is not None:
+            self._outcomes.turned_away(attempt, verdict.refusal)
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""

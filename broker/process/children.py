@@ -41,7 +41,7 @@ def make_board(plan: ClusterPlan) -> RestartBoard:
 
 
 def children_of(
-    plan: ClusterPlan, run_dir: MeshAddresses, board: RestartBoard, pipe: ReportPipe, backlog: int
+    plan: ClusterPlan, addresses: MeshAddresses, board: RestartBoard, pipe: ReportPipe, backlog: int
 ) -> list[Child]:
     """The journal's converter, the coordinator and the shards. Each reports to `pipe` that it is up, or why it is not; a
     shard's clients wait in a queue of `backlog` connections."""
@@ -60,9 +60,9 @@ def children_of(
     def run_shard(place: BrokerShard, epoch: int) -> int:
         from broker.process import shard_process
 
-        return shard_process.run(plan, run_dir, ends, place, pipe.report_to, epoch)
+        return shard_process.run(plan, addresses, ends, place, pipe.report_to, epoch)
 
-    coordinator = partial(coordinator_process.run, plan, run_dir, board, watchdog, pipe.report_to)
+    coordinator = partial(coordinator_process.run, plan, board, watchdog, pipe.report_to)
     children = [
         child("the journal's converter", CONVERTING, partial(converter_process.run, plan, pipe.report_to)),
         child("the coordinator", COORDINATING, coordinator, watchdog),

@@ -41,7 +41,6 @@ from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
 from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
-from shards.supervisor.binding import MeshAddresses
 from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import RestartBoard
@@ -55,9 +54,7 @@ FIRST_SHARD = 2
 """The place of the first shard among the supervisor's children: after the journal's converter and the coordinator."""
 
 
-def run(
-    plan: ClusterPlan, run_dir: MeshAddresses, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int
-) -> int:
+def run(plan: ClusterPlan, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()

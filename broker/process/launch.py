@@ -121,7 +121,7 @@ class _Bound(NamedTuple):
     """The plan of a cluster whose sockets are bound, and the folder of those of the mesh."""
 
     plan: ClusterPlan
-    run_dir: MeshAddresses
+    addresses: MeshAddresses
 
 
 class _Launch:
@@ -168,13 +168,13 @@ class _Launch:
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
     def _run(self, out: TextIO, on_ready: Callable[[], None]) -> Ended:
-        plan, run_dir = self._plan()
+        plan, addresses = self._plan()
         with collector.paused():
             from broker.process.children import children_of, import_for, make_board
 
         pipe = ReportPipe(*os.pipe())
         board = make_board(plan)
-        children = children_of(plan, run_dir, board, pipe, self._backlog)
+        children = children_of(plan, addresses, board, pipe, self._backlog)
         epochs = Epochs(self.data_dir / "epoch")
         owner = Owner(pid=self._asked.ends_with_pid, stdin=self._asked.ends_with_stdin)
         supervisor = Supervisor(children, epochs, tell=_tell, board=board, owner=owner)
@@ -229,9 +229,9 @@ class _Launch:
         layout = Layout(endpoint.listener for endpoint in plan.endpoints)
         for broker, shard in plan.members():
             ShardCounters.create(ShardCounters.path(plan.run_dir, broker, shard), layout)
-        run_dir = MeshAddresses(plan.run_dir)
-        plan.mesh_sockets = run_dir.bind([COORDINATOR_MEMBER, *plan.members()])
-        return _Bound(plan, run_dir)
+        addresses = MeshAddresses(plan.run_dir)
+        plan.mesh_sockets = addresses.bind([COORDINATOR_MEMBER, *plan.members()])
+        return _Bound(plan, addresses)
 
     def _static(self, endpoints: Sequence[ListenerEndpoint]) -> dict[str, str]:
         """The command line's settings. Raises ConfigInvalid, also for a cap that can't be observed beside them."""

@@ -55,14 +55,14 @@ _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for
 _RESERVED_DESCRIPTORS = 512
 
 
-def run(plan: ClusterPlan, run_dir: MeshAddresses, ends: LogEnds, place: BrokerShard, ready: int, epoch: int) -> int:
+def run(plan: ClusterPlan, addresses: MeshAddresses, ends: LogEnds, place: BrokerShard, ready: int, epoch: int) -> int:
     """Runs the shard at `place` until SIGTERM; writes one line to `ready` once it accepts connections."""
     keep_own_sockets(plan, place)
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
     collector.make_rare()
     sys.setswitchinterval(_SWITCH_S)
-    trio.run(ShardProcess(plan, run_dir, ends, place, epoch, descriptors).serve, ready)
+    trio.run(ShardProcess(plan, addresses, ends, place, epoch, descriptors).serve, ready)
     return 0
 
 
@@ -72,14 +72,14 @@ class ShardProcess:
     def __init__(
         self,
         plan: ClusterPlan,
-        run_dir: MeshAddresses,
+        addresses: MeshAddresses,
         ends: LogEnds,
         place: BrokerShard,
         epoch: int,
         descriptors: int,
     ) -> None:
         self.plan = plan
-        self.run_dir = run_dir
+        self.addresses = addresses
         self._ends = ends
         self.broker, self.shard = broker, shard = place
         self.hello = Hello(broker, shard, epoch, os.getpid(), "")
@@ -243,7 +243,7 @@ class ShardProcess:
         )
         self._image_steps = image_steps(self.kafka, self.throttling, self._clients, acceptors)
         self._keys = KeyDerivation(spawn)
-        nursery.start_soon(mesh.dial, self.run_dir.address(COORDINATOR_MEMBER), (DATA,))
+        nursery.start_soon(mesh.dial, self.addresses.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 
     def _describe_gauges(self) -> list[list[object]]:
@@ -258,7 +258,7 @@ class ShardProcess:
         for lower in self.plan.members():
             if lower < me:
                 channels = (CONTROL, DATA) if lower[0] == self.broker else (DATA,)
-                nursery.start_soon(self.mesh.dial, self.run_dir.address(lower), channels)
+                nursery.start_soon(self.mesh.dial, self.addresses.address(lower), channels)
 
     def _key_of(self, hello: Hello) -> PeerKey:
         """Peers of this broker, and the coordinator, are known by their number; shards of other brokers, which transactions

@@ -43,10 +43,10 @@ def reporting(main: Callable[[int], int], pipe: ReportPipe, name: str) -> Callab
     from then on."""
 
     def run(epoch: int) -> int:
-        if _is_pipe(
-            pipe.report_to
-        ):  # else this process has not inherited the other end, and its number may be another file's
-            os.close(pipe.read_end)  # the supervisor alone reads: is_starting would never be False
+        # The supervisor alone reads, else is_starting would never be False. A process that is started again has not inherited the
+        # read end, and its number may be another file's.
+        if _is_pipe(pipe.report_to):
+            os.close(pipe.read_end)
         report = os.dup(pipe.report_to)  # the process closes the other once it is up
         try:
             return main(epoch)

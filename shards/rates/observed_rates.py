@@ -37,8 +37,8 @@ class Ask(NamedTuple):
     name: str
 
 
-Told = Callable[[RateAnswer], None]
-"""Hears the answer to one arrival."""
+OnAnswer = Callable[[RateAnswer], None]
+"""Called with the answer to one arrival."""
 WITHIN: Final = RateAnswer(0)
 UNAVAILABLE: Final = RateAnswer(-1, -1)
 
@@ -90,7 +90,7 @@ class ObservedRates:
         self._touch = touch
         self._notes = notes
         self._windows = ObservedWindows(Window())
-        self._to_ask: dict[int, dict[Ask, list[Told]]] = {}  # by home
+        self._to_ask: dict[int, dict[Ask, list[OnAnswer]]] = {}  # by home
         self._listeners_home = home_of("rate:broker", shards)
 
     def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
@@ -116,22 +116,17 @@ class ObservedRates:
 
     def at_listener(self, name: str) -> MaybeDeferred[RateAnswer]:
         """A connection was admitted at a listener."""
-        quotas = self.quotas_of(name)
-        if quotas.own is None and quotas.broker is None:
-            return WITHIN
-        return self._ask(self._listeners_home, Ask(LISTENER, name))
+        return self._ask(self._listeners_home, Ask(LISTENER, name)) if self._observes(name) else WITHIN
 
-    def at_listener_later(self, name: str, told: Told) -> None:
-        """As `at_listener`, also where this shard is the home: `told` hears the answer from flush() on; nothing if no rate is
-        observed there."""
-        quotas = self.quotas_of(name)
-        if quotas.own is not None or quotas.broker is not None:
-            self._ask_later(self._listeners_home, Ask(LISTENER, name), told)
+    def at_listener_later(self, name: str, on_answer: OnAnswer) -> None:
+        """As `at_listener`, but the answer comes from flush() on where this shard is the home, too; none if no rate is observed
+        there."""
+        if self._observes(name):
+            self._ask_later(self._listeners_home, Ask(LISTENER, name), on_answer)
 
     def take_back(self, name: str) -> None:
         """One that was asked about by `at_listener` would have been refused by the rate of its address."""
-        quotas = self.quotas_of(name)
-        if quotas.own is not None or quotas.broker is not None:
+        if self._observes(name):
             self._ask(self._listeners_home, Ask(BACK, name))
 
     def from_address(self, ip: str) -> MaybeDeferred[RateAnswer]:
@@ -145,6 +140,10 @@ class ObservedRates:
         if not self._has_user_rates or self._image.observed_rate_of(f"user:{user}").rate is None:
             return WITHIN
         return self._ask(home_of(f"rate:user:{user}", self._shards), Ask(USER, user))
+
+    def _observes(self, listener: str) -> bool:
+        quotas = self.quotas_of(listener)
+        return quotas.own is not None or quotas.broker is not None
 
     def quotas_of(self, listener: str) -> RateQuotas:
         """The observed rates of a listener and of its broker; None for one that would be the same."""
@@ -164,12 +163,12 @@ class ObservedRates:
             rows = list(asked.items())
             if home == self._me:
                 for ask, waiting in rows:
-                    _tell(waiting, self._decide(ask, len(waiting), home))
+                    _answer(waiting, self._decide(ask, len(waiting), home))
                 continue
             for start in range(0, len(rows), MOST_IN_A_CALL):
                 some = rows[start : start + MOST_IN_A_CALL]
                 answers = self._call(home, METHOD, [[*ask, len(waiting)] for ask, waiting in some])
-                answers.add_callback(partial(self._came, [waiting for _, waiting in some]))
+                answers.add_callback(partial(self._answer_all, [waiting for _, waiting in some]))
 
     def _ask(self, home: int, ask: Ask) -> MaybeDeferred[RateAnswer]:
         if home == self._me:
@@ -179,18 +178,19 @@ class ObservedRates:
         self._ask_later(home, ask, answer.resolve)
         return answer
 
-    def _ask_later(self, home: int, ask: Ask, told: Told) -> None:
+    def _ask_later(self, home: int, ask: Ask, on_answer: OnAnswer) -> None:
         if not self._to_ask:
             self._touch()
-        self._to_ask.setdefault(home, {}).setdefault(ask, []).append(told)
+        self._to_ask.setdefault(home, {}).setdefault(ask, []).append(on_answer)
 
-    def _came(self, asked: list[list[Told]], came: Deferred[list[list[list[int]]]]) -> None:
+    def _answer_all(self, asked: list[list[OnAnswer]], reply: Deferred[list[list[list[int]]]]) -> None:
+        """The home has replied to these questions, or is lost."""
         try:
-            answers = [[AnswerRun(*run) for run in runs] for runs in came.result()]
+            answers = [[AnswerRun(*run) for run in runs] for runs in reply.result()]
         except (PeerLost, DeadlineExceeded):
             answers = [[AnswerRun(*UNAVAILABLE, len(waiting))] for waiting in asked]
         for waiting, runs in zip(asked, answers, strict=True):
-            _tell(waiting, runs)
+            _answer(waiting, runs)
 
     def _serve(self, peer: int, asks: list[tuple[str, str, int]]) -> list[list[AnswerRun]]:
         return [self._decide(Ask(what, name), arrivals, peer) for what, name, arrivals in asks]
@@ -215,10 +215,10 @@ class ObservedRates:
         return RateAnswer(arrive(ask.name, quota, now_ms=now_ms))
 
 
-def _tell(waiting: Iterable[Told], runs: Iterable[AnswerRun]) -> None:
-    """The answers of `runs` to those that wait, in order."""
+def _answer(waiting: Iterable[OnAnswer], runs: Iterable[AnswerRun]) -> None:
+    """Answers the arrivals that wait by `runs`, in order."""
     each = iter(waiting)
     for run in runs:
         answer = run.answer
-        for told in islice(each, run.arrivals):
-            told(answer)
+        for on_answer in islice(each, run.arrivals):
+            on_answer(answer)

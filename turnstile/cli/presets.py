@@ -24,12 +24,11 @@ class Preset(ParamType[str]):
     name = "name"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from difflib import get_close_matches
-
+        from shards.settings.near_misses import near_misses
         from turnstile.presets import presets
 
         if value not in presets():
-            near = get_close_matches(str(value), presets(), 3)
+            near = near_misses(str(value), presets(), most=3)
             rather = f"did you mean {' or '.join(near)}?" if near else "`turnstile presets` lists them"
             self.fail(f"there is no preset {value!r}: {rather}", param, ctx)
         return str(value)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
     """`; did you mean NAME?`, or nothing where no name is close."""
-    from difflib import get_close_matches  # for a mistake alone
+    from shards.settings.near_misses import near_misses
 
-    near = get_close_matches(word, list(names), n=1)
+    near = near_misses(word, list(names))
     return f"; did you mean {near[0]}?" if near else ""
 
 

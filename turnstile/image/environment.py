@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
 from shards.config.advertised import listeners_as_advertised
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name
 from shards.settings.errors import ConfigInvalid
+from shards.settings.near_misses import near_misses
 from turnstile.cli.config_file import ConfigFile, ConfigFileInvalid, of_properties
 from turnstile.image.names import KAFKA, TURNSTILE, is_of_others, kafka_setting, turnstile_settings
 from turnstile.settings import SHORT
@@ -139,7 +139,7 @@ def _settings_as(prefix: str) -> list[str]:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, sorted(known), 1, 0.8)
+    near = near_misses(name, sorted(known), cutoff=0.8)
     return f"; did you mean {near[0]}?" if near else ""
 
 

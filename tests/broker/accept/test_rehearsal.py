@@ -305,12 +305,18 @@ def test_where_the_rates_of_listeners_alone_are_observed_their_home_is_asked_onc
     assert len(desk.open) == 13 and desk.journal == []
 
 
-def test_the_home_of_an_observed_rate_of_listeners_may_be_another_shard():
+def desk_that_asks_another_shard(connections: int) -> Desk:
+    """A rate of the broker is observed; so many connections have come, and its home, another shard, was asked about them."""
     shards = next(shards for shards in range(2, 99) if home_of("rate:broker", shards) != 0)
     desk = Desk(shards, max__connection__creation__rate="1")
-    for number in range(4):
+    for number in range(connections):
         desk.connect(number)
     desk.rates.flush()
+    return desk
+
+
+def test_the_home_of_an_observed_rate_of_listeners_may_be_another_shard():
+    desk = desk_that_asks_another_shard(4)
     ((asks, answer),) = desk.asked
     assert asks == [[LISTENER, "A", 4]]
     answer.resolve([[[0, 0, 1], [0, 700, 3]]])
@@ -318,21 +324,14 @@ def test_the_home_of_an_observed_rate_of_listeners_may_be_another_shard():
 
 
 def test_the_answer_of_a_rate_of_listeners_that_is_observed_no_more_counts_nothing():
-    shards = next(shards for shards in range(2, 99) if home_of("rate:broker", shards) != 0)
-    desk = Desk(shards, max__connection__creation__rate="1")
-    desk.connect(1)
-    desk.rates.flush()
+    desk = desk_that_asks_another_shard(1)
     desk.observe()
     desk.asked[0][1].resolve([[[0, 700, 1]]])
     assert desk.counted == []
 
 
 def test_a_home_of_a_rate_of_listeners_that_is_lost_leaves_it_open():
-    shards = next(shards for shards in range(2, 99) if home_of("rate:broker", shards) != 0)
-    desk = Desk(shards, max__connection__creation__rate="1")
-    for number in range(3):
-        desk.connect(number)
-    desk.rates.flush()
+    desk = desk_that_asks_another_shard(3)
     desk.asked[0][1].fail(PeerLost("gone"))
     assert desk.counted == [("observed_shard_unavailable", "A")] * 3
     assert desk.rehearsal.counts.describe()["undecided"] == 3
