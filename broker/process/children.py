@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from broker.process import converter_process, coordinator_process
 from broker.process.coordinator_process import FIRST_SHARD
+from broker.process.shared_memory import SharedMemory
 from broker.process.start_reports import ReportPipe, reporting
 from broker.runtime import collector
-from broker.storage.log_ends import LogEnds
 from shards.supervisor.binding import ListeningSockets, MeshAddresses
 from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.restarts import RestartBoard
@@ -46,7 +46,7 @@ def children_of(
     """The journal's converter, the coordinator and the shards. Each reports to `pipe` that it is up, or why it is not; a
     shard's clients wait in a queue of `backlog` connections."""
     watchdog = Watchdog()
-    ends = LogEnds()
+    shared = SharedMemory.of(plan)
 
     def child(
         name: str,
@@ -60,7 +60,7 @@ def children_of(
     def run_shard(place: BrokerShard, epoch: int) -> int:
         from broker.process import shard_process
 
-        return shard_process.run(plan, addresses, ends, place, pipe.report_to, epoch)
+        return shard_process.run(plan, addresses, shared, place, pipe.report_to, epoch)
 
     coordinator = partial(coordinator_process.run, plan, board, watchdog, pipe.report_to)
     children = [

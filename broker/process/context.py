@@ -17,6 +17,7 @@ from shards.limits.caps import CapRule
 from shards.loop.poller import Poller
 from shards.loop.stalls import Stall, Stalls
 from shards.loop.timers import Timers
+from shards.tokens.full_pools import ReturnCounts
 from shards.tokens.tokens import Tokens
 
 
@@ -35,10 +36,12 @@ def make_context(
     request: Callable[..., Awaitable[object]],
     start_soon: Callable[..., None],
     stalled: Callable[[Stall], None],
+    returns: ReturnCounts,
 ) -> ShardContext:
     """That of `member`, as (broker, shard), in its incarnation `epoch`. The counters go on where those of an earlier one ended.
 
-    `send`, `request` and `start_soon`: ShardContext's; `stalled` is told what held up the loop.
+    `send`, `request` and `start_soon`: ShardContext's; `stalled` is told what held up the loop; `returns`
+    are those that all shards of the broker count.
     """
     broker, shard = member
     poller = Poller(stalls=Stalls(stalled))
@@ -58,6 +61,7 @@ def make_context(
         on_reclaim=events.reclaimed,
         on_loss=events.lost,
         on_wait=_waits,
+        returns=returns,
     )
     return ShardContext(
         shard=shard,

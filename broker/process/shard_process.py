@@ -26,6 +26,7 @@ from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
 from broker.process.shard_heartbeat import LEAVING
+from broker.process.shared_memory import SharedMemory
 from broker.process.watched import WatchedHere
 from broker.runtime import collector
 from broker.runtime.logger import set_level
@@ -34,7 +35,6 @@ from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.serve.key_derivation import KeyDerivation
 from broker.serve.listed_connections import ListedConnections
 from broker.serve.throttling import Throttling
-from broker.storage.log_ends import LogEnds
 from broker.storage.memory import keep_freed_buffers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
 from shards.config.subscriber import AppliedVersion, Subscriber
@@ -55,14 +55,16 @@ _SWITCH_S = 0.0005  # a thread that encodes a large answer holds up the loop for
 _RESERVED_DESCRIPTORS = 512
 
 
-def run(plan: ClusterPlan, addresses: MeshAddresses, ends: LogEnds, place: BrokerShard, ready: int, epoch: int) -> int:
+def run(
+    plan: ClusterPlan, addresses: MeshAddresses, shared: SharedMemory, place: BrokerShard, ready: int, epoch: int
+) -> int:
     """Runs the shard at `place` until SIGTERM; writes one line to `ready` once it accepts connections."""
     keep_own_sockets(plan, place)
     descriptors = raise_descriptor_limit()
     keep_freed_buffers()
     collector.make_rare()
     sys.setswitchinterval(_SWITCH_S)
-    trio.run(ShardProcess(plan, addresses, ends, place, epoch, descriptors).serve, ready)
+    trio.run(ShardProcess(plan, addresses, shared, place, epoch, descriptors).serve, ready)
     return 0
 
 
@@ -73,14 +75,14 @@ class ShardProcess:
         self,
         plan: ClusterPlan,
         addresses: MeshAddresses,
-        ends: LogEnds,
+        shared: SharedMemory,
         place: BrokerShard,
         epoch: int,
         descriptors: int,
     ) -> None:
         self.plan = plan
         self.addresses = addresses
-        self._ends = ends
+        self._ends = shared.ends
         self.broker, self.shard = broker, shard = place
         self.hello = Hello(broker, shard, epoch, os.getpid(), "")
         context = self.context = make_context(
@@ -91,6 +93,7 @@ class ShardProcess:
             request=self._request,
             start_soon=self._start_soon,
             stalled=self._stalled,
+            returns=shared.returns[broker].start(shard),
         )
         self.quotas = make_client_quotas(context, self._call)
         self.throttling = Throttling(self.quotas, context.image, context.journal, context.counters)

@@ -3,8 +3,8 @@
 a_token_of_each_pool  A connection holds a token of each of its pools, taken in the order given, and gives back exactly
     those.
 decided_here_only_when_certain  Decided at once, on this shard: a token that is cached, free at home, or of a pool without a
-    cap; a refusal by a cap of 0, or of a pool at home here of which no other shard has a token. Every other decision takes
-    an answer of another shard (refusals.py says why).
+    cap; a refusal by a cap of 0, of a pool at home here of which no other shard has a token, or of a pool that is known to
+    be full (full_pools.py). Every other decision takes an answer of another shard (refusals.py says why).
 """
 
 from shards.tokens.cache import Cache, HolderPool

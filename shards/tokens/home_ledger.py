@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from shards.limits.caps import CapRule
+from shards.tokens.full_pools import FullPools
 from shards.tokens.home_grants import HomeGrants, OnGrant
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
@@ -40,6 +41,7 @@ class Ledger(HomeGrants):
         shards: int,
         table: PoolTable,
         peers: Peers,
+        full: FullPools,
         *,
         in_flight: Callable[[], bool],
         version: int = 0,
@@ -53,7 +55,7 @@ class Ledger(HomeGrants):
         self._on_reclaim = on_reclaim
         self._on_loss = on_loss
         self.reclaims = 0
-        self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of, version)
+        self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of, full, version)
         self._arrivals = 0
         self._probed: list[str] = []  # pools of which a probe was answered in this pass
 

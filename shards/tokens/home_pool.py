@@ -86,14 +86,16 @@ class Contention:
     borrows   the borrows not yet served in full, in order of arrival
     awaiting  {shard: answers to `reclaim` that it still owes}
     covered   the probe under way covers borrows up to this arrival; 0 for none
+    returns   the number of returns of the pool that was read before that probe was sent (full_pools.py)
     """
 
-    __slots__ = ("awaiting", "borrows", "covered")
+    __slots__ = ("awaiting", "borrows", "covered", "returns")
 
     def __init__(self) -> None:
         self.borrows: deque[PendingBorrow] = deque()
         self.awaiting: dict[int, int] = {}
         self.covered = 0
+        self.returns: int | None = None
 
     def refusable(self, rule: CapRule) -> bool:
         """True if connections wait that a full pool refuses under this rule."""

@@ -19,6 +19,7 @@ no_refusal_while_links_are_lost  Nothing is refused while a shard whose links we
 
 from collections.abc import Callable, Container, MutableMapping
 
+from shards.tokens.full_pools import FullPools
 from shards.tokens.grants import Grants
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
 from shards.tokens.peers import Peers
@@ -41,6 +42,7 @@ class Refusals:
         contended: MutableMapping[str, Contention],
         blocked: Container[str],
         pool_of: Callable[[str], HomePool],
+        full: FullPools,
         version: int,
     ) -> None:
         self.version = version
@@ -51,6 +53,7 @@ class Refusals:
         self._contended = contended
         self._blocked = blocked
         self._pool_of = pool_of
+        self._full = full
 
     def consider(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait for this pool and no token is free: has them refused or probed for at the end of the pass."""
@@ -76,7 +79,7 @@ class Refusals:
         """All shards that the probe asked have answered: at the end of the pass, refuses the connections that it covers."""
         covered, contention.covered = contention.covered, 0
         if covered and self._may_refuse(pool, contention):
-            self._refuse(pool, contention, covered)
+            self._refuse(pool, contention, covered, contention.returns)
 
     def _cover(self, key: str) -> list[int]:
         """Covers all waiting connections of a pool by the probe that begins now; returns the shards to be asked. Where
@@ -86,10 +89,11 @@ class Refusals:
             return []
         holders = self._grants.holders(key)
         last = contention.borrows[-1].arrival
+        returns = self._full.returns(key)
         if not holders:
-            self._refuse(self._pool_of(key), contention, last)
+            self._refuse(self._pool_of(key), contention, last, returns)
             return []
-        contention.covered = last
+        contention.covered, contention.returns = last, returns
         return [*holders, *(borrow.peer for borrow in contention.borrows if borrow.peer != self._peers.me)]
 
     def _may_refuse(self, pool: HomePool, contention: Contention) -> bool:
@@ -97,8 +101,9 @@ class Refusals:
             return False
         return not self._grants.is_unsure(pool.key)
 
-    def _refuse(self, pool: HomePool, contention: Contention, covered: int) -> None:
-        """Refuses the waiting connections that arrived no later than `covered`: no token is free."""
+    def _refuse(self, pool: HomePool, contention: Contention, covered: int, returns: int | None) -> None:
+        """Refuses the waiting connections that arrived no later than `covered`: no token is free. Their shards go on
+        refusing while the number of the pool's returns is `returns` (full_until_a_return)."""
         last: dict[int, int] = {}
         kept: list[PendingBorrow] = []
         borrows, rule = contention.borrows, pool.rule
@@ -110,6 +115,6 @@ class Refusals:
                 last[borrow.peer] = borrow.last
         borrows.extendleft(reversed(kept))
         for peer, ticket in last.items():
-            self._peers.post(peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version, rule.wait))
+            self._peers.post(peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version, rule.wait, returns))
         if not borrows and not contention.awaiting:
             self._contended.pop(pool.key, None)

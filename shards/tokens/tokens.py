@@ -27,6 +27,7 @@ from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.changes import PIECE, Changes
 from shards.tokens.connection_tokens import ConnectionTokens
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
+from shards.tokens.full_pools import FullPools, NoReturnCounts, ReturnCounts
 from shards.tokens.fullest import FullestPools
 from shards.tokens.home_grants import OnGrant
 from shards.tokens.home_ledger import Ledger, Lost, Returned
@@ -44,7 +45,7 @@ class Tokens(ConnectionTokens):
     `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_lost`. On both sides
     `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
     `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it must
-    not call back.
+    not call back. `returns`: what the shards of the broker count together (full_pools.py).
     Counted since the start, beside what connection_tokens.py counts: `borrows`, `reclaims` (of pools at home here).
     """
 
@@ -65,6 +66,7 @@ class Tokens(ConnectionTokens):
         on_reclaim: Returned | None = None,
         on_loss: Lost | None = None,
         on_wait: Callable[[Any, str, CapRule], None] | None = None,
+        returns: ReturnCounts | None = None,
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards
@@ -75,11 +77,13 @@ class Tokens(ConnectionTokens):
         table = PoolTable(rule_of)
         self._peers = Peers(me, shards, epoch)
         cache = Cache(shards, table, self._peers)
+        full = self._full = FullPools(returns or NoReturnCounts())
         ledger = Ledger(
             me,
             shards,
             table,
             self._peers,
+            full,
             in_flight=lambda: self._waiting.in_flight(),
             version=version,
             on_grant=on_grant,
@@ -93,6 +97,7 @@ class Tokens(ConnectionTokens):
             self._peers,
             cache,
             ledger,
+            full,
             lump=lump,
             version=version,
             on_wait=on_wait,
@@ -161,6 +166,7 @@ class Tokens(ConnectionTokens):
         what keeps a change of something else from visiting every pool. Where many have to be visited, change_some() does.
         """
         self.version = self._ledger.refusals.version = self._waiting.version = version
+        self._full.forget_all()
         for home in filter(self._peers.is_dead, range(self.shards)):
             for pool in self._cache.pools_of(home):  # granted under a later version, maybe, of another rule
                 self._waiting.discard(pool)
@@ -223,6 +229,7 @@ class Tokens(ConnectionTokens):
                 kept.append(pool)
             else:
                 self._table.forget(pool)
+                self._full.forget(pool.key)
         self.fullest.visited(kept)
         self._waiting.expire(now_s, self._deadline_s)
 
@@ -312,4 +319,5 @@ class Tokens(ConnectionTokens):
         self._cache.check()
         self._ledger.check()
         self._waiting.check()
+        self._full.check(self._table.pools)
         assert not self._peers.local

@@ -22,6 +22,7 @@ from shards.limits.caps import CapRule
 from shards.ownership import home_of
 from shards.tokens.attempts import Attempt, Queues
 from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.full_pools import FullPools
 from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
@@ -42,6 +43,7 @@ class Waiting:
         peers: Peers,
         cache: Cache,
         ledger: Ledger,
+        full: FullPools,
         *,
         lump: int,
         version: int,
@@ -59,6 +61,7 @@ class Waiting:
         self._peers = peers
         self._cache = cache
         self._ledger = ledger
+        self._full = full
         self._lump: Final = lump
         self._attempts: dict[TokenWaiter, Attempt] = {}
         self._suspended: dict[TokenWaiter, tuple[tuple[str, ...], bool]] = {}  # pools, and whether it still holds them
@@ -126,6 +129,7 @@ class Waiting:
     def settle(self, pool: Pool) -> None:
         """A token of a pool was given back here: reports it to the pool's home if the pool is tight."""
         if pool.terms.tight:
+            self._full.returned(pool.key)
             if isinstance(pool, HolderPool):
                 self._cache.settle(pool)
             elif isinstance(pool, HomePool):
@@ -166,11 +170,15 @@ class Waiting:
             self.settle(pool)
         self._go_on(served, last)
 
-    def refuse(self, peer: int, key: str, last: int, cap: int, name: str, version: int, wait: bool) -> None:
+    def refuse(
+        self, peer: int, key: str, last: int, cap: int, name: str, version: int, wait: bool, returns: int | None
+    ) -> None:
         """The home refuses the attempts with tickets up to `last`: no token was free. If the rule lets others `wait`, only
-        those that asked at once."""
+        those that asked at once. `returns`: the pool is full while the number of its returns is this one."""
         self.serve(self.pool(key), last)
         refused = Refused(key, CapRule(cap, name, wait), version)
+        if returns is not None and version >= self.version:
+            self._full.note(key, returns, refused)
         for attempt in self.queues.pop_up_to(key, last, at_once=wait):
             self._decide(attempt, refused)
 
@@ -257,12 +265,12 @@ class Waiting:
 
     def _refused_here(self, pool: Pool) -> Refused | None:
         """The refusal, if no shard needs to be asked: the cap is 0, or this shard is the home, no other shard has tokens,
-        and no grant to itself is unread (its waiter may be gone)."""
+        and no grant to itself is unread (its waiter may be gone); or the pool is known to be full (full_pools.py)."""
         if pool.rule.wait:
             return None  # or in the queue, if it asked at once
         alone = isinstance(pool, HomePool) and not pool.lent and pool.key not in self._ledger.blocked
         sure = pool.rule.cap == 0 or (alone and not self._peers.local)
-        return Refused(pool.key, pool.rule, self.version) if sure else None
+        return Refused(pool.key, pool.rule, self.version) if sure else self._full.refusal(pool.key)
 
     def _go_on(self, served: list[Attempt], last: int, meant: int = NO_LIMIT) -> None:
         """Served attempts go on to their next pools. The home knows that `meant` of the tickets up to `last` need no grant;

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from shards.limits.caps import CapRule
+from shards.tokens.full_pools import FullPools, NoReturnCounts
 from shards.tokens.home_ledger import Ledger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
@@ -28,7 +29,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.rule = CapRule(4, "cap")
         self.peers = Peers(0, 4, epoch=1)
         self.table = PoolTable(lambda pool: self.rule)
-        self.ledger = Ledger(0, 4, self.table, self.peers, in_flight=lambda: False)
+        self.ledger = Ledger(0, 4, self.table, self.peers, FullPools(NoReturnCounts()), in_flight=lambda: False)
         self.epoch = 1
         self.highest = 4  # out may not rise above this: the cap, or what was out when it was cut
         self.inboxes: dict[int, deque[tuple[Any, ...]]] = {}

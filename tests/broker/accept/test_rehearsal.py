@@ -239,7 +239,7 @@ def test_one_that_closes_before_its_decision_gives_back_what_it_is_granted(grant
         assert desk.hears(("grant", pool, 1, False, 1)) == [("give", pool, 1)]
         assert [row["reason"] for row in desk.journal] == ["closed"]
     else:
-        desk.hears(("refuse", pool, 1, 1, PER_IP, 1, False))
+        desk.hears(("refuse", pool, 1, 1, PER_IP, 1, False, None))
         assert [row["reason"] for row in desk.journal] == ["ip_cap"]
     assert desk.in_use(f"ip:{AWAY}") == 0
 

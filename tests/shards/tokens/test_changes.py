@@ -102,7 +102,7 @@ def test_who_asks_is_decided_by_the_new_rule_though_its_pool_was_not_visited_yet
     refused = shard.tokens.take((HERE[7], "listener:A"), Waiter())
     assert refused is ADMITTED, "a token at hand, under the earlier rule"
     shard.hears(("borrow", HERE[6], 1, 1, 1, 1, False))
-    assert ("refuse", HERE[6], 1, 0, NAME, 2, False) in shard.flush()
+    assert ("refuse", HERE[6], 1, 0, NAME, 2, False, None) in shard.flush()
 
 
 def test_those_who_wait_are_served_at_once() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
+from shards.tokens.full_pools import FullPools, NoReturnCounts
 from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
@@ -26,7 +27,7 @@ class Home:
         self.heard: list[tuple[Any, ...]] = []
         self.moves: list[tuple[str, int, int, bool]] = []
         self.ledger = Ledger(
-            0, 4, self.table, self.peers,
+            0, 4, self.table, self.peers, FullPools(NoReturnCounts()),
             in_flight=lambda: False,
             on_grant=self._granted,
             on_reclaim=self._reclaimed,
@@ -128,7 +129,7 @@ def test_what_only_the_home_uses_needs_no_question() -> None:
     home = Home(cap=2)
     home.open(2)
     home.borrow(1, 3)
-    assert home.said() == {1: [("refuse", POOL, 3, 2, NAME, 0, False)]}
+    assert home.said() == {1: [("refuse", POOL, 3, 2, NAME, 0, False, None)]}
     assert home.ledger.waiting(POOL) == 0
 
 
@@ -163,7 +164,7 @@ def test_a_refusal_takes_an_answer_from_every_shard_that_has_tokens_or_waits() -
     home.probed(1, 1)
     assert home.said() == {}
     home.probed(1, 2, 3)
-    assert home.said() == {3: [("refuse", POOL, 4, 2, NAME, 0, False)]}
+    assert home.said() == {3: [("refuse", POOL, 4, 2, NAME, 0, False, None)]}
 
 
 def make_full(home: Home) -> None:
@@ -174,7 +175,7 @@ def make_full(home: Home) -> None:
     home.ledger.reclaimed(1, POOL, 0)
     home.said()
     home.probed(1, 1, 2)
-    assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0, False)]}
+    assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0, False, None)]}
 
 
 def test_where_connections_wait_only_who_asked_at_once_is_refused_and_by_the_same_proof() -> None:
@@ -188,7 +189,7 @@ def test_where_connections_wait_only_who_asked_at_once_is_refused_and_by_the_sam
     home.ledger.reclaimed(1, POOL, 0)
     assert home.said() == {peer: [("probe", 1)] for peer in (1, 2, 3)}
     home.probed(1, 1, 2, 3)
-    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0, True)]}
+    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0, True, None)]}
     home.ledger.give(1, POOL, 1)
     assert home.said() == {2: [("grant", POOL, 1, False, 2)]}
     assert home.ledger.waiting(POOL) == 1
@@ -220,7 +221,7 @@ def test_who_came_after_the_question_gets_the_next() -> None:
     home.said()
     home.borrow(3)
     home.probed(2, 1, 2)
-    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0, False)], 1: [("probe", 3)], 3: [("probe", 3)]}
+    assert home.said() == {2: [("refuse", POOL, 3, 1, NAME, 0, False, None)], 1: [("probe", 3)], 3: [("probe", 3)]}
 
 
 def test_a_report_during_a_fence_makes_it_worthless() -> None:
@@ -278,7 +279,7 @@ def test_a_rule_that_does_not_let_wait_any_more_refuses_who_waited() -> None:
     home.open()
     home.borrow(1)
     home.change(CapRule(1, NAME))
-    assert home.said() == {1: [("refuse", POOL, 1, 1, NAME, 0, False)]}
+    assert home.said() == {1: [("refuse", POOL, 1, 1, NAME, 0, False, None)]}
 
 
 @pytest.mark.parametrize("rule", [UNLIMITED, CapRule(3, NAME)])

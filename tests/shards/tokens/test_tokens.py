@@ -107,7 +107,7 @@ def test_a_refusal_by_the_home_gives_back_what_was_taken(shard: Shard) -> None:
     waiter = RecordingTokenWaiter()
     shard.tokens.take((HERE, AWAY), waiter)
     shard.said()
-    shard.hears(("refuse", AWAY, 1, 2, NAME, 7, False))
+    shard.hears(("refuse", AWAY, 1, 2, NAME, 7, False, None))
     shard.said()
     assert waiter.decision == Refused(AWAY, CAP, 7)
     assert shard.tokens.totals().in_use == 0
@@ -122,7 +122,7 @@ def test_a_refused_waiter_may_try_again_from_its_callback(shard: Shard) -> None:
     again = RecordingTokenWaiter()
     shard.tokens.take((AWAY,), Stubborn())
     shard.said()
-    shard.hears(("refuse", AWAY, 1, 2, NAME, 0, False))
+    shard.hears(("refuse", AWAY, 1, 2, NAME, 0, False, None))
     assert shard.said() == [("borrow", AWAY, 1, 17, 2, 2, False)]
 
 

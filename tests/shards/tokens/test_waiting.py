@@ -81,7 +81,7 @@ def test_who_came_after_the_question_is_not_refused_by_the_answer(shard: Shard) 
     early = shard.arrive(FIRST)
     shard.says()
     late = shard.arrive(FIRST)
-    assert shard.hears(("refuse", FIRST, 1, 50, NAME, 0, False)) == [("borrow", FIRST, 1, 17, 2, 2, False)]
+    assert shard.hears(("refuse", FIRST, 1, 50, NAME, 0, False, None)) == [("borrow", FIRST, 1, 17, 2, 2, False)]
     assert isinstance(early.decision, Refused) and late.decision is None
 
 
@@ -89,7 +89,7 @@ def test_where_connections_wait_only_who_asked_at_once_is_refused(shard: Shard) 
     shard.rules[FIRST] = CapRule(50, NAME, True)
     first, late, last = shard.arrive(FIRST), shard.arrive(FIRST, at_once=True), shard.arrive(FIRST)
     assert shard.says() == [("borrow", FIRST, 1, 17, n, n, n == 2) for n in (1, 2, 3)]
-    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0, True)) == []
+    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0, True, None)) == []
     assert late.decision == Refused(FIRST, CapRule(50, NAME, True), 0)
     assert shard.hears(("grant", FIRST, 2, False, 3)) == []
     assert first.decision is ADMITTED and last.decision is ADMITTED
@@ -112,7 +112,7 @@ def test_who_asked_at_once_says_so_of_each_of_its_pools(shard: Shard) -> None:
     late = shard.arrive(FIRST, SECOND, at_once=True)
     assert shard.says() == [("borrow", FIRST, 1, 17, 1, 1, True)]
     assert shard.hears(("grant", FIRST, 1, False, 1)) == [("borrow", SECOND, 1, 17, 2, 2, True)]
-    assert shard.hears(("refuse", SECOND, 2, 0, NAME, 0, True)) == [("give", FIRST, 1)]
+    assert shard.hears(("refuse", SECOND, 2, 0, NAME, 0, True, None)) == [("give", FIRST, 1)]
     assert late.decision == Refused(SECOND, CapRule(0, NAME, True), 0)
 
 
@@ -124,7 +124,7 @@ def test_a_token_that_is_here_by_now_serves_before_a_refusal(shard: Shard) -> No
     waiting = shard.arrive(FIRST)
     shard.says()
     shard.tokens.release((FIRST,))
-    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0, False)) == []
+    assert shard.hears(("refuse", FIRST, 2, 50, NAME, 0, False, None)) == []
     assert waiting.decision is ADMITTED
 
 
@@ -151,7 +151,7 @@ def test_a_revoked_token_is_given_back_by_who_still_waits_for_another_pool(shard
         ("reclaimed", FIRST, 0),
         ("borrow", FIRST, 1, 17, 3, 3, False),
     ]
-    shard.hears(("refuse", FIRST, 3, 4, NAME, 1, False))
+    shard.hears(("refuse", FIRST, 3, 4, NAME, 1, False, None))
     assert waiter.decision == Refused(FIRST, CapRule(4, NAME), 1)
 
 

@@ -308,8 +308,10 @@ class AcceptSchedule:
         for node in world.nodes:
             for connection in list(node.connections):
                 world.close(connection)
+        newest = len(world.versions) - 1  # a change may visit one pool in a pass
         for _ in range(1000):
-            if not (world.calls or any(desk.tasks for desk in world.desks.values())):
+            is_done = all(node.done == newest for node in world.nodes)
+            if is_done and not (world.calls or any(desk.tasks for desk in world.desks.values())):
                 break
             self._round()
         for _ in range(8):  # idle tokens go home in one turn or two, then the holders' pools go, then the home's

@@ -62,6 +62,7 @@ class Oracle:
         require(0 <= decision.version < len(world.versions), "7", "no such version:", decision)
         rule = world.versions[decision.version].get(decision.pool)
         require(rule == decision.rule and rule is not None, "7", decision, "but the rule was", rule)
+        require(decision.version >= connection.acked, "7", decision, "but all were done with", connection.acked)
         assert rule is not None
         refuses = rule.cap is not None and (connection.at_once or not rule.wait)
         require(refuses, "7", "refused by a rule that does not refuse:", decision)

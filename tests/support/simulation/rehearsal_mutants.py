@@ -32,7 +32,7 @@ SEEN = {
     "Rehearsal.decided: pass for self._tokens.release(attempt.pools)": 1,
     "Rehearsal._begin: pass for self._tokens.force(pool, tokens)": 15,
     "Rehearsal._end: pass for leave(connection, self._tokens.release)": 52,
-    "Rehearsal._end: pass for self._tokens.cancel(attempt)": 85,
+    "Rehearsal._end: pass for self._tokens.cancel(attempt)": 56,
     "UserRehearsal.decided: pass for self._tokens.release((login.pool,))": 1,
     "UserRehearsal._turned_away: pass for leave(connection, self._tokens.release)": 9,
     "UserRehearsal.end: pass for self._tokens.cancel(login)": 19,

@@ -59,6 +59,7 @@ class SimulatedConnection:
         self.overdue: int | None = None  # the answer that a tick was to end
         self.started_anew = False  # it may have lost its place in a queue
         self.at_once = False  # a full pool refuses it, also under a rule that lets others wait
+        self.acked = world.acked  # the version that all shards were done with when it arrived
 
     def decided(self, decision: Admitted | Refused) -> None:
         self.world.settle(self, decision)
@@ -110,6 +111,26 @@ class SimulatedLink:
                 self.tokens[item[1]] = self.tokens.get(item[1], 0) + sign * item[2]
             elif kind == "report":
                 self.tokens[item[1]] = self.tokens.get(item[1], 0) - sign * item[2]
+
+
+class SimulatedReturns:
+    """The memory in which all shards of a world count returns (full_pools.py)."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._of: dict[str, int] = {}
+        self._starts = 0
+
+    def of(self, key: str) -> int | None:
+        all_live = all(node.alive for node in self._world.nodes)
+        return self._of.get(key, 0) + self._starts if all_live else None
+
+    def add(self, key: str) -> None:
+        self._of[key] = self._of.get(key, 0) + 1
+
+    def started(self) -> None:
+        """A shard starts; before it lives."""
+        self._starts += 1
 
 
 class Node:
@@ -175,6 +196,7 @@ class World:
         self.links: dict[tuple[int, int], SimulatedLink] = {}
         self.strays: list[tuple[int, int, int, int, Any]] = []  # source and its epoch, target and its epoch, message
         self.nodes = [Node(self, shard) for shard in range(shards)]
+        self.returns = SimulatedReturns(self)
         self.forced: set[str] = set()  # pools of which connections took a token beyond the cap
         self._homes: dict[str, int] = {}
         self._link_number = 0
@@ -198,6 +220,7 @@ class World:
         self.instant += 1
         node = self.nodes[shard]
         self.epochs += 1
+        self.returns.started()
         node.alive, node.epoch, node.version, node.done, node.listens = True, self.epochs, 0, -1, False
         node.known, node.met, node.connections, node.changed_s = {}, {}, {}, {}
         node.changing.clear()
@@ -218,6 +241,7 @@ class World:
             on_grant=partial(self._granted, node),
             on_reclaim=partial(self.books.reclaimed, node),
             on_loss=partial(self.books.lost, node),
+            returns=self.returns,
         )
         self._equip(node)
         self.books.started(node)

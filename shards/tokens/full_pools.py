@@ -1,0 +1,93 @@
+"""Pools that this shard knows to be full, so that it refuses a connection without asking the pool's home.
+
+A *return* is a token of a tight pool that a connection of any shard stops using. All shards of a broker count returns in memory
+that they share (ReturnCounts). A home that refuses proves that all of the cap is in use (refused_after_a_probe_only), and tells
+the number of returns that it read before the proof began.
+
+full_until_a_return  While the number of returns of a pool is the one that came with a refusal, all of its cap is still in use,
+    and a connection that arrives is refused at once. For every shard with tokens of the pool was tight when that number was
+    read, and had read each grant on its way when it answered the probe: so each token of the cap was with a connection, and
+    is counted when that stops using it.
+returned_before_it_is_seen  A return is counted before anything of it can be seen elsewhere: before its shard sends a message,
+    and before it closes a socket.
+deaths_are_returns  The connections of a shard that dies stop using their tokens: nothing is known to be full while a shard is
+    dead, and its next start counts as a return of every pool. A link that breaks is none: what it takes along was granted
+    after a return.
+known_under_the_newest_version  What is known is forgotten when a version is applied, and a refusal under an earlier version than
+    the one applied here tells nothing.
+known_while_the_pool_is  What is known of a pool is forgotten with it, so it takes no memory that the pool does not.
+"""
+
+from collections.abc import Container
+from typing import NamedTuple, Protocol
+
+from shards.tokens.pool import Refused
+
+
+class ReturnCounts(Protocol):
+    """The returns of all pools of a broker, counted by all of its shards: shards/supervisor/return_counts.py."""
+
+    def of(self, key: str) -> int | None:
+        """The number of returns of a pool, which only rises. None while a shard is dead (deaths_are_returns)."""
+
+    def add(self, key: str) -> None:
+        """Counts a return of a pool."""
+
+
+class NoReturnCounts:
+    """Of a shard that shares no memory with others: nothing is known to be full."""
+
+    def of(self, key: str) -> int | None:
+        return None
+
+    def add(self, key: str) -> None:
+        pass
+
+
+class Full(NamedTuple):
+    """A pool is full while the number of its returns is `returns`; a connection is then refused so."""
+
+    returns: int
+    refused: Refused
+
+
+class FullPools:
+    """The pools that one shard knows to be full."""
+
+    def __init__(self, counts: ReturnCounts) -> None:
+        self._counts = counts
+        self._known: dict[str, Full] = {}
+
+    def note(self, key: str, returns: int, refused: Refused) -> None:
+        """The pool's home refused a connection, and had read this number of returns before it proved that the pool is full."""
+        self._known[key] = Full(returns, refused)
+
+    def refusal(self, key: str) -> Refused | None:
+        """The refusal of a connection that arrives now, if the pool is known to be full (full_until_a_return)."""
+        known = self._known.get(key)
+        if known is None:
+            return None
+        if known.returns == self._counts.of(key):
+            return known.refused
+        del self._known[key]
+        return None
+
+    def returns(self, key: str) -> int | None:
+        """The number of returns of a pool; None: it can't be told now."""
+        return self._counts.of(key)
+
+    def returned(self, key: str) -> None:
+        """A connection of this shard stops using its token of a tight pool."""
+        self._counts.add(key)
+
+    def forget(self, key: str) -> None:
+        """The pool is not known here any more."""
+        self._known.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Another version is applied (known_under_the_newest_version)."""
+        self._known.clear()
+
+    def check(self, pools: Container[str]) -> None:
+        """Raises AssertionError when known_while_the_pool_is does not hold; `pools` are those that are known here."""
+        assert all(key in pools for key in self._known)

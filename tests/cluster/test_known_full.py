@@ -1,0 +1,134 @@
+"""Pools that shards know to be full (shards/tokens/full_pools.py), on real processes: no home is asked in a storm, and no token
+is forgotten, whatever ends the connections that use them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from harness import Cluster, admitted, audited, connect, until
+
+IP = "127.1.0.1"
+PER_IP = "kafka_connections_max_per_ip"
+CAP = 12
+SHARDS = 3
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with audited(tmp_path_factory.mktemp("full") / "d", shards=SHARDS) as cluster:
+        cluster.set(PER_IP, CAP)
+        yield cluster
+
+
+@pytest.fixture
+def held(cluster: Cluster) -> Iterator[list[socket.socket]]:
+    """As many connections as the cap lets in; and each shard knows that this is all."""
+    with ExitStack() as stack:
+        socks = [stack.enter_context(connect(cluster.address, IP)) for _ in range(CAP)]
+        assert all(map(admitted, socks))
+        assert storm(cluster, 100) == 0
+        yield socks
+
+
+def storm(cluster: Cluster, count: int) -> int:
+    """So many connections, one after the other; how many got in. They are closed."""
+    let_in = 0
+    for _ in range(count):
+        with connect(cluster.address, IP) as sock:
+            let_in += admitted(sock)
+    return let_in
+
+
+def borrows(cluster: Cluster) -> float:
+    return sum(cluster.metric("turnstile_borrows_total", shard=str(shard)) for shard in range(SHARDS))
+
+
+def reasons(cluster: Cluster) -> set[str]:
+    """Why connections were refused."""
+    return {row["reason"] for row in cluster.get("/v1/refusals")["refusals"] if row["count"]}
+
+
+def open_now(cluster: Cluster) -> int:
+    return sum(row["connections"] for row in cluster.get("/v1/shards")["shards"])
+
+
+def shard_with(cluster: Cluster, least: int) -> int:
+    rows = cluster.get("/v1/shards")["shards"]
+    return next(row["shard"] for row in rows if row["connections"] >= least)
+
+
+def test_in_a_storm_no_home_is_asked(cluster: Cluster, held: list[socket.socket]) -> None:
+    before = borrows(cluster)
+    assert storm(cluster, 300) == 0
+    assert borrows(cluster) == before
+    assert reasons(cluster) == {"ip_cap"}
+
+
+def test_each_connection_that_closes_lets_one_in(cluster: Cluster, held: list[socket.socket]) -> None:
+    for _ in range(6):
+        held.pop(0).close()
+        until(lambda: open_now(cluster) == CAP - 1, what="seen as closed")
+        fresh = [connect(cluster.address, IP) for _ in range(10)]
+        let_in = [sock for sock in fresh if admitted(sock)]
+        assert len(let_in) == 1
+        held += let_in
+        for sock in fresh:
+            if sock not in let_in:
+                sock.close()
+    for sock in held:
+        sock.close()
+
+
+def test_the_tokens_of_a_shard_that_is_killed_are_free(cluster: Cluster, held: list[socket.socket]) -> None:
+    shard = shard_with(cluster, 1)
+    lost = cluster.get("/v1/shards")["shards"][shard]["connections"]
+    os.kill(cluster.shard_pid(shard), signal.SIGKILL)
+    with ExitStack() as stack:
+        until(lambda: open_now(cluster) == CAP - lost, what="seen as dead")
+        let_in = 0
+
+        def one_more() -> bool:
+            nonlocal let_in
+            sock = stack.enter_context(connect(cluster.address, IP))
+            let_in += admitted(sock)
+            return let_in == lost
+
+        until(one_more, what="as many let in as were lost")
+        assert storm(cluster, 60) == 0
+
+
+def test_while_a_shard_is_stopped_the_others_refuse_by_the_cap(cluster: Cluster, held: list[socket.socket]) -> None:
+    """Its connections are open, so the pool is full; asked by a probe, it would not answer."""
+    stopped = cluster.shard_pid(shard_with(cluster, 1))
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        seen = 0
+        while seen < 40:  # those that the stopped one would accept wait in its backlog
+            with connect(cluster.address, IP) as sock:
+                sock.settimeout(0.05)
+                try:
+                    assert sock.recv(1) == b""
+                    seen += 1
+                except TimeoutError:
+                    pass
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    assert reasons(cluster) == {"ip_cap"}
+
+
+def test_a_cap_that_is_raised_or_lifted_is_in_force_when_it_is_answered(
+    cluster: Cluster, held: list[socket.socket]
+) -> None:
+    for raised in range(CAP + 1, CAP + 6):
+        cluster.set(PER_IP, raised)
+        sock = connect(cluster.address, IP)
+        assert admitted(sock)
+        held.append(sock)
+        assert storm(cluster, 20) == 0
+    cluster.unset(PER_IP)
+    assert storm(cluster, 20) == 20
