@@ -28,11 +28,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def held(cluster: Cluster) -> Iterator[list[socket.socket]]:
     """As many connections as the cap lets in; and each shard knows that this is all."""
-    with ExitStack() as stack:
-        socks = [stack.enter_context(connect(cluster.address, IP)) for _ in range(CAP)]
+    socks: list[socket.socket] = []
+    try:
+        socks += [connect(cluster.address, IP) for _ in range(CAP)]
         assert all(map(admitted, socks))
         assert storm(cluster, 100) == 0
         yield socks
+    finally:
+        for sock in socks:
+            sock.close()
 
 
 def storm(cluster: Cluster, count: int) -> int:
@@ -80,8 +84,6 @@ def test_each_connection_that_closes_lets_one_in(cluster: Cluster, held: list[so
         for sock in fresh:
             if sock not in let_in:
                 sock.close()
-    for sock in held:
-        sock.close()
 
 
 def test_the_tokens_of_a_shard_that_is_killed_are_free(cluster: Cluster, held: list[socket.socket]) -> None:
