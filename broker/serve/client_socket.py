@@ -109,6 +109,10 @@ class ClientSocket:
         self.bytes_moved += size
         return size
 
+    def tls_is_empty(self) -> bool:
+        """Whether the last read has left nothing: what comes next makes the socket ready."""
+        return isinstance(self.sock, TlsSocket) and self.sock.is_empty
+
     def send(self, data: Encoded) -> None:
         """Writes `data`; what the socket does not take now goes out as it becomes writable."""
         self.bytes_moved += len(data)

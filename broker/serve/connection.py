@@ -158,7 +158,7 @@ class Connection(FramedSocket):
     def _read(self) -> None:
         """Reads and serves until the socket is empty, or the time slice over (clients_get_slices).
 
-        With edge-triggered readiness a short read says that it is empty; what TLS has decrypted makes no socket ready.
+        With edge-triggered readiness a short read says that it is empty; what TLS holds makes no socket ready.
         """
         while True:
             size = self.receive()
@@ -171,7 +171,7 @@ class Connection(FramedSocket):
             if self.busy or self.unsent is not None or self.closed or self.waits_for_memory:
                 # It reads again when the answer is out; so a full read followed by more data is not forgotten.
                 return
-            if size < READ_SIZE and self.serving.tls is None and not self.hung_up:
+            if size < READ_SIZE and not self.hung_up and (self.serving.tls is None or self.tls_is_empty()):
                 return
             if self._time_slice.spend(size):
                 self.serving.poller.again(self.fd)

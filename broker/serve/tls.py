@@ -26,6 +26,8 @@ def server_context(certificate: str, key: str) -> ssl.SSLContext:
     """The SSL context that a listener's connections share. Raises OSError or ssl.SSLError when the files are no certificate and
     key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # To make a ticket takes OpenSSL longer than the signature of P-256 that it saves, if its client comes back, and to this shard.
+    context.num_tickets = 0
     context.load_cert_chain(certificate, key)
     return context
 
@@ -70,6 +72,7 @@ class TlsSocket:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._unsent = b""
+        self._drained = False
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def getpeername(self) -> Any:
@@ -81,8 +84,12 @@ class TlsSocket:
         return self._raw.getsockname()
 
     def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
-        """Decrypted bytes; a short read does not mean that there is no more."""
+        """Decrypted bytes; a short read does not mean that there is no more, see `is_empty`."""
+        self._drained = False
         filled = 0
+        if not self._has_input():
+            self.flush()
+            filled = self._fill()
         while True:
             try:
                 return self._tls.read(len(buffer), buffer)  # type: ignore[return-value]
@@ -97,10 +104,16 @@ class TlsSocket:
                 self.flush()
                 raise ConnectionResetError(str(fault)) from None
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the last `recv_into` has left nothing, here or in the socket: what comes next makes the socket ready."""
+        return self._drained and not self._has_input() and not self._outgoing.pending
+
     def send(self, data: bytes | memoryview, flags: int = 0) -> int:
-        self.flush()
-        if self._unsent:
-            raise BlockingIOError
+        if self._unsent or not data:
+            self.flush()
+            if self._unsent:
+                raise BlockingIOError
         sent = 0
         while sent < len(data) and not self._unsent:
             sent += self._tls.write(data[sent : sent + _CHUNK])
@@ -109,7 +122,8 @@ class TlsSocket:
 
     def flush(self) -> None:
         """Sends what TLS has made, as far as the socket takes it."""
-        self._unsent += self._outgoing.read()
+        if self._outgoing.pending:
+            self._unsent += self._outgoing.read()
         while self._unsent:
             try:
                 sent = self._raw.send(self._unsent, MSG_DONTWAIT)
@@ -132,9 +146,14 @@ class TlsSocket:
     def close(self) -> None:
         self._raw.close()
 
+    def _has_input(self) -> bool:
+        """Whether TLS has bytes to look at; where it has none, asking it costs an exception."""
+        return bool(self._incoming.pending or self._tls.pending())
+
     def _fill(self) -> int:
         """The number of bytes that came. Raises OSError."""
         data = self._raw.recv(_FILL, MSG_DONTWAIT)
+        self._drained = len(data) < _FILL
         if data:
             self._incoming.write(data)
         else:

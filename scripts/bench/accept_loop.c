@@ -1,10 +1,11 @@
 /* The least a TCP server can do: the yardstick of the benchmarks.
  *
- * Usage: accept_loop [processes [bytes]]. Prints the port it got; every process has a SO_REUSEPORT listener of its own, as
+ * Usage: accept_loop [processes [bytes [certificate key]]]. Prints the port it got; every process has a SO_REUSEPORT listener of its own, as
  * Turnstile's shards have. Ends when its standard input does.
  *
  * Without `bytes` it accepts until EAGAIN, closes, and waits again. With it, it makes the system calls that answering needs:
- * accept4, epoll_ctl, recv, send of an answer of so many bytes to whatever was read, recv of the end, close.
+ * accept4, epoll_ctl, recv, send of an answer of so many bytes to whatever was read, recv of the end, close. With a
+ * certificate and its key it does so by TLS 1.3.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -18,6 +19,31 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "openssl.h"
+
+#define MOST_FDS 65536
+static void *context, *tls_of[MOST_FDS]; /* of TLS, by descriptor */
+
+static ssize_t get(int fd, void *data, size_t size) {
+    return context ? tls_get(tls_of[fd], data, size) : recv(fd, data, size, 0);
+}
+
+static ssize_t put(int fd, const void *data, size_t size) {
+    return context ? tls_put(tls_of[fd], data, size) : send(fd, data, size, MSG_NOSIGNAL);
+}
+
+static void shut(int fd) {
+    if (context)
+        SSL_free(tls_of[fd]);
+    close(fd);
+}
+
+static void begin_tls(int fd) {
+    tls_of[fd] = SSL_new(context);
+    SSL_set_fd(tls_of[fd], fd);
+    SSL_set_accept_state(tls_of[fd]);
+}
 
 static int listen_on(int port) {
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -33,17 +59,17 @@ static int listen_on(int port) {
 /* One read and one answer, with the correlation id of the request; or the end. */
 static void answer(int fd, int bytes) {
     static unsigned char request[65536], response[65536];
-    ssize_t size = recv(fd, request, sizeof request, 0);
+    ssize_t size = get(fd, request, sizeof request);
     if (size < 12) {
         if (size >= 0 || errno != EAGAIN)
-            close(fd);
+            shut(fd);
         return;
     }
     uint32_t length = htonl(bytes - 4);
     memcpy(response, &length, 4);
     memcpy(response + 4, request + 8, 4);
-    if (send(fd, response, bytes, MSG_NOSIGNAL) != bytes)
-        close(fd);
+    if (put(fd, response, bytes) != bytes)
+        shut(fd);
 }
 
 static void serve(int listener, int bytes) {
@@ -62,10 +88,12 @@ static void serve(int listener, int bytes) {
             }
             socklen_t size = sizeof from;
             for (int fd; (fd = accept4(listener, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;) {
-                if (!bytes) {
+                if (!bytes || fd >= MOST_FDS) {
                     close(fd);
                     continue;
                 }
+                if (context)
+                    begin_tls(fd);
                 event = (struct epoll_event){.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.fd = fd};
                 epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
             }
@@ -78,6 +106,10 @@ int main(int argc, char **argv) {
     if (bytes > 65536 || (bytes && bytes < 8)) {
         fprintf(stderr, "accept_loop: an answer has 8 to 65536 bytes\n");
         return 2;
+    }
+    if (argc > 4) {
+        context = tls_context(argv[3], argv[4]);
+        signal(SIGPIPE, SIG_IGN);
     }
     struct sockaddr_in at;
     socklen_t size = sizeof at;

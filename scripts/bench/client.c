@@ -1,14 +1,15 @@
 /* The benchmarks' client: as little work per connection as a client can do, so that the server is what limits.
  *
  * Usage: client MODE PORT [name=value ...]; one JSON object on standard output at the end.
- *   connect   connect, ApiVersions, read the answer, close; over and over. A connection closed before any byte was
- *             answered counts as refused.
+ *   connect   connect, ApiVersions, read the answer, close; over and over. With `frames`: the requests in the file, one after
+ *             the other, in place of ApiVersions. A connection closed before any byte was answered counts as refused.
  *   requests  keep `concurrency` connections and send the requests in the file `frames`, one in flight each: the first
  *             connection its first `cycle` over and over, the next one the next `cycle`, and after the last the first again
  *   idle      open `count` connections, ApiVersions on each, print the JSON, keep them until standard input ends
  * Values: seconds=5 concurrency=64 sources=1000 (127.1.0.0 upward, one after the other) base=127.1.0.0 count=5000
  *         pause_us=0 (wait after a refusal before this slot connects again) rst=0 frames=FILE (requests with their length
- *         prefix, one behind the other; each connection asks ApiVersions first) cycle=1
+ *         prefix, one behind the other; with `requests` each connection asks ApiVersions first) cycle=1
+ *         tls=0 (1: each connection is a TLS 1.3 one with a full handshake, and ends with a close_notify)
  *
  * The client closes with a FIN, as real clients do, so the TIME_WAIT is its own; with a thousand source addresses no
  * port is used twice within a run. rst=1 closes with SO_LINGER 0 instead, which leaves no TIME_WAIT at all: for one
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "openssl.h"
+
 #ifndef IP_BIND_ADDRESS_NO_PORT
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
@@ -38,14 +42,15 @@ static const unsigned char API_VERSIONS[] = {0, 0, 0, 27, 0, 18, 0, 3, 0, 0, 0, 
                                              6, 'b', 'e', 'n', 'c', 'h', 4, '1', '.', '0', 0};
 struct slot {
     int fd;
+    void *tls; /* NULL: plain */
     uint32_t got, want; /* bytes of the answer so far; its whole size, 0 until the length is known */
     unsigned char head[4];
     int sent, asking; /* asking: the request under way is of the file */
-    int next;         /* which of its `cycle` requests */
+    int next;         /* which of its `cycle` requests; of `connect`, which of the file's */
     int64_t started;
 };
 
-static int poller, port, sources = 1000, concurrency = 64, count = 5000, rst, pause_us, cycle = 1;
+static int poller, port, sources = 1000, concurrency = 64, count = 5000, rst, pause_us, cycle = 1, with_tls, requests;
 static double seconds = 5;
 static uint32_t base;
 static uint64_t next_source, answered, refused, failed, opened;
@@ -54,6 +59,7 @@ static size_t took_count, took_room;
 static unsigned char *frames; /* the file's requests; frame_at[i] is where the i-th begins, frame_at[frame_count] the end */
 static size_t *frame_at, frame_count;
 static struct slot *slots;
+static void *context; /* of TLS */
 
 static int64_t now_us(void) {
     struct timespec t;
@@ -70,25 +76,42 @@ static void note(int64_t started) {
 }
 
 static void shut(struct slot *s) {
+    if (s->tls) {
+        SSL_shutdown(s->tls);
+        SSL_free(s->tls);
+        s->tls = NULL;
+    }
     close(s->fd);
     s->fd = -1;
 }
 
-/* Sends the slot's request; when the handshake is still under way, waits for writability first. */
-static void ask(struct slot *s, int op) {
+static ssize_t put(struct slot *s, const void *data, size_t size) {
+    return s->tls ? tls_put(s->tls, data, size) : send(s->fd, data, size, MSG_NOSIGNAL);
+}
+
+static ssize_t get(struct slot *s, void *data, size_t size) {
+    return s->tls ? tls_get(s->tls, data, size) : recv(s->fd, data, size, 0);
+}
+
+/* Sends the slot's request; when the handshake is still under way, waits until it can go on first. 0: neither is possible. */
+static int ask(struct slot *s, int op) {
     const unsigned char *frame = API_VERSIONS;
     ssize_t size = sizeof API_VERSIONS;
     if (s->asking) {
-        size_t which = ((s - slots) * cycle + s->next) % frame_count;
+        size_t which = requests ? ((s - slots) * cycle + s->next) % frame_count : (size_t)s->next;
         frame = frames + frame_at[which];
         size = frame_at[which + 1] - frame_at[which];
     }
     s->got = s->want = 0;
-    s->sent = send(s->fd, frame, size, MSG_NOSIGNAL) == size;
+    ssize_t n = put(s, frame, size);
+    s->sent = n == size;
+    int waits = s->sent || (n < 0 && errno == EAGAIN);
     if (op) {
-        struct epoll_event event = {.events = s->sent ? EPOLLIN : EPOLLIN | EPOLLOUT, .data.ptr = s};
+        int reads = s->sent || (s->tls && SSL_want(s->tls) == READING);
+        struct epoll_event event = {.events = reads ? EPOLLIN : EPOLLIN | EPOLLOUT, .data.ptr = s};
         epoll_ctl(poller, op, s->fd, &event);
     }
+    return waits;
 }
 
 static int start(struct slot *s) {
@@ -97,7 +120,8 @@ static int start(struct slot *s) {
     from.sin_addr.s_addr = htonl(base + next_source++ % sources);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     s->started = now_us();
-    s->asking = 0;
+    s->asking = frames && !requests;
+    s->next = 0;
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s->fd < 0)
         return -1;
@@ -112,25 +136,40 @@ static int start(struct slot *s) {
         shut(s);
         return -1;
     }
+    if (context) {
+        s->tls = SSL_new(context);
+        SSL_set_fd(s->tls, s->fd);
+        SSL_set_connect_state(s->tls);
+    }
     opened++;
     ask(s, EPOLL_CTL_ADD);
     return 0;
 }
 
-/* Reads what is there. 1: the answer is whole, 0: not yet, -1: closed before any of it came, -2: closed later. */
+/* Reads what is there. 1: the answer is whole, 0: not yet, -1: closed before any answer came, -2: closed later. What TLS holds
+ * of it makes no socket readable, so it is read until there is no more. */
 static int take(struct slot *s) {
     static unsigned char chunk[1 << 18];
-    ssize_t n = recv(s->fd, chunk, sizeof chunk, 0);
-    if (n < 0 && errno == EAGAIN)
-        return 0;
-    if (n <= 0)
-        return s->got ? -2 : -1;
-    for (ssize_t i = 0; i < n && s->got + i < 4; i++)
-        s->head[s->got + i] = chunk[i];
-    s->got += n;
-    if (!s->want && s->got >= 4)
-        s->want = 4 + (s->head[0] << 24 | s->head[1] << 16 | s->head[2] << 8 | s->head[3]);
+    do {
+        ssize_t n = get(s, chunk, sizeof chunk);
+        if (n < 0 && errno == EAGAIN)
+            return 0;
+        if (n <= 0)
+            return s->got || (s->next && !requests) ? -2 : -1;
+        for (ssize_t i = 0; i < n && s->got + i < 4; i++)
+            s->head[s->got + i] = chunk[i];
+        s->got += n;
+        if (!s->want && s->got >= 4)
+            s->want = 4 + (s->head[0] << 24 | s->head[1] << 16 | s->head[2] << 8 | s->head[3]);
+    } while (s->tls && (!s->want || s->got < s->want));
     return s->want && s->got >= s->want;
+}
+
+/* What an event of the slot's socket brings, as `take` says it. */
+static int moved(struct slot *s, uint32_t events) {
+    if (!s->sent && (s->tls || events & EPOLLOUT) && ask(s, EPOLL_CTL_MOD) && s->tls)
+        return 0;
+    return take(s);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -147,7 +186,7 @@ static void report(double elapsed) {
     fflush(stdout);
 }
 
-static void pump(int again, int requests, int64_t until) {
+static void pump(int64_t until) {
     struct epoll_event events[256];
     int open_now = 0;
     for (int i = 0; i < concurrency; i++)
@@ -156,11 +195,13 @@ static void pump(int again, int requests, int64_t until) {
         int n = epoll_wait(poller, events, 256, 100);
         for (int i = 0; i < n; i++) {
             struct slot *s = events[i].data.ptr;
-            if (!s->sent && (events[i].events & EPOLLOUT))
-                ask(s, EPOLL_CTL_MOD);
-            int state = take(s);
+            int state = moved(s, events[i].events);
             if (state == 0)
                 continue;
+            if (state > 0 && !requests && frames && ++s->next < (int)frame_count) {
+                ask(s, 0);
+                continue;
+            }
             if (state > 0) {
                 note(s->started);
                 answered++;
@@ -180,7 +221,7 @@ static void pump(int again, int requests, int64_t until) {
             shut(s);
             if (state < 0 && pause_us)
                 usleep(pause_us);
-            if (!again || start(s))
+            if (requests || start(s))
                 open_now--;
         }
     }
@@ -219,6 +260,7 @@ static void option(const char *word) {
     else if (IS("pause_us")) pause_us = atoi(value + 1);
     else if (IS("rst")) rst = atoi(value + 1);
     else if (IS("cycle")) cycle = atoi(value + 1);
+    else if (IS("tls")) with_tls = atoi(value + 1);
     else if (IS("frames")) read_frames(value + 1);
     else {
         fprintf(stderr, "client: no such option: %s\n", word);
@@ -242,9 +284,7 @@ static void idle(void) {
                 break;
             for (int i = 0; i < n; i++) {
                 struct slot *s = events[i].data.ptr;
-                if (!s->sent && (events[i].events & EPOLLOUT))
-                    ask(s, EPOLL_CTL_MOD);
-                int state = take(s);
+                int state = moved(s, events[i].events);
                 if (state == 0)
                     continue;
                 state > 0 ? answered++ : refused++;
@@ -274,12 +314,16 @@ int main(int argc, char **argv) {
     port = atoi(argv[2]);
     for (int i = 3; i < argc; i++)
         option(argv[i]);
+    if (with_tls) {
+        context = tls_context(NULL, NULL);
+        signal(SIGPIPE, SIG_IGN);
+    }
     poller = epoll_create1(0);
     if (!strcmp(argv[1], "idle")) {
         idle();
         return 0;
     }
-    int requests = !strcmp(argv[1], "requests");
+    requests = !strcmp(argv[1], "requests");
     if (requests && !frames) {
         fprintf(stderr, "client: requests needs frames=FILE\n");
         return 2;
@@ -291,7 +335,7 @@ int main(int argc, char **argv) {
             slots[i].fd = -1;
             failed++;
         }
-    pump(!requests, requests, began + (int64_t)(seconds * 1e6));
+    pump(began + (int64_t)(seconds * 1e6));
     report((now_us() - began) / 1e6);
     return 0;
 }

@@ -17,26 +17,32 @@ import argparse
 import itertools
 import json
 import re
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.bench import consuming, frames, held, machine, producing, table, wire  # noqa: E402 - importable only from here on
+from scripts.bench import (  # noqa: E402 - importable only from here on
+    consuming,
+    frames,
+    held,
+    machine,
+    producing,
+    secured,
+    security,
+    table,
+    wire,
+)
 from scripts.bench import requests as requested  # noqa: E402
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
+from scripts.bench.pairs import Figure, Pair, Row, figures  # noqa: E402
 from scripts.bench.wire import AT_ITS_CAP, CAPS  # noqa: E402
 from scripts.peers.jars import Missing, Tools  # noqa: E402
-
-Measure = Callable[[], dict[str, float]]
-"""One run against one checkout: figures by name, with the unit in the name."""
 
 RATES = {"max.connection.creation.rate": 1_000_000}
 IP_RATE = {"connection_creation_rate": 100_000.0}
@@ -44,6 +50,8 @@ RECORDS = {100: 500_000, 1000: 150_000}
 READ = {100: 2_000_000, 1000: 500_000}
 MANY = 8
 """Shards of the row in which they are more than cores."""
+PROTOCOLS = {"tls": "TLS", "sasl": "SASL PLAIN"}
+"""Part of a row's name -> security protocol."""
 IN_A_PROCESS = {
     "decisions": "tokens.decisions(200_000)",
     "across": "tokens.across(10_000)",
@@ -77,28 +85,6 @@ FRESH: dict[str, Rows] = {
     "config": _of_a_cluster(wire.config_change),
 }
 """Row -> what yields it from clusters that it starts itself from a checkout."""
-
-
-class Pair(NamedTuple):
-    """One thing in both checkouts."""
-
-    before: Measure
-    after: Measure
-    settle: Callable[[], None] = lambda: None  # waits until what the first runs have set going is over
-
-
-Row = Callable[[], AbstractContextManager[Pair]]
-
-
-class Figure(NamedTuple):
-    """A line of the table: medians of both sides, and the median and the quartiles of the pairs' ratios."""
-
-    name: str
-    before: float
-    after: float
-    ratio: float
-    low: float
-    high: float
 
 
 def main() -> int:
@@ -135,6 +121,8 @@ def rows(checkouts: tuple[Path, Path], seconds: float) -> dict[str, Row]:
         "connections-8": partial(_new_clusters, checkouts, partial(connections, seconds), MANY),
         "rated": partial(_new_clusters, checkouts, partial(rated, seconds)),
         "refusals": partial(_new_clusters, checkouts, partial(refusals, seconds)),
+        "refusals-1": partial(_new_clusters, checkouts, partial(refusals, seconds), 1),
+        "refusals-4": partial(_new_clusters, checkouts, partial(refusals, seconds), 4),
         "api-versions": partial(requests, checkouts, seconds, frames.API_VERSIONS),
         "metadata": partial(requests, checkouts, seconds, frames.METADATA),
         "metered": partial(metered, checkouts, seconds),
@@ -142,34 +130,11 @@ def rows(checkouts: tuple[Path, Path], seconds: float) -> dict[str, Row]:
         "produce-1000": partial(produce, checkouts, 1000),
         "consume-100": partial(consume, checkouts, 100),
         "consume-1000": partial(consume, checkouts, 1000),
+        **{name: partial(secured_connections, checkouts, seconds, of) for name, of in PROTOCOLS.items()},
+        **{f"produce-{name}": partial(secured_produce, checkouts, of) for name, of in PROTOCOLS.items()},
         **{name: partial(_pair, checkouts, rows_of) for name, rows_of in FRESH.items()},
         **{name: partial(_pair, checkouts, partial(in_a_process, call)) for name, call in IN_A_PROCESS.items()},
     }
-
-
-def figures(pair: Pair, rounds: int) -> Iterator[Figure]:
-    """Runs both sides `rounds` times, the one that is first taking turns, after a run of each that does not count."""
-    pair.before(), pair.after()
-    pair.settle()
-    runs: list[tuple[dict[str, float], dict[str, float]]] = []
-    for number in range(rounds):
-        if number % 2:
-            after, before = pair.after(), pair.before()
-        else:
-            before, after = pair.before(), pair.after()
-        runs.append((before, after))
-    for name in runs[0][0]:
-        if any(name not in side for pair_of_runs in runs for side in pair_of_runs):
-            continue  # a figure that one side does not have, or does not always have
-        ratios = sorted(after[name] / before[name] for before, after in runs if before[name])
-        yield Figure(
-            name,
-            statistics.median(before[name] for before, _ in runs),
-            statistics.median(after[name] for _, after in runs),
-            statistics.median(ratios),
-            ratios[len(ratios) // 4],
-            ratios[-1 - len(ratios) // 4],
-        )
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:
@@ -300,8 +265,39 @@ def consume(checkouts: tuple[Path, Path], size: int) -> Iterator[Pair]:
         yield _in_turns(servers, one)
 
 
-def _peer(server: Server) -> producing.Peer:
-    return producing.Peer("Turnstile", f"127.0.0.1:{server.port}", server.pid)
+def _peer(server: Server, properties: str = "") -> producing.Peer:
+    return producing.Peer("Turnstile", f"127.0.0.1:{server.port}", server.pid, properties)
+
+
+# --- over the wire: with TLS or SASL ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def secured_connections(checkouts: tuple[Path, Path], seconds: float, protocol: str) -> Iterator[Pair]:
+    """Connect, TLS handshake or login, ApiVersions, close, on a Turnstile for each run."""
+    with security.PROTOCOLS[protocol]() as wanted:
+
+        def one(checkout: Path) -> dict[str, float]:
+            with security.turnstile(wanted, *CAPS, checkout=checkout) as server:
+                return _twice(server, seconds, "connection", "answered", **wanted.client)
+
+        yield Pair(*(partial(one, each) for each in checkouts))
+
+
+@contextmanager
+def secured_produce(checkouts: tuple[Path, Path], protocol: str) -> Iterator[Pair]:
+    """kafka-producer-perf-test with records of secured.SIZE bytes."""
+    with security.PROTOCOLS[protocol]() as wanted, Tools() as tools, ExitStack() as stack:
+        partitions = ("--set", f"num.partitions={producing.PARTITIONS}")
+        sides = [stack.enter_context(security.turnstile(wanted, *partitions, checkout=each)) for each in checkouts]
+
+        def one(server: Server) -> dict[str, float]:
+            done = producing.run(
+                tools, _peer(server, wanted.properties), "compared", secured.SIZE, RECORDS[secured.SIZE]
+            )
+            return {"server CPU, us per record": done.cpu_us, "records/s": done.per_s}
+
+        yield _in_turns((sides[0], sides[1]), one)
 
 
 # --- rows of the benchmarks, whose numbers are figures ---------------------------------------------------------------

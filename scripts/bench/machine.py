@@ -43,7 +43,10 @@ class Server(NamedTuple):
 
 
 class Load(NamedTuple):
-    """The measurements of one run of the client. `cpu_us`: server CPU per connection or request, all its processes."""
+    """The measurements of one run of the client. `cpu_us`: server CPU per connection or request, all its processes.
+
+    `failed`: connections that could not be begun, or ended within an answer or between two.
+    """
 
     per_s: float
     cpu_us: float
@@ -51,6 +54,7 @@ class Load(NamedTuple):
     p99_us: float
     answered: int
     refused: int
+    failed: int
 
 
 def binary(name: str) -> str:
@@ -59,16 +63,18 @@ def binary(name: str) -> str:
     if compiler is None:
         raise CannotMeasure("The benchmarks compile their client with cc: apt-get install gcc libc6-dev")
     source, target = HERE / f"{name}.c", BUILD / name
-    if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
+    changed = max(each.stat().st_mtime for each in (source, *HERE.glob("*.h")))
+    if not target.exists() or target.stat().st_mtime < changed:
         BUILD.mkdir(parents=True, exist_ok=True)
-        subprocess.run([compiler, "-O2", "-o", str(target), str(source)], check=True)
+        subprocess.run([compiler, "-O2", "-o", str(target), str(source), "-ldl"], check=True)
     return str(target)
 
 
 @contextmanager
-def accept_loop(answer_bytes: int = 0, processes: int = SHARDS) -> Iterator[Server]:
-    """The bare C accept loop, as many processes as Turnstile has shards; with `answer_bytes` it answers what it reads."""
-    command = [binary("accept_loop"), str(processes), str(answer_bytes)]
+def accept_loop(answer_bytes: int = 0, processes: int = SHARDS, certificate: Sequence[str] = ()) -> Iterator[Server]:
+    """The bare C accept loop, as many processes as Turnstile has shards; with `answer_bytes` it answers what it reads, by TLS
+    with the files of a certificate and its key."""
+    command = [binary("accept_loop"), str(processes), str(answer_bytes), *certificate]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -157,7 +163,8 @@ def drive(server: Server, mode: str, **values: Any) -> Load:
     if not done:
         raise CannotMeasure(f"the client got no answer: {said}")
     _check_tracking()
-    return Load(said["per_s"], spent / done * 1e6, said["p50_us"], said["p99_us"], said["answered"], said["refused"])
+    cpu_us = spent / done * 1e6
+    return Load(cpu_us=cpu_us, **{name: said[name] for name in Load._fields if name != "cpu_us"})
 
 
 def _check_tracking() -> None:

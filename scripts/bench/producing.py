@@ -27,11 +27,17 @@ T = TypeVar("T")
 
 
 class Peer(NamedTuple):
-    """A broker under test."""
+    """A broker under test. `properties`: the path of a file of properties of its clients, if they need any."""
 
     name: str
     bootstrap: str
     pid: int
+    properties: str = ""
+
+    @property
+    def config(self) -> Sequence[str]:
+        """The option by which Kafka's tools are told of `properties`."""
+        return ("--command-config", self.properties) if self.properties else ()
 
 
 class Produced(NamedTuple):
@@ -56,7 +62,7 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
                 for peer in peers:
                     runs[peer.name].append(run(tools, peer, f"perf-{size}-{turn}", size, int(most * share)))
             yield from _rows(
-                size, {name: _median(seen) for name, seen in runs.items()}, floor_us(size, int(most * share))
+                size, {name: median(seen) for name, seen in runs.items()}, floor_us(size, int(most * share))
             )
 
 
@@ -75,7 +81,7 @@ def brokers(stack: ExitStack) -> list[Peer]:
 def run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produced:
     """One run into a topic of its own, made by asking for it and deleted again, so that no broker's memory or disk fills up."""
     produced = produce(peer, topic, size, records)
-    deleted = tools("kafka-topics", "--bootstrap-server", peer.bootstrap, "--delete", "--topic", topic)
+    deleted = tools("kafka-topics", "--bootstrap-server", peer.bootstrap, *peer.config, "--delete", "--topic", topic)
     if deleted.code:
         raise CannotMeasure(f"{peer.name} does not delete a topic: {(deleted.err or deleted.out).strip()}")
     time.sleep(1)  # the work of a broker after a deletion should not count for the next run
@@ -85,7 +91,7 @@ def run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produc
 def produce(peer: Peer, topic: str, size: int, records: int) -> Produced:
     """One run."""
     options = ["--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
-    options += ["--producer-props", f"bootstrap.servers={peer.bootstrap}"]
+    options += ["--producer-props", f"bootstrap.servers={peer.bootstrap}", *peer.config]
     said, cpu_s = perf_test("kafka-producer-perf-test", peer, options, _SAID.findall)
     return Produced(float(said[-1][0]), float(said[-1][1]), cpu_s / records * 1e6)
 
@@ -127,7 +133,8 @@ def scores_beside(what: str, per_s: float, cpu_us: float, peers: Mapping[str, tu
     }
 
 
-def _median(runs: list[Produced]) -> Produced:
+def median(runs: list[Produced]) -> Produced:
+    """Each figure's median."""
     return Produced(*(statistics.median(run[i] for run in runs) for i in range(3)))
 
 

@@ -11,18 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from scripts.bench import compare
-from scripts.bench.compare import Figure
 from scripts.bench.machine import CannotMeasure
+from scripts.bench.pairs import Figure, Row, figures
 
 COMMIT = "d232bb2c3de52cc0284b79746d762bad35d97a21"
 """Of the day of the bounds, with an admin API that the benchmarks can still drive."""
 ROWS = {
     "connections": ("connections",),
-    "refusals": ("refusals",),
+    "refusals": ("refusals", "refusals-1", "refusals-4"),
+    "tls": ("tls",),
+    "sasl": ("sasl",),
     "requests": ("api-versions", "metadata"),
     "metered": ("metered",),
     "shards": ("connections", "connections-8"),
     "produce": ("produce-100", "produce-1000"),
+    "produce-tls": ("produce-tls",),
+    "produce-sasl": ("produce-sasl",),
     "consume": ("consume-100", "consume-1000"),
 }
 """Measure of run.py -> rows of compare.py."""
@@ -46,15 +50,15 @@ def checkout(root: Path) -> Path:
 def slower(names: Iterable[str], root: Path) -> Iterator[str]:
     """A sentence for each figure of these measures, which are in ROWS, that is worse than the reference's. Raises CannotMeasure."""
     wanted = dict.fromkeys(row for name in names for row in ROWS[name])
-    rows: Mapping[str, compare.Row] = compare.rows((checkout(root), root), seconds=1.0)
+    rows: Mapping[str, Row] = compare.rows((checkout(root), root), seconds=1.0)
     for row in wanted:
         with rows[row]() as pair:
-            yield from worse(row, compare.figures(pair, ROUNDS))
+            yield from worse(row, figures(pair, ROUNDS))
 
 
-def worse(row: str, figures: Iterable[Figure]) -> Iterator[str]:
+def worse(row: str, measured: Iterable[Figure]) -> Iterator[str]:
     """A sentence for each figure whose ratio, and three quarters of the pairs, are on the wrong side of 1 by LEAST."""
-    for figure in figures:
+    for figure in measured:
         is_rate = figure.name.endswith("/s")
         ratio, best = (figure.ratio, figure.high) if is_rate else (1 / figure.ratio, 1 / figure.low)
         if ratio < 1 - LEAST and best < 1:

@@ -32,6 +32,7 @@ from scripts.bench import (  # noqa: E402 - importable only from here on
     replaying,
     requests,
     scaling,
+    secured,
     suite_times,
     table,
     tokens,
@@ -43,7 +44,10 @@ from scripts.bench.table import Row  # noqa: E402
 FULL, QUICK = wire.Effort(rounds=5, seconds=3.0), wire.Effort(rounds=1, seconds=1.0)
 GUARD = wire.Effort(rounds=3, seconds=2.0)
 _NOT_MEASURED = "not measured"
-GUARDED = ("connections", "refusals", "requests", "metered", "shards", "produce", "consume")
+GUARDED = (
+    "connections", "refusals", "tls", "sasl", "requests", "metered", "shards", "produce", "produce-tls", "produce-sasl",
+    "consume",
+)  # fmt: skip
 
 
 def main() -> int:
@@ -154,12 +158,16 @@ def measures(stack: ExitStack, effort: wire.Effort) -> dict[str, Callable[[], It
         "config": on_the_field(lambda field: wire.config_change(field.turnstile)),
         "connections": on_the_field(wire.connections),
         "refusals": on_the_field(wire.refusals),
+        "tls": lambda: secured.connections("TLS", effort),
+        "sasl": lambda: secured.connections("SASL PLAIN", effort),
         "requests": on_the_field(requests.small),
         "metered": lambda: requests.metered(effort),
         "shards": lambda: scaling.rows(effort),
         "rehearsal": lambda: rehearsing.rows(effort),
         "suite": lambda: suite_times.rows(1 if quick else 3),
         "produce": lambda: producing.rows(runs, share),
+        "produce-tls": lambda: secured.produce("TLS", runs, share),
+        "produce-sasl": lambda: secured.produce("SASL PLAIN", runs, share),
         "consume": lambda: consuming.rows(runs, share),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -52,15 +52,22 @@ class Field:
             self.missing = str(missing)
 
     def turns(self, mode: str, contenders: list[Server | None], **values: object) -> list[Load | None]:
-        """Each contender's median, measured in turns, after a run of each that does not count: it compiles what comes first."""
-        loads: list[list[Load]] = [[] for _ in contenders]
-        for server in filter(None, contenders):
-            machine.drive(server, mode, seconds=WARM_UP_S, **values)
-        for _ in range(self.effort.rounds):
-            for server, seen in zip(contenders, loads, strict=True):
-                if server is not None:
-                    seen.append(machine.drive(server, mode, seconds=self.effort.seconds, **values))
-        return [machine.median(seen) if seen else None for seen in loads]
+        """See in_turns."""
+        return in_turns(self.effort, mode, contenders, **values)
+
+
+def in_turns(
+    effort: Effort, mode: str, contenders: Sequence[Server | None], warm_up_s: float = WARM_UP_S, **values: object
+) -> list[Load | None]:
+    """Each contender's median, measured in turns, after a run of each that does not count: it compiles what comes first."""
+    loads: list[list[Load]] = [[] for _ in contenders]
+    for server in filter(None, contenders):
+        machine.drive(server, mode, seconds=warm_up_s, **values)
+    for _ in range(effort.rounds):
+        for server, seen in zip(contenders, loads, strict=True):
+            if server is not None:
+                seen.append(machine.drive(server, mode, seconds=effort.seconds, **values))
+    return [machine.median(seen) if seen else None for seen in loads]
 
 
 def connections(field: Field) -> Iterator[Row]:
@@ -74,12 +81,13 @@ def connections(field: Field) -> Iterator[Row]:
 
 
 def refusals(field: Field) -> Iterator[Row]:
-    """One address at its cap that goes on connecting; also where one shard decides alone."""
+    """One address at its cap that goes on connecting; also where one shard decides alone, and where there are more than cores."""
     ours, loop = _refused(field, field.turnstile, field.loop)
     yield from rated("refusals of an IP at its cap", "refusal", ours, {"C loop": loop}, "C loop", 1.3, 1.3)
-    with machine.turnstile(*CAPS, shards=1) as turnstile, machine.accept_loop(processes=1) as bare:
-        ours, loop = _refused(field, turnstile, bare)
-    yield from rated("refusals of an IP at its cap, one shard", "refusal", ours, {"C loop, one process": loop})
+    for shards, where, beside in ((1, "one shard", "one process"), (4, "four shards", "four processes")):
+        with machine.turnstile(*CAPS, shards=shards) as turnstile, machine.accept_loop(processes=shards) as bare:
+            ours, loop = _refused(field, turnstile, bare)
+        yield from rated(f"refusals of an IP at its cap, {where}", "refusal", ours, {f"C loop, {beside}": loop})
 
 
 @contextmanager

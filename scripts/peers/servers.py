@@ -36,10 +36,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def kfake(brokers: int = 1, *, partitions: int = 10) -> Iterator[Server]:
-    """franz-go's fake cluster, built on first use; a topic it makes by itself has so many partitions. Raises Missing without
-    Go, or when it can't be built."""
-    command = [_kfake_binary(), "-brokers", str(brokers), "-partitions", str(partitions)]
+def kfake(brokers: int = 1, *, partitions: int = 10, options: Sequence[str] = ()) -> Iterator[Server]:
+    """franz-go's fake cluster, built on first use; a topic it makes by itself has so many partitions. `options`: of its security,
+    see kfake/main.go. Raises Missing without Go, or when it can't be built."""
+    command = [_kfake_binary(), "-brokers", str(brokers), "-partitions", str(partitions), *options]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:

@@ -8,8 +8,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from scripts.bench import compare, guard, reference, run
-from scripts.bench.compare import Figure
 from scripts.bench.guard import FEWEST_RUNS, LEAST, Bound
+from scripts.bench.pairs import Figure
 
 TEN = [{"connect": score, "steady": 2.0} for score in (1.5, 1.52, 1.4, 1.48, 1.55, 1.5, 1.51, 1.49, 1.5, 1.53)]
 
