@@ -152,16 +152,18 @@ class Authentication:
         except AuthenticationFailed as fault:
             return self._fail(channel, failed(fault))
         request = answer
+        found = self._keys.derive(request)
 
         def derived(key: bytes) -> MaybeDeferred[Encoded | None]:
             try:
                 answer = mechanism.derived(key)
-                self._keys.remember(request, key)
+                if isinstance(found, Deferred):  # else it is kept
+                    self._keys.remember(request, key)
                 return self._name(channel, mechanism, partial(succeeded, answer), failed)
             except AuthenticationFailed as fault:
                 return self._fail(channel, failed(fault))
 
-        return then(self._keys.derive(request), derived)
+        return then(found, derived)
 
     def _name(
         self,

@@ -20,7 +20,7 @@ from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Server
 
 PLAIN_LISTENER = "PLAINTEXT"
-_USER, _PASSWORD = "bench", "bench-secret"
+_USER, PASSWORD = "bench", "bench-secret"
 _CIPHER = "TLS_AES_256_GCM_SHA384"
 _HANDSHAKE, _AUTHENTICATE = (17, 1), (36, 2)
 _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
@@ -68,7 +68,7 @@ def sasl() -> Iterator[Security]:
     with TemporaryDirectory(prefix="turnstile-bench-") as home:
         requests = Path(home, "requests")
         requests.write_bytes(_login() + machine.API_VERSIONS)
-        own = f'username="{_USER}" password="{_PASSWORD}"'
+        own = f'username="{_USER}" password="{PASSWORD}"'
         client = {
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
@@ -80,9 +80,9 @@ def sasl() -> Iterator[Security]:
                 "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
                 "sasl.enabled.mechanisms": "PLAIN",
                 "sasl.mechanism.inter.broker.protocol": "PLAIN",
-                "listener.name.plaintext.plain.sasl.jaas.config": f'{_LOGIN} {own} user_{_USER}="{_PASSWORD}";',
+                "listener.name.plaintext.plain.sasl.jaas.config": f'{_LOGIN} {own} user_{_USER}="{PASSWORD}";',
             },
-            kfake=("-user", f"{_USER}={_PASSWORD}"),
+            kfake=("-user", f"{_USER}={PASSWORD}"),
             client={"frames": requests},
             properties=_written(Path(home), client),
             user=_USER,
@@ -99,7 +99,7 @@ def turnstile(security: Security, *options: str, checkout: Path | None = None) -
     listeners = ("--listener", security.listener, "--listener", f"{PLAIN_LISTENER}=127.0.0.1:0")
     with machine.turnstile(*listeners, *options, checkout=checkout) as server:
         if security.user:
-            machine.admin_of(server).put("/v1/users", {"name": security.user, "password": _PASSWORD})
+            machine.admin_of(server).put("/v1/users", {"name": security.user, "password": PASSWORD})
         yield server
 
 
@@ -119,7 +119,7 @@ def _written(home: Path, properties: Mapping[str, str]) -> str:
 
 
 def _login() -> bytes:
-    token = f"\0{_USER}\0{_PASSWORD}".encode()
+    token = f"\0{_USER}\0{PASSWORD}".encode()
     shake = wire.request_types(*_HANDSHAKE).SaslHandshakeRequest(mechanism="PLAIN")
     prove = wire.request_types(*_AUTHENTICATE).SaslAuthenticateRequest(auth_bytes=token)
     return wire.encode_request(Call(*_HANDSHAKE), shake, "bench") + wire.encode_request(

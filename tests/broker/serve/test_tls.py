@@ -53,21 +53,8 @@ def test_a_flood_of_key_updates_is_no_reason_to_go_on_reading(tmp_path: Path, si
     server = TlsSocket(
         RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
     )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = context.wrap_bio(incoming, outgoing)
+    client, _, outgoing = _connected(near, server)
     buffer = memoryview(bytearray(1000))
-    while True:
-        try:
-            client.do_handshake()
-            break
-        except ssl.SSLWantReadError:
-            near.sendall(outgoing.read())
-            with pytest.raises(BlockingIOError):
-                server.recv_into(buffer)
-            incoming.write(near.recv(1 << 16))
-    near.sendall(outgoing.read())
     flood = key_updates(client, outgoing, size)
     if flood is None:
         pytest.skip("no libssl that makes KeyUpdates")
@@ -80,3 +67,73 @@ def test_a_flood_of_key_updates_is_no_reason_to_go_on_reading(tmp_path: Path, si
         assert bytes(buffer[: server.recv_into(buffer)]) == b"data"
     server.close()
     near.close()
+
+
+def test_a_socket_is_empty_once_a_read_has_taken_all_that_had_come(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path)
+    if certificate is None:
+        pytest.skip("openssl is not installed")
+    near, far = socket.socketpair()
+    server = TlsSocket(
+        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
+    )
+    client, incoming, outgoing = _connected(near, server)
+    buffer = memoryview(bytearray(1000))
+    client.write(b"one")
+    client.write(b"two")
+    near.sendall(outgoing.read())
+    assert bytes(buffer[: server.recv_into(buffer)]) == b"one"
+    assert not server.is_empty  # it holds another record
+    client.write(b"three")
+    near.sendall(outgoing.read())
+    assert bytes(buffer[: server.recv_into(buffer)]) == b"two"
+    assert not server.is_empty  # it has not looked at the socket
+    assert bytes(buffer[: server.recv_into(buffer)]) == b"three"
+    assert server.is_empty
+    with pytest.raises(BlockingIOError):
+        server.recv_into(buffer)
+    server.send(b"answer")
+    incoming.write(near.recv(1 << 16))
+    assert client.read() == b"answer"
+    server.close()
+    near.close()
+
+
+def test_no_tickets_are_handed_out(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path)
+    if certificate is None:
+        pytest.skip("openssl is not installed")
+    near, far = socket.socketpair()
+    server = TlsSocket(
+        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
+    )
+    client, incoming, outgoing = _connected(near, server)
+    client.write(b"request")
+    near.sendall(outgoing.read())
+    server.recv_into(memoryview(bytearray(1000)))
+    server.send(b"answer")
+    incoming.write(near.recv(1 << 16))
+    assert client.read() == b"answer"
+    assert client.session is not None
+    assert not client.session.has_ticket
+    server.close()
+    near.close()
+
+
+def _connected(near: socket.socket, server: TlsSocket) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
+    """A client that has made its handshake, and what comes to it and leaves it; what ends the handshake is on the way."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing)
+    while True:
+        try:
+            client.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            near.sendall(outgoing.read())
+            with pytest.raises(BlockingIOError):
+                server.recv_into(memoryview(bytearray(1000)))
+            incoming.write(near.recv(1 << 16))
+    near.sendall(outgoing.read())
+    return client, incoming, outgoing
