@@ -59,13 +59,13 @@ def produce(protocol: str, rounds: int, share: float) -> Iterator[Row]:
             for peer in peers:
                 runs[peer.name].append(producing.run(tools, peer, f"secured-{turn}", SIZE, records))
     found = {name: producing.median(seen) for name, seen in runs.items()}
-    yield from _produced(
-        f"kafka-producer-perf-test by {protocol}, {SIZE:,}-byte records", found.pop("Turnstile"), found
-    )
+    yield from _produced(protocol, found.pop("Turnstile"), found)
 
 
-def _produced(what: str, ours: Produced, found: dict[str, Produced]) -> Iterator[Row]:
-    scores = producing.scores_beside(what, ours.per_s, ours.cpu_us, {n: (r.per_s, r.cpu_us) for n, r in found.items()})
+def _produced(protocol: str, ours: Produced, found: dict[str, Produced]) -> Iterator[Row]:
+    what = f"kafka-producer-perf-test by {protocol}, {SIZE:,}-byte records"
+    beside_them = {name: (run.per_s, run.cpu_us) for name, run in found.items()}
+    scores = producing.scores_beside(f"produce {SIZE} by {protocol}", ours.per_s, ours.cpu_us, beside_them)
     beside = "; ".join(f"{name} {run.per_s:,.0f}/s: {ours.per_s / run.per_s:.2f} x" for name, run in found.items())
     yield Row(what, f"{ours.per_s:,.0f}/s", beside, f"1.0 x {KAFKA}", ours.per_s >= found[KAFKA].per_s, scores)
     beside = "; ".join(f"{name} {run.cpu_us:.2f} us, {run.latency_ms:.0f} ms" for name, run in found.items())
