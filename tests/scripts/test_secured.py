@@ -1,4 +1,4 @@
-"""What the rows with TLS and SASL count, on a cluster of Turnstile: every connection has its handshake or login, and is answered."""
+"""What the rows with TLS and SASL count, on a cluster of Turnstile: each connection has its handshake or login, and is answered."""
 
 import sys
 from collections.abc import Iterator
@@ -20,9 +20,12 @@ AT_ONCE = ("--set", "connection.failed.authentication.delay.ms=0")
 def secured(request: pytest.FixtureRequest) -> Iterator[tuple[Security, Server]]:
     try:
         machine.binary("client")
-        with security.PROTOCOLS[request.param]() as wanted, security.turnstile(wanted, *AT_ONCE) as server:
-            with machine.admin_of(server):
-                yield wanted, server
+        with (
+            security.PROTOCOLS[request.param]() as wanted,
+            security.turnstile(wanted, *AT_ONCE) as server,
+            machine.admin_of(server),
+        ):
+            yield wanted, server
     except CannotMeasure as reason:
         pytest.skip(str(reason))
 
@@ -49,7 +52,7 @@ def test_a_login_that_fails_counts_as_failed(secured: tuple[Security, Server]) -
     admin = machine.admin_of(server)
     admin.put("/v1/users", {"name": wanted.user, "password": "another"})
     try:
-        with pytest.raises(CannotMeasure, match="'failed': [1-9]"):
+        with pytest.raises(CannotMeasure, match=r"'failed': [1-9]"):
             machine.drive(server, "connect", seconds=SECONDS, concurrency=4, **wanted.client)
     finally:
         admin.put("/v1/users", {"name": wanted.user, "password": security.PASSWORD})
