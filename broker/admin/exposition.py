@@ -29,6 +29,7 @@ Gauge = Sequence[Any]
 """[name, {label: value}, number], from a shard's describe_gauges."""
 _ACCEPT = "kafka_server_socket_server_metrics_"
 _BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count"
+_CHANNEL = "kafka_network_requestchannel_"
 _RPC = "vectorized_kafka_rpc_"
 RATE_LIMIT = ("core_rate", "ip_rate")
 """The reasons of refusals that Redpanda counts in connections_rejected_rate_limit; those of BY_CAPS in connections_rejected."""
@@ -63,6 +64,7 @@ _THROTTLED = "Requests answered with a throttle time, by quota."
 _THROTTLE_SECONDS = "Throttle time told to clients, by quota."
 _PROXY_HEADERS = "PROXY headers by version, and connections without one, by HAProxy's name for the reason."
 _FAULTS = "Requests and connections that a fault changed, by its kind."
+_THREAD_BLOCKED = "Time for which the shard read and answered no connection, as its request queue was full."
 DROPPED = "turnstile_events_dropped_total"
 DROPPED_HELP = "Journal events that were not written, by process; -1 is the coordinator."
 _PER_SHARD = (
@@ -97,6 +99,21 @@ _PER_SHARD = (
         "The longest that anything held up this shard's loop since it started.",
         "longest_callback_us",
         scale=1e-6,
+    ),
+    _gauge(
+        f"{_CHANNEL}requestqueuesize", "Requests that wait for a request handler (RequestQueueSize).", "request_queue"
+    ),
+    _gauge(
+        "turnstile_request_handlers", "Request handlers of this shard; 0: requests wait for none.", "request_handlers"
+    ),
+    _counter("turnstile_requests_handled_total", "Requests that handlers have taken up.", "requests_handled"),
+    *(
+        _counter(f"turnstile_{metric}_seconds_total", help, counter, scale=1e-9)
+        for metric, help, counter in (
+            ("request_queue", "Time for which these had waited (the sum of RequestQueueTimeMs).", "request_queue_ns"),
+            ("request_handlers_busy", "Time for which request handlers were busy.", "request_handlers_busy_ns"),
+            ("network_thread_blocked", _THREAD_BLOCKED, "network_thread_blocked_ns"),
+        )
     ),
     _counter("turnstile_events_total", "Journal events written.", "events"),
     _counter(DROPPED, DROPPED_HELP, "events_dropped"),

@@ -22,6 +22,9 @@ _HELP = {
     "kafka_server_request_exempt_request_time": (
         "Handler time of requests that no quota throttles, in percent of one thread (KIP-124)."
     ),
+    "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent": (
+        "Share of time for which the request handlers of the shard were idle, since they are there (0 to 1)."
+    ),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": "Fetch sessions in the caches (KIP-227).",
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": "Partitions of these fetch sessions (KIP-227).",
     "kafka_server_sharesessioncache_sharesessionscount": "Share sessions of the groups at home in the shard (KIP-932).",

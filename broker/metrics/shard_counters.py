@@ -41,6 +41,8 @@ GAUGES = (
     "losing_events",  # 1 while journal events are dropped
     "quota_sensors",
     "quotas_shared",  # kinds of client quota of which clients share sensors now
+    "request_queue",
+    "request_handlers",
 )
 _PROCESS = ("pid", "epoch", "version")
 _COUNTERS = (
@@ -66,6 +68,10 @@ _COUNTERS = (
     "events_dropped",
     "quota_sensors_evicted",
     "stalls",
+    "requests_handled",
+    "request_queue_ns",
+    "request_handlers_busy_ns",
+    "network_thread_blocked_ns",
 )
 _PER_LISTENER = (
     "admitted",

@@ -28,6 +28,8 @@ from broker.serve.prepared_answers import PreparedAnswers
 from broker.serve.redpanda_quotas import RedpandaQuotas
 from broker.serve.refused_connection import RefusedServing
 from broker.serve.request_memory import AnswerMemory, RequestMemory
+from broker.serve.request_queue import RequestQueue
+from broker.serve.request_queue_metrics import RequestQueueMetrics
 from broker.serve.sasl import Users
 from broker.serve.serving import Serving
 from broker.serve.throttling import Throttling
@@ -62,7 +64,9 @@ class Clients:
         self.muted = Muted(context.timers)
         self.sources = SourceCounts()
         self._users = Users(self._find_user, plan.scram_secret, CredentialShapes(context.image).of, tokens.login)
-        self._requests: RequestMemory | None = None  # these are made by `open`
+        self._queue: RequestQueue | None = None  # these are made by `open`
+        self._queue_metrics: RequestQueueMetrics | None = None
+        self._requests: RequestMemory | None = None
         self._faults: Faults | None = None
         self._answers: AnswerMemory
 
@@ -82,6 +86,9 @@ class Clients:
         requests = self._requests = RequestMemory(
             image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
         )
+        queue = self._queue = RequestQueue(context, self.muted, requests)
+        queue.follow()
+        self._queue_metrics = RequestQueueMetrics(queue, context.counters)
         dispatcher = Dispatcher(
             kafka.routes_of_clients(),
             kafka.versions_of_clients().unsupported,
@@ -91,12 +98,13 @@ class Clients:
             self._throughput,
             most_items=image.get("turnstile.request.max.items"),
         )
+        observation = Observation(context)
         faults = self._faults = Faults(
             context,
             self.connections,
             dispatcher.answer,
             partial(mesh.call, COORDINATOR, "fault_fires"),
-            Observation(context).around,
+            lambda answer: observation.around(queue.around(answer)),
         )
         faults.image_changed({"fault"})
         for endpoint, sock in sockets:
@@ -128,6 +136,8 @@ class Clients:
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version; `open` reads all of it for the faults."""
         self._throughput.follow()
+        if self._queue is not None:
+            self._queue.follow()
         if self._faults is not None:
             self._faults.image_changed(kinds)
 
@@ -136,9 +146,19 @@ class Clients:
         return self._answers.most_bytes(most_bytes)
 
     def tick(self) -> None:
-        """Ends requests that do not come in; called a few times a second."""
-        if self._requests is not None:
+        """Ends requests that do not come in, and counts; called a few times a second."""
+        if self._requests is not None and self._queue_metrics is not None:
             self._requests.tick()
+            self._queue_metrics.set()
+
+    def describe_gauges(self) -> list[list[object]]:
+        """[[metric name, {label: value}, number]]."""
+        return [] if self._queue_metrics is None else self._queue_metrics.describe()
+
+    def reset(self) -> None:
+        """Drops the requests of connections that were closed."""
+        if self._queue is not None:
+            self._queue.reset()
 
     def describe_faults(self) -> dict[str, int]:
         """The number of times each fault fired here."""

@@ -187,6 +187,7 @@ class ShardProcess:
         """Closes every connection and forgets what clients did: groups, and what was recorded of rates and quotas."""
         self.context.poller.touch()
         self.connections.close_all("reset")
+        self._clients.reset()
         self.acceptors.reset()
         self.throttling.reset()
         self.kafka.reset()
@@ -251,7 +252,7 @@ class ShardProcess:
 
     def _describe_gauges(self) -> list[list[object]]:
         told = describe_gauges(self.quotas.meters, self._clients.muted) + self.acceptors.describe_gauges()
-        return told + self.kafka.describe_gauges()
+        return told + self.kafka.describe_gauges() + self._clients.describe_gauges()
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
         """Links this shard to its peers once it knows its configuration: a home that knew no cap would grant every borrow."""

@@ -46,8 +46,9 @@ class Channel(Protocol):
     produce_throttled_until_ms: int
     fetch_throttled_until_ms: int
     """The same of Produce and of Fetch, by Redpanda's client quotas."""
-    charging: bool
-    """Nothing but the charge of its request is under way: the answer is there."""
+    must_finish: bool
+    """What is under way ends before the next request, also when the client has left: a request that waits for a handler or has one
+    (request_queue.py), or the charge of one whose answer is there."""
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""
     serving: ChannelServer

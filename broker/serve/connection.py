@@ -16,8 +16,8 @@ last_answers_are_read  A connection that ends after an answer is closed when its
 ended_connections_cancel  A connection that ends cancels the answers it waits for.
 closed_clients_free_tokens  A client that has closed its side while a request waits is gone: its tokens are free at once, whatever
     else it had sent. Requests behind it are served for their effect (Produce without acknowledgement) and not answered.
-closing_keeps_throttles  Requests behind a mute, or a charge that is under way, are served when that is over, also of a client
-    that has left, as by Kafka: else closing would be a way around a quota.
+closing_keeps_throttles  Requests behind a mute, a charge that is under way, or a request that waits for a handler are served when
+    that is over, also of a client that has left, as by Kafka: else closing would be a way around a quota or a full queue.
 clients_get_slices  However much a client sends or takes, its connection does so much of it at a time as fits a time slice,
     and is called again in the next pass (poller.py, one_call_per_watcher_and_pass). Being called again it finds out itself
     what is to be done: it may have been muted since, or its client may have left. Whole frames wait in `received` only
@@ -47,8 +47,8 @@ class Connection(FramedSocket):
     """A connection that was admitted. `serving` is what all connections of a listener share."""
 
     __slots__ = (
-        "_when_closed", "charging", "client_id", "closed", "fetch_throttled_until_ms", "gone", "host", "hung_up", "id", "ip",
-        "last_used_ns", "listener", "muted", "opened_ns", "parting", "pools", "port", "produce_throttled_until_ms",
+        "_when_closed", "client_id", "closed", "fetch_throttled_until_ms", "gone", "host", "hung_up", "id", "ip",
+        "last_used_ns", "listener", "must_finish", "muted", "opened_ns", "parting", "pools", "port", "produce_throttled_until_ms",
         "requests", "software", "throttle", "throttled_until_ms", "under_way", "user",
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ class Connection(FramedSocket):
         self.authentication = serving.authentication()
         self.throttle: tuple[str, int] | None = None
         self.throttled_until_ms = self.produce_throttled_until_ms = self.fetch_throttled_until_ms = 0
-        self.charging = False
+        self.must_finish = False
         self.parting: str | None = None
         self.client_id: str | None = None
         self.software: tuple[str, str] | None = None
@@ -182,13 +182,13 @@ class Connection(FramedSocket):
     def _look_for_the_end(self) -> None:
         """The end of the stream has arrived: closes a connection that waits for an answer (closed_clients_free_tokens)."""
         may_end = self.busy and not self.closed and self.parting is None and self.unsent is None
-        if may_end and self._read_to_the_end() and not self._is_held_by_quota():
+        if may_end and self._read_to_the_end() and not self._is_held_up():
             self.gone = True
             self._serve_to_the_end()
 
     def _serve_to_the_end(self) -> None:
         """Serves what the client had sent before it left, and closes."""
-        while not self._is_held_by_quota():
+        while not self._is_held_up():
             self._cancel_answer()
             self.busy = False
             self._serve_received()
@@ -198,9 +198,9 @@ class Connection(FramedSocket):
                 self.close()
                 return
 
-    def _is_held_by_quota(self) -> bool:
-        """True if a quota keeps what has arrived from being served (closing_keeps_throttles)."""
-        return self.received is not None and (self.muted or self.charging)
+    def _is_held_up(self) -> bool:
+        """True if what has arrived is not to be served yet (closing_keeps_throttles)."""
+        return self.received is not None and (self.muted or self.must_finish)
 
     def _read_to_the_end(self) -> bool:
         """True if the end was reached in this time slice; what stood before it, a socket's buffer at most, waits in `received`."""
@@ -217,7 +217,7 @@ class Connection(FramedSocket):
                 return False
 
     def _cancel_answer(self) -> None:
-        self.charging = False
+        self.must_finish = False
         under_way, self.under_way = self.under_way, None
         if under_way is not None:
             under_way[1].cancel()
@@ -273,7 +273,7 @@ class Connection(FramedSocket):
             self._fail(fault)
             return
         self.under_way = None
-        self.charging = False
+        self.must_finish = False
         self._answer(size, response)
         self._answered()
 

@@ -12,7 +12,8 @@ import trio
 from broker.serve.call import Answer, Call, Handler, Route
 from broker.serve.channel import Channel
 from broker.serve.prepared_answers import PreparedAnswers, ToldClient
-from broker.serve.throttling import FETCHES, Throttling
+from broker.serve.request_cost import FETCHES
+from broker.serve.throttling import Throttling
 from broker.serve.throughput_limit import ThroughputLimit
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded

@@ -3,6 +3,8 @@
 A muted channel costs an entry here and one in a heap: no thread, no task, no read. There are never more of them than
 open connections.
 
+While the shard's network thread is blocked (request_queue.py) none is unmuted: Kafka's Processor unmutes them itself.
+
 muted_once_or_not  A connection is here once or not at all; one that closes leaves at once, however long its delay was.
 """
 
@@ -28,6 +30,7 @@ class Muted:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._muted: dict[Mutable, tuple[str, Timer]] = {}
+        self._over: dict[Mutable, None] | None = None  # those whose delay ended while none is unmuted
         self.sizes: Counter[str] = Counter()
         """The number of muted channels, by the quota that asked for it."""
 
@@ -43,7 +46,10 @@ class Muted:
         return connection in self._muted
 
     def end(self, connection: Mutable) -> None:
-        """The delay is over, or is ended early: the connection goes on."""
+        """The delay is over, or is ended early: the connection goes on, unless none does (`pause`)."""
+        if self._over is not None:
+            self._over[connection] = None
+            return
         kind, timer = self._muted.pop(connection)
         self._timers.cancel(timer)
         self.sizes[kind] -= 1
@@ -54,3 +60,15 @@ class Muted:
         kind, timer = self._muted.pop(connection)
         self.sizes[kind] -= 1
         self._timers.cancel(timer)
+
+    def pause(self) -> None:
+        """None is unmuted until `resume`."""
+        if self._over is None:
+            self._over = {}
+
+    def resume(self) -> None:
+        """Those whose delay is over go on, as long as none of them pauses this again."""
+        over, self._over = self._over, None
+        for connection in over or ():
+            if connection in self._muted:
+                self.end(connection)

@@ -34,7 +34,11 @@ class OpenConnections(dict[int, Connection]):
             self._poller.touch()
             before_ns = self._poller.now_ns - idle_ms * 1_000_000
             for connection in list(self.values()):
-                if connection.last_used_ns < before_ns and not connection.busy:
+                if (
+                    connection.last_used_ns < before_ns
+                    and not connection.busy
+                    and not self._poller.holds(connection.fd)
+                ):
                     connection.close("idle")
 
     async def stop(self) -> None:

@@ -7,7 +7,9 @@ request_memory_is_bounded  Unfinished requests take no more than the limit, plus
     stop a request for good, so one connection at a time, the one that lacks fewest bytes, is read beyond it.
 stalled_holders_are_closed  While connections wait for memory, one that holds some and sends nothing for STALLED_S is
     closed: it would keep it.
-small_requests_never_wait  Requests of up to SMALL_BYTES are not counted and never wait.
+small_requests_never_wait  Requests of up to SMALL_BYTES are not counted while they arrive, and never wait.
+queued_requests_count  Requests of any size that wait for a request handler count until one is done with them (request_queue.py).
+blocked_time_is_excused  While the shard's network thread is blocked nothing is read, and that time makes nothing stalled.
 Source: Kafka's SocketServer (KIP-72), which takes the whole size of a request when its first bytes have arrived.
 """
 
@@ -54,6 +56,9 @@ class RequestMemory:
         self._waiting: dict[Reader, None] = {}
         self._beyond: Reader | None = None  # the one that is read beyond the limit
         self._resuming = False
+        self._queued = 0
+        self._paused_ns: int | None = None  # since when; None: it is not paused
+        self._excused_ns = 0
 
     def grown(self, reader: Reader, have: int, whole: int) -> bool:
         """`have` bytes of a request of `whole` are here: whether the connection may be read on. If not, `read_on` follows."""
@@ -61,11 +66,11 @@ class RequestMemory:
             return True
         request = self._requests.get(reader)
         if request is None:
-            request = self._requests[reader] = _Unfinished(self._now_ns())
+            request = self._requests[reader] = _Unfinished(self._reading_ns())
         self.used += have - request.have
         request.have, request.whole = have, whole
         if have - request.progress >= SMALL_BYTES:
-            request.progress, request.since_ns = have, self._now_ns()
+            request.progress, request.since_ns = have, self._reading_ns()
         if self.used <= self._limit or self._beyond is reader:
             return True
         self._waiting[reader] = None
@@ -88,7 +93,7 @@ class RequestMemory:
         """stalled_holders_are_closed; to be called a few times a second."""
         if not self._waiting:
             return
-        before_ns = self._now_ns() - int(STALLED_S * 1e9)
+        before_ns = self._reading_ns() - int(STALLED_S * 1e9)
         stalled = [
             reader
             for reader, request in self._requests.items()
@@ -96,6 +101,30 @@ class RequestMemory:
         ]
         for reader in stalled:
             reader.close("stalled")
+
+    def queued(self, size_bytes: int) -> None:
+        """A whole request waits for a handler (queued_requests_count); below 0: it is done, or dropped."""
+        self.used += size_bytes
+        self._queued += size_bytes
+        if self._waiting and size_bytes < 0:
+            self._resume_soon()
+
+    def pause(self) -> None:
+        """No connection is read until `resume` (blocked_time_is_excused)."""
+        if self._paused_ns is None:
+            self._paused_ns = self._now_ns()
+
+    def resume(self) -> None:
+        """Connections are read again; those that wait for memory that is there at once, as far as none pauses this again."""
+        if self._paused_ns is not None:
+            self._excused_ns += self._now_ns() - self._paused_ns
+            self._paused_ns = None
+        if self._waiting:
+            self._resume()
+
+    def _reading_ns(self) -> int:
+        """A clock that stands still while this is paused."""
+        return (self._now_ns() if self._paused_ns is None else self._paused_ns) - self._excused_ns
 
     def _resume_soon(self) -> None:
         if not self._resuming:
@@ -105,12 +134,12 @@ class RequestMemory:
     def _resume(self) -> None:
         self._resuming = False
         assert self._limit is not None
-        while self._waiting and (self.used <= self._limit or self._beyond is None):
+        while self._waiting and self._paused_ns is None and (self.used <= self._limit or self._beyond is None):
             reader = min(self._waiting, key=self._lacks)
             if self.used > self._limit:
                 self._beyond = reader
             del self._waiting[reader]
-            self._requests[reader].since_ns = self._now_ns()
+            self._requests[reader].since_ns = self._reading_ns()
             reader.read_on()
 
     def _lacks(self, reader: Reader) -> int:
@@ -119,7 +148,8 @@ class RequestMemory:
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
-        assert self.used == sum(request.have for request in self._requests.values())
+        assert self.used == sum(request.have for request in self._requests.values()) + self._queued
+        assert self._queued >= 0
         assert self._waiting.keys() <= self._requests.keys()
         assert self._beyond is None or self._beyond in self._requests
 

@@ -23,6 +23,7 @@ from broker.metrics.shard_counters import ShardCounters
 from broker.serve.call import Answer, Call
 from broker.serve.channel import Channel
 from broker.serve.client_quotas import ClientQuotas
+from broker.serve.request_cost import FETCHES, RequestCosts
 from broker.wire import apis, wire
 from broker.wire.answer_parts import Encoded
 from broker.wire.codec import Message
@@ -35,9 +36,7 @@ from shards.quotas.sharded_quotas import RecordedCharge
 if TYPE_CHECKING:
     from broker.wire.responses import FetchTypes
 
-_PRODUCE, _FETCH, _SHARE_FETCH = 0, 1, 78
-FETCHES = (_FETCH, _SHARE_FETCH)
-"""Charged by the size of their answers, and less than their quota's window is read for them."""
+_PRODUCE, _FETCH = 0, 1
 _ADD_PARTITIONS_TO_TXN, _WRITE_TXN_MARKERS = 24, 27
 _BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
 
@@ -56,7 +55,7 @@ class Throttling:
         self._image = image
         self._journal = journal
         self._counters = counters
-        self._costs: dict[str, tuple[float, float]] = {}
+        self._costs = RequestCosts()
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version: quotas, or `turnstile.request.cost`, may have changed."""
@@ -66,9 +65,7 @@ class Throttling:
     def _read_image(self) -> None:
         self.active = self._rehearsal.is_on or any(map(self._meters.in_use, KINDS))
         self.timed = self._meters.in_use(REQUEST) or self._rehearsal.in_use(REQUEST)
-        self._costs = {
-            api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in self._image.get("turnstile.request.cost")
-        }
+        self._costs.read(self._image)
 
     def reset(self) -> None:
         """No client has used any of a quota yet."""
@@ -105,7 +102,7 @@ class Throttling:
         answers = [charge(kind, user, client_id, amount) for kind, amount in asked]
         recorded = gather(answers) if len(answers) != 1 else answers[0]
         if isinstance(recorded, Deferred):
-            channel.charging = True
+            channel.must_finish = True
             return recorded.then(partial(self._charged, channel, call, response, encoded, asked))
         return self._charged(channel, call, response, encoded, asked, recorded)
 
@@ -140,7 +137,7 @@ class Throttling:
         for (kind, amount), answer in zip(asked, answers, strict=True):
             if kind == FETCH and not answer.throttle_ms:
                 back = self._meters.charge(FETCH, call.user, call.client_id or "", -amount)
-                channel.charging = isinstance(back, Deferred)
+                channel.must_finish = isinstance(back, Deferred)
                 return then(back, lambda _: self._throttled(call, response, worst_ms))
         return self._throttled(call, response, worst_ms)
 
@@ -170,13 +167,9 @@ class Throttling:
         )
 
     def _cost_ms(self, call: Call, size: int, encoded: Encoded | None) -> float:
-        """The time that `turnstile.request.cost` adds: of a Fetch by the size of its answer, else by that of the request."""
-        if not self._costs:
-            return 0.0
-        name = apis.api_name(call.api_key)
-        fixed_us, per_kib_us = self._costs.get(name) or self._costs.get("*") or (0.0, 0.0)
-        moved = len(encoded or b"") if call.api_key in FETCHES else size
-        return (fixed_us + per_kib_us * moved / 1024) / 1000
+        """The time that `turnstile.request.cost` adds."""
+        cost = self._costs.get(call.api_key)
+        return 0.0 if cost is None else (cost.request_us(size) + cost.answer_us(len(encoded or b""))) / 1000
 
     def _tell(self, channel: Channel, call: Call, kind: str, amount: float, charged: RecordedCharge) -> None:
         """Journals a delay that the client is told. What was recorded without one is in its meter's own notes (quota_events.py)."""

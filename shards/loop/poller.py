@@ -39,6 +39,7 @@ from typing import NamedTuple, Protocol
 
 import trio
 
+from shards.loop.held_events import HeldEvents
 from shards.loop.stalls import Stalls, TaskSteps
 from shards.loop.time_slice import SLICE_NS, TimeSlice
 
@@ -104,6 +105,7 @@ class Poller:
         self._expected_ns = 0  # until when the next event is waited for awake
         # Descriptors whose watchers are called in the next pass though nothing new is ready, in this order.
         self._again: dict[int, None] = {}
+        self._held: HeldEvents | None = None
         self.time_slice = TimeSlice(clock_ns)
         self.stalls = stalls or Stalls()
 
@@ -137,6 +139,25 @@ class Poller:
         self._again[fd] = None
         if not self.in_pass:
             self._woken.set()
+
+    def hold(self, kind: type) -> None:
+        """Calls no watcher of this class from the next pass on (held_events.py). One class at a time."""
+        if self._held is None:
+            self._held = HeldEvents(kind)
+        else:
+            self._held.hold_again()
+
+    def release(self) -> None:
+        """Calls them again in the next pass, with what came meanwhile."""
+        held = self._held
+        if held is not None and not held.released:
+            held.released = True
+            for fd in held.descriptors:
+                self.again(fd)
+
+    def holds(self, fd: int) -> bool:
+        """Whether its watcher has been kept from an event that came."""
+        return self._held is not None and fd in self._held.descriptors
 
     def at_end_of_pass(self, hook: Callable[[], None]) -> None:
         self._hooks.append(hook)
@@ -224,6 +245,10 @@ class Poller:
         self.in_pass = True
         began_ns = self.now_ns = self.clock_ns()
         again, self._again = self._again, {}
+        if self._held is not None:
+            ready = self._held.sift(ready, again, self._watchers)
+            if self._held.released:
+                self._held = self._held.after_release
         for fd, _ in ready if again else ():
             again.pop(fd, None)
         count = len(ready) + len(again)

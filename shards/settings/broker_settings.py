@@ -32,8 +32,9 @@ METERING = [
     ConfigKey("client.quota.callback.class", CLASS, None,
             "A class that decides which clients share a quota, and of how much: here a Python class, module.Class on PYTHONPATH, "
             "with the methods of Kafka's ClientQuotaCallback. By default Kafka's eight levels decide."),
-    shown("num.io.threads", whole(1), 8,
-            "Threads that handle requests; request_percentage is per cent of one thread's time.", dynamic=True, resizes=True),
+    ConfigKey("num.io.threads", whole(1), 8,
+            "Request handlers of a broker while turnstile.request.queue is true, divided among its shards; a shard has one at "
+            "least. request_percentage is per cent of one handler's time.", dynamic=True, resizes=True),
     shown("num.network.threads", whole(1), 3,
             "Threads that read requests and write responses.", dynamic=True, resizes=True),
     ConfigKey("connection.failed.authentication.delay.ms", whole(0), 100,
@@ -92,12 +93,17 @@ SERVING = [
     shown("socket.receive.buffer.bytes", whole(-1), 102_400, "SO_RCVBUF."),
     shown("socket.send.buffer.bytes", whole(-1), 102_400, "SO_SNDBUF."),
     ConfigKey("queued.max.request.bytes", long(-1), 64 << 20,
-            "Memory that unfinished requests of all connections of a shard may take; over it connections are not read "
-            "(Kafka: -1, no limit)."),
+            "Memory that unfinished requests of all connections of a shard may take, and those that wait for a request handler; "
+            "over it connections are not read (Kafka: -1, no limit)."),
     ConfigKey("turnstile.queued.max.response.bytes", long(-1), 64 << 20,
             "Answers of a shard that wait for their clients to read them; over it a Fetch is answered with one batch. "
             "-1: no limit.", TURNSTILE),
-    shown("queued.max.requests", whole(1), 500, "Requests in flight."),
+    ConfigKey("queued.max.requests", whole(1), 500,
+            "Requests of a broker that wait for a request handler while turnstile.request.queue is true, divided among its shards; "
+            "beyond it the shard reads and answers none of its connections until one is taken up."),
+    ConfigKey("turnstile.request.queue", BOOLEAN, False,
+            "Whether requests wait for one of num.io.threads request handlers, in a queue of queued.max.requests; a handler is "
+            "busy for what turnstile.request.cost says. false: a request is answered as it is read.", TURNSTILE, True),
     ConfigKey("kafka_request_max_bytes", whole(1), None,
             "A larger request closes its connection; the tighter of this and socket.request.max.bytes rules (Redpanda: 100 MiB).",
             REDPANDA),

@@ -75,8 +75,8 @@ LIMITING = [
             "Whether a connection held for its IP's connection_creation_rate is checked again after the delay and "
             "may then get in (KIP-612's text); false closes it, as the shipped broker does.", TURNSTILE, True),
     ConfigKey("turnstile.request.cost", COST, (),
-            "What a request costs on top of the time it took, for request_percentage: "
-            "Produce=2ms+1us/KiB,*=100us.", TURNSTILE, True),
+            "What a request costs on top of the time it took, for request_percentage, and for how long it keeps a request "
+            "handler busy while turnstile.request.queue is true: Produce=2ms+1us/KiB,*=100us.", TURNSTILE, True),
 ]  # fmt: skip
 """Those that limit clients, for displays; in the order in which these show them."""
 THROUGHPUT = [

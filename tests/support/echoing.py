@@ -45,7 +45,7 @@ class Echo:
             answer = self.laters[frame] = Deferred()
             return answer.then(framed)
         if frame.startswith(b"charge"):
-            connection.charging = True
+            connection.must_finish = True
             answer = self.laters[frame] = Deferred()
             return answer.then(lambda throttle: setattr(connection, "throttle", throttle))
         if frame.startswith(b"bad"):

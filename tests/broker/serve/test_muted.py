@@ -65,6 +65,39 @@ def test_each_quota_has_its_own_queue():
     assert muted.sizes == {"a": 1, "b": 1}
 
 
+def test_while_it_is_paused_channels_stay_muted_whose_delay_is_over():
+    timers, channels = Timers(), [Channel(), Channel(), Channel()]
+    muted = Muted(timers)
+    for channel in channels:
+        muted.mute(channel, "a", 100)
+    muted.pause()
+    for over in timers.waiting[:2]:
+        over()
+    muted.forget(channels[0])
+    assert [each.went_on for each in channels] == [0, 0, 0] and len(muted) == 2
+    muted.resume()
+    assert [each.went_on for each in channels] == [0, 1, 0] and len(muted) == 1
+
+
+def test_one_that_pauses_it_again_when_it_goes_on_leaves_the_others_muted():
+    timers, other = Timers(), Channel()
+    muted = Muted(timers)
+
+    class Pausing:
+        def go_on(self):
+            muted.pause()
+
+    for channel in (Pausing(), other):
+        muted.mute(channel, "a", 100)
+    muted.pause()
+    for over in timers.waiting[:]:
+        over()
+    muted.resume()
+    assert (other.went_on, len(muted)) == (0, 1)
+    muted.resume()
+    assert (other.went_on, len(muted)) == (1, 0)
+
+
 class Serving:
     """The serving side of one connection, whose every answer exceeds a quota."""
 

@@ -53,6 +53,51 @@ class Client:
         self.desk.memory.finished(self)
 
 
+def test_requests_that_wait_for_a_handler_count_and_make_room_when_they_are_served():
+    desk = Desk()
+    desk.memory.queued(9 * MIB)
+    first, second = Client(desk, 4 * MIB), Client(desk, 5 * MIB)
+    for client in (first, second):
+        client.send(3 * MIB)
+    desk.settle()
+    assert first.reads and not second.reads, "one goes on beyond the limit"
+    desk.memory.queued(-9 * MIB)
+    desk.settle()
+    assert first.reads and second.reads
+
+
+def test_while_it_is_paused_none_is_read_and_none_becomes_stalled():
+    desk = Desk()
+    holder, waiting = Client(desk, 11 * MIB), Client(desk, 2 * MIB)
+    holder.send(10 * MIB)
+    waiting.send(MIB)
+    desk.memory.pause()
+    desk.later(STALLED_S + 1)
+    desk.memory.finished(holder)
+    desk.settle()
+    assert not waiting.reads and not holder.closed
+    desk.memory.resume()
+    assert waiting.reads
+
+
+def test_the_time_for_which_it_was_paused_does_not_count_and_any_other_does():
+    desk = Desk()
+    holders = [Client(desk, 11 * MIB), Client(desk, 11 * MIB)]
+    holders[0].send(10 * MIB)
+    for _ in range(10):
+        desk.memory.pause()
+        desk.later(STALLED_S)
+        desk.memory.resume()
+    desk.later(STALLED_S / 2)
+    waiting, beyond = Client(desk, 3 * MIB), Client(desk, 2 * MIB)
+    for client in (waiting, beyond):
+        client.send(MIB)
+    desk.later(STALLED_S / 4)
+    assert not holders[0].closed
+    desk.later(STALLED_S / 2)
+    assert holders[0].closed == "stalled"
+
+
 def test_within_the_limit_every_connection_is_read():
     desk = Desk()
     clients = [Client(desk, 5 * MIB) for _ in range(3)]
