@@ -121,9 +121,19 @@ class RequestHandlers(Generic[T]):
         self._in_hand -= 1
         self._take_up(finished.at_ns)
 
-    def resize(self, handlers: int | None, now_ns: int) -> None:
+    def resize(self, handlers: int, now_ns: int) -> None:
         """There are more handlers from now on, or fewer: those beyond the number end with the request that they have."""
         self._handlers = handlers
+        self._take_up(now_ns)
+
+    def dismiss(self, now_ns: int) -> None:
+        """There are no handlers to wait for any more: all requests are done now, in the order in which they would have been."""
+        self._begun_ns = self.busy_ns(now_ns)
+        self._handlers = None
+        done = sorted(self._busy)
+        self._busy = [(min(until_ns, now_ns), next(self._numbers), request) for until_ns, _, request in done]
+        for waiting in (self._first, self._queue, self._blocked):
+            waiting.extend([waiting.popleft()._replace(time_ns=0) for _ in range(len(waiting))])
         self._take_up(now_ns)
 
     def clear(self, now_ns: int) -> list[T]:

@@ -85,16 +85,18 @@ class RequestQueue:
         self._capacity_ns, self._resized_ns = 0, self._poller.now_ns
 
     def follow(self) -> None:
-        """Reads the settings again, of which the image has another version. When it is switched off, all that waits is taken
-        up at once."""
+        """Reads the settings again, of which the image has another version. When it is switched off, all that waits is served
+        at once."""
         self._costs.read(self._image)
         now_ns = self._poller.now_ns
         self._capacity_ns = self._capacity(now_ns)
         self._resized_ns = now_ns
         was_on, self.is_on = self.is_on, self._image.get("turnstile.request.queue")
         before, self.size = self.size, self._share("num.io.threads") if self.is_on else 0
-        if self.size != before:
-            self._handlers.resize(self.size or None, now_ns)
+        if self.size and self.size != before:
+            self._handlers.resize(self.size, now_ns)
+        if was_on and not self.is_on:
+            self._handlers.dismiss(now_ns)
         if was_on or self.is_on:
             self._look()
 

@@ -39,7 +39,7 @@ def test_each_request_begins_and_ends_when_the_model_says_and_blocks_what_it_blo
     """time_is_exact, first_in_first_out, queue_is_bounded: however late anything is noticed."""
     model = modelled(handlers, arrivals)
     pool, done = RequestHandlers(handlers, queue_size), {}
-    for number, (after, takes) in enumerate(arrivals):
+    for number, (_, takes) in enumerate(arrivals):
         arrived = model[number][0]
         if data.draw(st.booleans()):
             done |= drained(pool, arrived)
@@ -106,8 +106,18 @@ def test_more_handlers_take_up_what_waits_and_fewer_end_with_what_they_have():
     pool.resize(1, 6)
     assert drained(pool, 15) == [("a", 10), ("b", 15), ("c", 15), ("d", 15)]
     assert pool.queued == 1 and pool.next_ns == 25, "one handler is left, for e"
-    pool.resize(None, 16)
-    assert pool.next_ns == 25 and pool.queued == 0 and drained(pool, 26) == [("e", 25), ("f", 26)]
+
+
+def test_dismissed_handlers_are_done_at_once_with_all_that_waits_in_its_order():
+    pool = RequestHandlers(2, 1)
+    for request, time in zip("abcde", (30, 20, 10, 10, 10), strict=True):
+        pool.put(request, time, 0)
+    pool.put_first("first", 10, 1)
+    pool.dismiss(5)
+    assert [request for request, _ in drained(pool, 5)] == ["b", "a", "first", "c", "d", "e"]
+    assert pool.busy_ns(5) == pool.busy_ns(100) == 10
+    pool.put("more", 10, 6)
+    assert drained(pool, 16) == [("more", 16)]
 
 
 @pytest.mark.parametrize("handlers", [1, None])

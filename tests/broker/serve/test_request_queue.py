@@ -254,16 +254,14 @@ def test_a_muted_channel_is_not_read_before_the_thread_goes_on(shard):
     assert received(muted) == b"beat"
 
 
-def test_switched_off_it_takes_up_all_that_waits_and_is_not_on_the_path_any_more(shard):
+def test_switched_off_it_serves_all_that_waits_and_is_not_on_the_path_any_more(shard):
     clients = opened(shard, 5)
     for client in clients:
         ask(client, b"x")
     shard.turn()
     shard.change(**{"turnstile.request.queue": "false"})
     ask(clients[0], b"behind")
-    shard.wait(9)
-    assert not any(map(received, clients))
-    shard.wait(1)
+    shard.turn()
     assert [received(client) for client in clients] == [b"xbehind", b"x", b"x", b"x", b"x"]
     assert shard.queue.size == 0 and shard.queue.around(shard._serve) == shard._serve
     shard.change(**{"turnstile.request.queue": "true"})
