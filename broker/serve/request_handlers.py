@@ -90,7 +90,7 @@ class RequestHandlers(Generic[T]):
         put = _Put(request, time_ns, now_ns)
         if self.has_idle:
             self._take(put, now_ns)
-        elif len(self._queue) < self._queue_size and not self._blocked:
+        elif len(self._queue) < self._queue_size:  # then none is blocked (idle_or_queued)
             self._queue.append(put)
         else:
             self._blocked.append(put)

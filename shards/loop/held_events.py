@@ -20,17 +20,22 @@ class HeldEvents:
         self._kept: dict[int, tuple[object, int]] = {}
         self.released = False
         self.after_release: HeldEvents | None = None
-        """What is held again after the pass in which these are delivered."""
+        """Holds the same watchers again, after the pass in which these events are delivered; None: they are not held again."""
 
     @property
     def descriptors(self) -> Collection[int]:
         """Of which events are kept."""
         return self._kept.keys()
 
-    def hold_again(self) -> None:
-        """They are held, too, once what was kept is delivered."""
+    def hold(self) -> None:
+        """They are held; after a release once what was kept is delivered (released_for_a_pass)."""
         if self.released and self.after_release is None:
             self.after_release = HeldEvents(self._kind)
+
+    def release(self) -> None:
+        """They are not held any more, nor again."""
+        self.released = True
+        self.after_release = None
 
     def sift(self, ready: Events, again: dict[int, None], watchers: Mapping[int, object]) -> list[tuple[int, int]]:
         """The events of a pass that are delivered in it, of those that are `ready`; takes out of `again` whatever is not called

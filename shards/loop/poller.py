@@ -145,14 +145,13 @@ class Poller:
         if self._held is None:
             self._held = HeldEvents(kind)
         else:
-            self._held.hold_again()
+            self._held.hold()
 
     def release(self) -> None:
         """Calls them again in the next pass, with what came meanwhile."""
-        held = self._held
-        if held is not None and not held.released:
-            held.released = True
-            for fd in held.descriptors:
+        if self._held is not None:
+            self._held.release()
+            for fd in self._held.descriptors:
                 self.again(fd)
 
     def holds(self, fd: int) -> bool:

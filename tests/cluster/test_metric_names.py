@@ -37,7 +37,12 @@ def pages(tmp_path_factory):
     from confluent_kafka.admin import AdminClient, NewTopic
 
     options = ["--topic", "t:1", "--listener", "PLAINTEXT=127.0.0.1:0", "--listener", "SASL=127.0.0.1:0,sasl"]
-    options += ["--set", "turnstile.max.connection.creation.rate.per.user=1000", "--set", "turnstile.request.queue=true"]
+    options += [
+        "--set",
+        "turnstile.max.connection.creation.rate.per.user=1000",
+        "--set",
+        "turnstile.request.queue=true",
+    ]
     with running(tmp_path_factory.mktemp("names") / "d", *options, shards=1) as cluster, ExitStack() as stack:
         add_users(cluster, ["alice"])
         user = Wired(stack.enter_context(connect(cluster.listeners["SASL"][0])), "u")

@@ -48,6 +48,8 @@ class QueuedShard(Echo):
         self.served: list[tuple[bytes, int]] = []
         self.bugs: list[Exception] = []
         self.began_ms = self.now_ms()
+        self.is_hurried = False
+        """Whether the time slice of timers is over after one step."""
         self._made: list[tuple[socket.socket, Connection]] = []
 
     def close(self) -> None:
@@ -97,10 +99,22 @@ class QueuedShard(Echo):
     def turn(self) -> None:
         """Passes until nothing is ready and due any more."""
         while True:
-            self.poller.touch()
-            self.timers.call_due()
+            self._call_due()
             if not self.poller.run_pass() and not self.timers_due():
                 return
+
+    def lag(self, ms: float) -> None:
+        """So much later timers run, several times before anything that is ready."""
+        self.now_ns += int(ms * 1e6)
+        for _ in range(3):
+            self._call_due()
+
+    def _call_due(self) -> None:
+        self.poller.touch()
+        self.poller.time_slice.begin(self.now_ns)
+        if self.is_hurried:
+            self.poller.time_slice.most_ns = 0
+        self.timers.call_due()
 
     def timers_due(self) -> bool:
         return bool(self.timers._heap) and self.timers._heap[0][0] <= self.now_ns

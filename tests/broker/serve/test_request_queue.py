@@ -3,6 +3,8 @@
 from contextlib import closing
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from queued_shard import FETCH, HEARTBEAT, PRODUCE, QueuedShard, received, request
 
 
@@ -73,6 +75,20 @@ def test_answers_wait_while_the_thread_is_blocked_and_leave_before_it_blocks_aga
     assert len(shard.served) == 2 and not any(map(received, clients))
     shard.wait(1)
     assert [received(client) for client in clients] == [b"0", b"1", b"2", b"", b"", b""]
+
+
+def test_what_clients_had_sent_behind_their_answers_may_block_it_again_at_once(shard):
+    clients = opened(shard, 6)
+    for number, client in enumerate(clients):
+        ask(client, b"%d" % number)
+    for client in clients[:3]:
+        ask(client, b"more")
+    shard.wait(30)
+    assert [received(client) for client in clients] == [b"0", b"1", b"2", b"", b"", b""]
+    shard.wait(29)
+    assert [received(client) for client in clients] == [b""] * 6, "three requests more wait for room"
+    shard.wait(1)
+    assert [received(client) for client in clients] == [b"", b"", b"", b"3", b"4", b"5"]
 
 
 def test_a_client_that_pipelines_does_not_keep_others_from_being_read(shard):
@@ -303,6 +319,25 @@ def test_queued_requests_count_for_the_memory_of_requests(shard):
     shard.requests.check()
 
 
+def test_a_large_request_that_waits_for_memory_is_read_when_the_thread_goes_on(shard):
+    client, connection = shard.open()
+    large = request(PRODUCE, bytes(110_000))
+    client.setblocking(True)
+    client.sendall(large[:70_000])
+    shard.turn()
+    others = opened(shard, 4)
+    for other in others:
+        ask(other, bytes(60_000))
+    client.sendall(large[70_000:80_000])
+    shard.turn()
+    assert connection.waits_for_memory
+    client.sendall(large[80_000:])
+    shard.wait(9)
+    assert connection.waits_for_memory, "the thread is blocked"
+    shard.wait(100)
+    assert len(shard.served) == 5 and shard.requests.used == 0
+
+
 def test_dropped_requests_hold_no_memory_and_block_nothing(shard):
     made = [shard.open() for _ in range(5)]
     for client, _ in made:
@@ -347,3 +382,77 @@ def test_handlers_idle_share_is_the_mean_since_they_are_there(shard):
     shard.poller.touch()
     assert shard.queue.idle_share() == pytest.approx(0.75)
     assert shard.queue.busy_ns() == 10_000_000 and shard.queue.taken == 1
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.integers(0, 5), st.sampled_from([PRODUCE, FETCH, HEARTBEAT]), st.integers(1, 3)),
+        st.tuples(st.just("later"), st.integers(0, 5)),
+        st.tuples(st.just("resolve")),
+        st.tuples(st.just("close"), st.integers(0, 5)),
+        st.tuples(st.just("wait"), st.integers(0, 25)),
+        st.tuples(st.just("lag"), st.integers(0, 25)),
+        st.tuples(st.just("threads"), st.integers(1, 3)),
+        st.tuples(st.just("switch"), st.booleans()),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.booleans(), st.booleans())
+def test_each_client_that_stays_is_answered_in_order_and_nothing_is_left_behind(steps, all_at_once, is_hurried):
+    """Whatever clients do: their requests are served once each, one at a time, and the thread is blocked for nobody for good."""
+    with closing(QueuedShard("Produce=10ms,Fetch=2ms+1ms/KiB")) as shard:
+        shard.is_hurried = is_hurried
+        made, sent, told, closed = [shard.open() for _ in range(6)], [[] for _ in range(6)], [b""] * 6, set()
+
+        def send(number, key, body):
+            if number not in closed:
+                sent[number].append(body)
+                ask(made[number][0], body, key)
+
+        for count, (step, *values) in enumerate(steps):
+            match step, values:
+                case "ask", [number, key, repeated]:
+                    for each in range(repeated):
+                        send(number, key, b"<%d.%d>" % (count, each))
+                case "later", [number]:
+                    send(number, FETCH, b"later<%d>" % count)
+                case "resolve", []:
+                    resolve_all(shard)
+                case "close", [number]:
+                    closed.add(number)
+                    made[number][0].close()
+                case "wait", [ms]:
+                    shard.wait(ms)
+                case "lag", [ms]:
+                    shard.lag(ms)
+                case "threads", [threads]:
+                    shard.change(**{"num.io.threads": str(threads)})
+                case "switch", [on]:
+                    shard.change(**{"turnstile.request.queue": str(on).lower()})
+            if not all_at_once:
+                shard.turn()
+            assert shard.queue.queued <= 2
+            shard.requests.check()
+        for _ in range(200):
+            shard.wait(10)
+            resolve_all(shard)
+            for number in set(range(6)) - closed:
+                told[number] += received(made[number][0])
+        for number in range(6):
+            if number in closed:
+                assert made[number][1].closed
+            else:
+                assert told[number] == b"".join(sent[number])
+        bodies = [body for body, _ in shard.served]
+        assert len(set(bodies)) == len(bodies)
+        assert shard.requests.used == 0 and shard.queue.queued == 0 and not shard.muted
+        assert not shard.poller._held
+
+
+def resolve_all(shard):
+    waiting, shard.laters = shard.laters, {}
+    for body, answer in waiting.items():
+        answer.resolve(body)
+    shard.turn()

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from shards.loop.poller import EPOLLET, EPOLLHUP, EPOLLIN, Poller
+from shards.loop.held_events import HeldEvents
+from shards.loop.poller import EPOLLET, EPOLLHUP, EPOLLIN, EPOLLOUT, EPOLLRDHUP, Poller
 
 
 class Pipe:
@@ -83,6 +84,15 @@ def test_events_of_one_watcher_are_told_together_also_with_one_of_the_pass_itsel
     assert held.seen == [EPOLLIN | EPOLLHUP]
 
 
+def test_none_of_its_events_is_lost():
+    watchers = {5: object()}
+    held = HeldEvents(object)
+    for events in (EPOLLIN, EPOLLRDHUP):
+        assert held.sift([(5, events)], {}, watchers) == []
+    held.release()
+    assert held.sift([(5, EPOLLOUT)], {5: None}, watchers) == [(5, EPOLLIN | EPOLLRDHUP | EPOLLOUT)]
+
+
 def test_one_that_asked_to_be_called_again_is_called_after_the_release(poller, pipe):
     held = pipe()
     poller.again(held.readable)
@@ -124,6 +134,19 @@ def test_those_that_are_held_again_before_they_were_called_are_called_first(poll
     assert len(held.seen) == 1
     poller.release()
     poller.release()
+    passes(poller)
+    assert len(held.seen) == 2
+
+
+def test_those_that_were_held_again_and_released_before_the_pass_are_not_held(poller, pipe):
+    held = pipe()
+    poller.hold(Held)
+    poller.release()
+    poller.hold(Held)
+    poller.release()
+    held.write()
+    passes(poller)
+    held.write()
     passes(poller)
     assert len(held.seen) == 2
 
