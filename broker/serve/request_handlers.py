@@ -95,6 +95,10 @@ class RequestHandlers(Generic[T]):
         else:
             self._blocked.append(put)
 
+    def pass_by(self) -> None:
+        """A request that needs no time was taken up by an idle handler."""
+        self.taken += 1
+
     def put_first(self, request: T, time_ns: int, now_ns: int) -> None:
         """What a request that has been served still needs of a handler: before all that are queued."""
         put = _Put(request, time_ns, now_ns)

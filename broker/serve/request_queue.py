@@ -37,6 +37,8 @@ from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.loop.timers import Timer
 
 AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
+_HANDLERS: Final = "num.io.threads"
+_PLACES: Final = "queued.max.requests"
 _HEADER_BYTES: Final = 8
 _EXPECTED = (wire.BadFrame, ClientFault, OSError)
 """What a request may end in whose connection is closed: its socket is, too."""
@@ -74,7 +76,7 @@ class RequestQueue:
         self._timers = context.timers
         self._memory = memory
         self._costs = RequestCosts()
-        self._handlers: RequestHandlers[_Request] = RequestHandlers(None, self._share("queued.max.requests"))
+        self._handlers: RequestHandlers[_Request] = RequestHandlers(None, self._share(_PLACES))
         self._thread = NetworkThread(context.poller, context.timers, muted, memory, lambda: self._handlers.is_blocked)
         self._timer: Timer | None = None
         self._timer_ns: int | None = None
@@ -92,9 +94,10 @@ class RequestQueue:
         self._capacity_ns = self._capacity(now_ns)
         self._resized_ns = now_ns
         was_on, self.is_on = self.is_on, self._image.get("turnstile.request.queue")
-        before, self.size = self.size, self._share("num.io.threads") if self.is_on else 0
+        before, self.size = self.size, self._share(_HANDLERS) if self.is_on else 0
         if self.size and self.size != before:
             self._handlers.resize(self.size, now_ns)
+            self._say_if_there_are_more()
         if was_on and not self.is_on:
             self._handlers.dismiss(now_ns)
         if was_on or self.is_on:
@@ -152,6 +155,13 @@ class RequestQueue:
         of_broker: int = self._image.get(name)
         return max(of_broker // context.shards + (context.shard < of_broker % context.shards), 1)
 
+    def _say_if_there_are_more(self) -> None:
+        """A broker with more shards than handlers, or than places in the queue, has one for each shard."""
+        context = self._context
+        for name in (_HANDLERS, _PLACES) if context.shard == 0 else ():
+            if (of_broker := self._image.get(name)) < context.shards:
+                context.log.warning("each shard has one at least", setting=name, value=of_broker, shards=context.shards)
+
     # The path of a request
 
     def _take_up(self, serve: AnswerFrame, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
@@ -160,7 +170,7 @@ class RequestQueue:
             return self._passed(serve(channel, frame))
         cost, handlers = self._costs.get(key), self._handlers
         if cost is None and handlers.has_idle:
-            handlers.taken += 1
+            handlers.pass_by()
             return self._passed(serve(channel, frame))
         request = _Request(serve, channel, frame)
         channel.must_finish = True

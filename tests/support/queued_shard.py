@@ -33,15 +33,18 @@ class QueuedShard(Echo):
 
     max_frame_bytes = 1 << 20
 
-    def __init__(self, cost: str = "Produce=10ms", **settings: str) -> None:
+    def __init__(self, cost: str = "Produce=10ms", shards: int = 1, **settings: str) -> None:
         self.now_ns = 10**12
         super().__init__(clock_ns=lambda: self.now_ns)
         self.muted = Muted(self.timers)
         self.requests = RequestMemory(HELD_BYTES, lambda function: self.timers.after(0, function), lambda: self.now_ns)
+        self.warned: list[dict[str, Any]] = []
         self.image, self._version = ClusterImage(), 0
         given = {"turnstile.request.cost": cost, "queued.max.requests": "2", "num.io.threads": "1", **settings}
         self.set(**{"turnstile.request.queue": "true", **given})
-        context: Any = SimpleNamespace(image=self.image, poller=self.poller, timers=self.timers, shard=0, shards=1)
+        context: Any = SimpleNamespace(
+            image=self.image, poller=self.poller, timers=self.timers, shard=0, shards=shards, log=self
+        )
         self.queue = RequestQueue(context, self.muted, self.requests)
         self.queue.follow()
         self.answer = self.queue.around(self._serve)
@@ -85,6 +88,9 @@ class QueuedShard(Echo):
         if body.startswith(b"throttle"):
             channel.throttle = "produce", 10
         return None if body.startswith(b"acks0") else body
+
+    def warning(self, event: str, **values: Any) -> None:
+        self.warned.append(values)
 
     def bug(self, channel: Any, error: Exception) -> None:
         self.bugs.append(error)

@@ -375,6 +375,21 @@ def test_before_authentication_the_thread_answers(shard):
     assert received(client) == b"login"
 
 
+@pytest.mark.parametrize(
+    ("shards", "handlers", "places", "share", "warned"),
+    [(2, 5, 7, 3, []), (3, 3, 3, 1, []), (4, 3, 2, 1, ["num.io.threads", "queued.max.requests"])],
+)
+def test_shares_of_shards_are_equal_and_one_at_least_which_is_said(shards, handlers, places, share, warned):
+    given = {"num.io.threads": str(handlers), "queued.max.requests": str(places)}
+    with closing(QueuedShard(shards=shards, **given)) as shard:
+        assert shard.queue.size == share
+        assert [each["setting"] for each in shard.warned] == warned
+        for client in opened(shard, share + places // shards + 2):
+            ask(client, b"x")
+        shard.turn()
+        assert shard.queue.queued == max(-(-places // shards), 1)
+
+
 def test_handlers_idle_share_is_the_mean_since_they_are_there(shard):
     client, _ = shard.open()
     ask(client, b"x")
