@@ -67,7 +67,7 @@ class Muted:
             self._over = {}
 
     def resume(self) -> None:
-        """Those whose delay is over go on, as long as none of them pauses this again."""
+        """Those whose delay is over go on."""
         over, self._over = self._over, None
         for connection in over or ():
             if connection in self._muted:

@@ -39,7 +39,7 @@ class NetworkThread:
         self._memory = memory
         self._is_full = is_full
         self._blocked_since_ns: int | None = None
-        self._sending = False
+        self._is_going_on = False
         self._ready: deque[tuple[Deferred[Encoded | None], Deferred[Encoded | None]]] = deque()
         """Answers that are there while it is blocked: (what to resolve, as what)."""
 
@@ -52,9 +52,11 @@ class NetworkThread:
 
     def look(self) -> None:
         """Blocks the thread, or lets it go on: a request was put, or taken up."""
+        if self._is_going_on:
+            return
         if self._is_full():
             self._block()
-        elif self._blocked_since_ns is not None and not self._sending:
+        elif self._blocked_since_ns is not None:
             self._go_on()
 
     def forget(self) -> None:
@@ -70,18 +72,18 @@ class NetworkThread:
 
     def _go_on(self) -> None:
         """Sends what has become ready, in time slices, and then has everything read (blocked_thread_turns)."""
-        self._sending = True
+        self._is_going_on = True
         while self._ready:
             answer, made = self._ready.popleft()
             answer.follow(made)
             if self._ready and self._poller.time_slice.spend(0):
                 self._timers.after(0, self._go_on)
                 return
-        self._sending = False
         assert self._blocked_since_ns is not None
         self.blocked_ns += self._poller.now_ns - self._blocked_since_ns
         self._blocked_since_ns = None
         self._poller.release()
         self._memory.resume()
         self._muted.resume()
-        self.look()  # what clients had sent behind their answers may not fit
+        self._is_going_on = False
+        self.look()  # what has been read meanwhile may not fit

@@ -89,11 +89,14 @@ class RequestQueue:
     def follow(self) -> None:
         """Reads the settings again, of which the image has another version. When it is switched off, all that waits is served
         at once."""
-        self._costs.read(self._image)
         now_ns = self._poller.now_ns
         self._capacity_ns = self._capacity(now_ns)
         self._resized_ns = now_ns
         was_on, self.is_on = self.is_on, self._image.get("turnstile.request.queue")
+        if self.is_on:
+            self._costs.read(self._image)
+        else:
+            self._costs.clear()  # also for what is read before `around` is asked again
         before, self.size = self.size, self._share(_HANDLERS) if self.is_on else 0
         if self.size and self.size != before:
             self._handlers.resize(self.size, now_ns)

@@ -286,6 +286,18 @@ def test_switched_off_it_serves_all_that_waits_and_is_not_on_the_path_any_more(s
     assert received(clients[1]) == b""
 
 
+def test_what_is_read_while_it_is_switched_off_costs_no_handler_time(shard):
+    """Answers that waited for a blocked thread leave first, and with them goes on what their clients had sent behind."""
+    clients = opened(shard, 6)
+    for client in clients:
+        ask(client, b"x")
+    for client in clients[:2]:
+        ask(client, b"behind")
+    shard.wait(20)
+    shard.change(**{"turnstile.request.queue": "false"})
+    assert [received(client) for client in clients] == [b"xbehind", b"xbehind", b"x", b"x", b"x", b"x"]
+
+
 def test_more_handlers_take_up_what_waits(shard):
     clients = opened(shard, 5)
     for client in clients:
