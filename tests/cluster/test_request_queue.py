@@ -306,13 +306,9 @@ def test_quotas_throttle_as_before(tmp_path, stack):
 def test_handlers_and_queue_are_divided_among_shards(tmp_path):
     options = ("--set", f"{QUEUE}=true", "--set", "num.io.threads=5")
     with running(tmp_path / "d", *options, shards=2) as cluster:
-        handlers = until(
-            lambda: [
-                sample.value
-                for family in cluster.metrics()
-                for sample in family.samples
-                if sample.name == "turnstile_request_handlers" and sample.value
-            ],
-            what="both count",
-        )
-        assert sorted(handlers) == [2, 3]
+        until(lambda: handlers_of(cluster) == [2, 3], what="both have counted")
+
+
+def handlers_of(cluster):
+    samples = [each for family in cluster.metrics() for each in family.samples]
+    return sorted(each.value for each in samples if each.name == "turnstile_request_handlers")
