@@ -7,7 +7,6 @@ import signal
 from functools import cache
 from typing import Annotated
 
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
@@ -42,6 +41,7 @@ from broker.admin.parameters import (
 )
 from broker.admin.route import Content, RouteTable
 from broker.admin.sampler import COARSE, EVERY_S, KEPT
+from broker.admin.text_format import CONTENT_TYPE
 from broker.admin.usage_timelines import Watched
 from broker.admin.utilisation_answers import UtilisationAnswer
 from broker.admin.watch_answers import WatchAnswer
@@ -145,13 +145,13 @@ async def shutdown(admin: Admin, who: NamedCaller) -> Annotated[Response, Conten
 async def get_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
     """Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules
     spell them, and `turnstile_*`."""
-    return Response(await admin.metrics(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return Response(await admin.metrics(), media_type=CONTENT_TYPE)
 
 
 @routes.get("/public_metrics", media_types=("text/plain",))
 async def get_public_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
     """Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
-    return Response(admin.public_metrics(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return Response(admin.public_metrics(), media_type=CONTENT_TYPE)
 
 
 @routes.get("/healthz", also={503: HealthAnswer}, open=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
 
 class Kind(Enum):
     """Of a family, as its TYPE line has it."""
