@@ -47,7 +47,7 @@ class Channel(Protocol):
     fetch_throttled_until_ms: int
     """The same of Produce and of Fetch, by Redpanda's client quotas."""
     must_finish: bool
-    """What is under way ends before the next request, also when the client has left: a request that waits for a handler or has one
+    """The request under way ends before the next one, also when the client has left: one that waits for a handler or has one
     (request_queue.py), or the charge of one whose answer is there."""
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""

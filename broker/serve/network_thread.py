@@ -24,7 +24,7 @@ from shards.loop.timers import Timers
 
 
 class NetworkThread:
-    """Whether a shard reads and writes its connections. `is_full()`: whether a request that it has read waits for room now.
+    """The reading and writing of a shard's connections, which block. `is_full()`: whether a request that was read waits for room.
 
     `blocked_ns`: for how long it was blocked, each time but one that is under way.
     """

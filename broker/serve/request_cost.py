@@ -1,4 +1,4 @@
-"""What a request costs a request handler, by `turnstile.request.cost`: a time for each, and one for each KiB that it moves.
+"""The cost of a request, by `turnstile.request.cost`: a request handler's time for each, and more for each KiB that it moves.
 
 Of a Fetch the bytes are those of its answer, of any other request its own. Two things follow from it: what is charged to
 request_percentage (throttling.py), and, with `turnstile.request.queue`, for how long a handler is busy (request_queue.py).

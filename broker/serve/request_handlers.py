@@ -68,17 +68,17 @@ class RequestHandlers(Generic[T]):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a request waits for room in the queue, and with it the network thread."""
+        """True while a request waits for room in the queue, and with it the network thread."""
         return bool(self._blocked)
 
     @property
     def has_idle(self) -> bool:
-        """Whether a handler would take up a request at once."""
+        """True if a handler would take up a request at once."""
         return self._handlers is None or len(self._busy) + self._in_hand < self._handlers
 
     @property
     def next_ns(self) -> int | None:
-        """When the next handler's time is over; None: none is busy."""
+        """The instant at which the next handler's time is over; None: none is busy."""
         return self._busy[0][0] if self._busy else None
 
     def busy_ns(self, now_ns: int) -> int:
@@ -100,7 +100,7 @@ class RequestHandlers(Generic[T]):
         self.taken += 1
 
     def put_first(self, request: T, time_ns: int, now_ns: int) -> None:
-        """What a request that has been served still needs of a handler: before all that are queued."""
+        """A request that has been served needs a handler for so much longer: before all that are queued."""
         put = _Put(request, time_ns, now_ns)
         if self.has_idle:
             self._begin(put, now_ns)

@@ -41,7 +41,7 @@ _HANDLERS: Final = "num.io.threads"
 _PLACES: Final = "queued.max.requests"
 _HEADER_BYTES: Final = 8
 _EXPECTED = (wire.BadFrame, ClientFault, OSError)
-"""What a request may end in whose connection is closed: its socket is, too."""
+"""Errors that a request may end in whose connection is closed: its socket is, too."""
 
 
 class _Request:

@@ -1,4 +1,4 @@
-"""How the request queue of a shard shows in its counters and gauges; with the queue off all stand still.
+"""The request queue of a shard in its counters and gauges; with the queue off all stand still.
 
 Kafka's names, as the JMX exporter's example rules spell them: RequestQueueSize, and the mean of RequestHandlerAvgIdlePercent, which
 is there while the queue is on. Of RequestQueueTimeMs there are sum and count, of all APIs together.
@@ -13,7 +13,7 @@ _IDLE = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
 
 
 class RequestQueueMetrics:
-    """What one queue shows."""
+    """The counters and gauges of one queue."""
 
     def __init__(self, queue: RequestQueue, counters: ShardCounters) -> None:
         self._queue = queue

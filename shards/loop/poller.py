@@ -155,7 +155,7 @@ class Poller:
                 self.again(fd)
 
     def holds(self, fd: int) -> bool:
-        """Whether its watcher has been kept from an event that came."""
+        """True if the watcher of `fd` has been kept from an event that came."""
         return self._held is not None and fd in self._held.descriptors
 
     def at_end_of_pass(self, hook: Callable[[], None]) -> None:
