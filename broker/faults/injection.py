@@ -22,14 +22,13 @@ from broker.faults.fault import Fault, fault_of
 from broker.faults.stamp import header_of, with_error, with_throttle
 from broker.runtime.shard_context import ShardContext
 from broker.serve.call import Call
-from broker.serve.channel import Channel
+from broker.serve.channel import AnswerFrame, Channel
 from broker.serve.connection import Connection
 from broker.wire import apis
 from broker.wire.answer_parts import Encoded
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 
-AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _LOST = (PeerLost, DeadlineExceeded, RemoteError)
 _AUTHENTICATION = (17, 36)  # SaslHandshake, SaslAuthenticate
 _DELAY = "connection.failed.authentication.delay.ms"

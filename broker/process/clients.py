@@ -86,9 +86,7 @@ class Clients:
         requests = self._requests = RequestMemory(
             image.get("queued.max.request.bytes"), partial(timers.after, 0), lambda: context.poller.now_ns
         )
-        queue = self._queue = RequestQueue(context, self.muted, requests)
-        queue.follow()
-        self._queue_metrics = RequestQueueMetrics(queue, context.counters)
+        queue = self._open_queue(requests)
         dispatcher = Dispatcher(
             kafka.routes_of_clients(),
             kafka.versions_of_clients().unsupported,
@@ -132,6 +130,12 @@ class Clients:
                 acceptors.open_behind_proxies(
                     outcomes, sock, option, serving.open, serving.open_announced, answering=refusing
                 )
+
+    def _open_queue(self, requests: RequestMemory) -> RequestQueue:
+        queue = self._queue = RequestQueue(self._context, self.muted, requests)
+        queue.follow()
+        self._queue_metrics = RequestQueueMetrics(queue, self._context.counters)
+        return queue
 
     def image_changed(self, kinds: Collection[str]) -> None:
         """The image has another version; `open` reads all of it for the faults."""

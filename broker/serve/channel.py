@@ -72,6 +72,10 @@ class Channel(Protocol):
     def reset_when_closed(self) -> None: ...
 
 
+AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
+"""The response to a frame as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
+
+
 class Authenticator(Protocol):
     """`bare`: frames are tokens without Kafka headers."""
 
@@ -99,12 +103,11 @@ class ChannelServer(Protocol):
     requests: RequestMemory
     answers: AnswerMemory
     authentication: Callable[[], Authenticator | None]
-    answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
-    """The response to a frame as it goes out, or None if there is none; now or later. Raises wire.BadFrame."""
+    answer: AnswerFrame
     answered: Callable[[int, int], None]
     """Counts a request: its bytes and its answer's, both with the length before them."""
 
-    def answering_by(self, answer: Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]) -> ChannelServer:
+    def answering_by(self, answer: AnswerFrame) -> ChannelServer:
         """A copy of this server, whose requests are answered by `answer`."""
 
     def malformed(self, channel: Channel, why: str) -> None: ...

@@ -110,7 +110,7 @@ class ClientSocket:
         return size
 
     def tls_is_empty(self) -> bool:
-        """Whether the last read has left nothing: what comes next makes the socket ready."""
+        """True if the last read has left nothing: what comes next makes the socket ready."""
         return isinstance(self.sock, TlsSocket) and self.sock.is_empty
 
     def send(self, data: Encoded) -> None:

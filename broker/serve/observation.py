@@ -13,16 +13,14 @@ from __future__ import annotations
 import fcntl
 import struct
 import termios
-from collections.abc import Callable
 from functools import partial
 
 from broker.runtime.shard_context import ShardContext
-from broker.serve.channel import Channel
+from broker.serve.channel import AnswerFrame, Channel
 from broker.wire import apis, codes
 from broker.wire.answer_parts import Encoded
 from shards.loop.deferred import MaybeDeferred, then
 
-AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}
 _ERROR_AT = 13
 """Of both answers: behind length, correlation id, tags and throttle time."""

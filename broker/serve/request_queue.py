@@ -19,12 +19,11 @@ Sources: SocketServer.Processor, RequestChannel, KafkaRequestHandler (Apache Kaf
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from broker.runtime.shard_context import ShardContext
-from broker.serve.channel import Channel
+from broker.serve.channel import AnswerFrame, Channel
 from broker.serve.muted import Muted
 from broker.serve.network_thread import NetworkThread
 from broker.serve.request_cost import RequestCosts
@@ -36,7 +35,6 @@ from shards.errors import ClientFault
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.loop.timers import Timer
 
-AnswerFrame = Callable[[Channel, bytes], MaybeDeferred[Encoded | None]]
 _HANDLERS: Final = "num.io.threads"
 _PLACES: Final = "queued.max.requests"
 _HEADER_BYTES: Final = 8

@@ -147,7 +147,7 @@ class TlsSocket:
         self._raw.close()
 
     def _has_input(self) -> bool:
-        """Whether TLS has bytes to look at; where it has none, asking it costs an exception."""
+        """True if TLS has bytes to look at; where it has none, asking it costs an exception."""
         return bool(self._incoming.pending or self._tls.pending())
 
     def _fill(self) -> int:
