@@ -4,6 +4,7 @@ A *home* decides about a key, and the other shards ask it; of a partition it dec
 and every shard of the leader reads and appends. The keys:
 
     pools, rates, client quotas         by crc32 of the key, among the shards of a broker        home_of
+    the pool of the cluster             by crc32 of its key, among the shards of all brokers     home_of, member_of
     partitions                          the broker is their leader; its shards by topic in turn  home_of_partition
     groups, transactional ids           by their bucket, a partition of the internal topics      leader_of, home_of_key
     share partitions                    the broker is the partition's leader; its shard that of the group, home_of_key
@@ -30,6 +31,16 @@ BrokerShard = tuple[int, int]
 _INT = 1 << 32
 _AT_ONCE = 256
 _POWERS = [pow(31, n, _INT) for n in range(_AT_ONCE)]
+
+
+def member_of(place: BrokerShard, shards: int) -> int:
+    """The number of a shard among those of all brokers, each of which has `shards`."""
+    return place[0] * shards + place[1]
+
+
+def shard_of_member(member: int, shards: int) -> BrokerShard:
+    """The shard that has this number among those of all brokers."""
+    return divmod(member, shards)
 
 
 def hash_of(key: str) -> int:

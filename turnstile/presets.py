@@ -13,8 +13,9 @@ Columns of the table
     source, read   the vendor's page, and the month in which it was read
     note           what is to be known beside that, such as what happens here where the page does not say it
 
-clusters_share_evenly  A value of a whole cluster is divided evenly over its brokers, rounded down, and at least 1: a broker
-    enforces its share alone.
+clusters_share_evenly  A value of a whole cluster is that of a setting which holds for all brokers together
+    (turnstile.cluster.max.connections). Where there is none that does what the row says, it is divided evenly over the brokers,
+    rounded down, and at least 1: a broker enforces its share alone.
 megabytes_are_a_million_bytes  A rate in MB/s is one of 1,000,000 bytes.
 """
 
@@ -27,6 +28,8 @@ from functools import cache
 from importlib import resources
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from shards.settings.config_def import broker_setting
 
 _BYTES: Final = {"MB/s": 1_000_000}
 
@@ -54,7 +57,8 @@ class PresetLimit(NamedTuple):
     def value_of_broker(self, brokers: int) -> int:
         """The value of `setting` in a cluster of so many brokers (clusters_share_evenly)."""
         whole = int(Decimal(self.value) * _BYTES.get(self.unit, 1))
-        return max(whole // brokers, 1) if self.scope == "cluster" else whole
+        is_shared = self.scope == "cluster" and not broker_setting(self.setting).of_cluster
+        return max(whole // brokers, 1) if is_shared else whole
 
 
 @cache

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def pool_text(pool: str) -> str:
-    """`10.0.0.1`, `the broker`, `listener EXTERNAL`, `clients over TLS`, `user alice`, from `ip:10.0.0.1` and so on."""
+    """`10.0.0.1`, `the broker`, `listener EXTERNAL`, `clients over TLS`, `user alice`, `the cluster`; from `ip:10.0.0.1` etc."""
     kind, _, name = pool.partition(":")
     if kind == "ip":
         return name
@@ -23,7 +23,14 @@ def pool_text(pool: str) -> str:
         return f"listener {name}"
     if kind == "ssl":
         return "clients over TLS"
+    if kind == "cluster":
+        return "the cluster"
     return "the broker, inter-broker listener included" if name == "all" else "the broker"
+
+
+def broker_text(broker: int | None) -> str:
+    """The number of a broker, or `all`."""
+    return "all" if broker is None else str(broker)
 
 
 def limit_text(row: LimitUse) -> str:

@@ -63,6 +63,7 @@ class Acceptors:
         self._context = context
         self._image = context.image
         self._names = tuple(listeners)
+        self._connections = connections
         self._ssl = frozenset(ssl)
         self.rates = Rates(
             context.shard,
@@ -188,6 +189,7 @@ class Acceptors:
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
         self.rates.apply(self._image.version, now_ms=self._context.now_ms())
         self.rehearsal.follow()
+        self._context.cluster.follow(len(self._connections))
         for admission in self._admissions.values():
             self._look_at_image(admission)
         for pending in self._pending:
@@ -197,7 +199,8 @@ class Acceptors:
         rates, rule_of = self.rates, self._image.rule_of
         is_protected = admission.listener == self.eviction.protected
         forced = rule_of("broker").wait and is_protected
-        direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced)
+        capped = self._context.cluster.is_on
+        direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced or capped)
         forced_there = rule_of(f"{OBSERVED}broker").wait and is_protected
         name = admission.listener
         slot_pools = (f"listener:{name}", "broker", *self._more_pools(name))
@@ -226,7 +229,7 @@ class Acceptors:
 
     @property
     def receivers(self) -> dict[str, Receiver]:
-        """By name: what other shards tell about rates and evictions."""
+        """By name: what other shards of this broker tell about rates and evictions."""
         return {NAME: self._receive_rates, eviction.NAME: lambda peer, message: self.eviction.count(*message[1:])}
 
     def _receive_rates(self, peer: int, message: Sequence[Any]) -> None:
@@ -237,16 +240,16 @@ class Acceptors:
     def flush(self) -> None:
         """Ends a pass: answers waiting connections, which may then ask again, and sends the messages of the pass.
 
-        Rates and tokens take turns until neither has anything left to do: a connection that has its rate asks for tokens,
-        and one that has its slot asks for its rate. The eviction's message to the home follows that of the tokens on the
-        same link.
+        Rates and tokens take turns until none has anything left to do: a connection that has its rate asks for tokens, one that
+        has its slot asks for its rate, and one that has all tokens of its broker asks for that of the cluster. The eviction's
+        message to the home follows that of the tokens on the same link.
         """
-        rates, tokens = self.rates, self._context.tokens
+        rates, tokens, cluster = self.rates, self._context.tokens, self._context.cluster
         if tokens.change_some():
             self._context.poller.wake()
         rates.flush(now_ms=self._context.now_ms())
         tokens.flush()
-        while rates.busy:
+        while rates.busy or cluster.flush():
             rates.flush(now_ms=self._context.now_ms())
             tokens.flush()
         self._observed_rates.flush()  # last: what was admitted until here asks in this pass

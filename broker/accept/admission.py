@@ -25,7 +25,7 @@ from broker.accept.pending_connection import PendingConnection
 from broker.accept.refused_sockets import Answering, Dismissal
 from broker.accept.rehearsal import OpenT
 from broker.accept.step_actions import Deciders, StepActions
-from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
+from broker.accept.steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
@@ -41,7 +41,8 @@ class Rehearsing(Protocol):
 
 
 class Admission:
-    """The admission of one listener. `direct`: no rate is set, so that a connection needs its tokens and nothing else.
+    """The admission of one listener. `direct`: no rate is set and no cap of the cluster, so that a connection needs its broker's
+    tokens and nothing else.
 
     `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: the
     pools of a slot besides the listener's and the broker's. `answering` takes over refused descriptors whose clients are told.
@@ -87,18 +88,22 @@ class Admission:
             Step.HELD: self._steps.hold,
             Step.IP_RATE_AGAIN: self._steps.ip_rate,
             Step.LATE_TOKENS: self._steps.late_tokens,
+            Step.CLUSTER_TOKENS: self._steps.cluster_tokens,
             Step.ADMITTED: self._admit,
             Step.REFUSED: self._refuse,
         }
-        self._ways = {
-            step: {event: (target, enter[target]) for event, target in ways.items()}
-            for step, ways in TRANSITIONS.items()
-        }
+        self._capped, self._uncapped = (
+            {step: {event: (target, enter[target]) for event, target in ways.items()} for step, ways in table.items()}
+            for table in (TRANSITIONS, UNCAPPED)
+        )
+        self._ways = self._uncapped
+        self._cluster = context.cluster
 
     def follow(self, *, forced: bool, direct: bool, rehearsing: Rehearsing) -> None:
         """The image has another version: what `forced` and `direct` are from here on. `rehearsing(open)` is what takes over
         descriptors in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
+        self._ways = self._capped if self._cluster.is_on else self._uncapped
         self._open = rehearsing(self._open_connection)
         self._dismissal = self._refused_sockets.dismissal(self._answering)
         self.pacing.update()

@@ -7,8 +7,8 @@
     after-api-versions, sasl-error, api-error  its first requests are answered (broker/serve/refused_connection.py), for
            `turnstile.refuse.hold.ms` at most; then as close. Where the mode has no answer, as close at once.
 
-Refusals by caps alone end so: `ip_cap`, `broker_cap`, `listener_cap`, `ssl_cap`. Those for a rate, for lack of descriptors, for a
-header that is missing, or by a home that does not answer are closed in every mode.
+Refusals by caps alone end so: `ip_cap`, `broker_cap`, `listener_cap`, `ssl_cap`, `cluster_cap`. Those for a rate, for lack
+of descriptors, for a header that is missing, or by a home that does not answer are closed in every mode.
 
 Invariants
 refused_hold_no_token  A socket comes here when its connection is decided about. It has no token, and is counted and

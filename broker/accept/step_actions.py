@@ -22,6 +22,7 @@ from broker.metrics.outcomes import Refusal, refusal_by_ip_rate, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.quota_entities import CONNECTION_RATE
 from shards.rates.rates import UNAVAILABLE, Rates
+from shards.tokens.cluster_pool import POOLS
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 _LISTENER_RATE: Final = "max.connection.creation.rate"
@@ -58,6 +59,7 @@ class StepActions:
         advance: Callable[[PendingConnection, Event], None],
     ) -> None:
         self._tokens = context.tokens
+        self._cluster = context.cluster
         self._image = context.image
         self._poller = context.poller
         self._timers = context.timers
@@ -178,6 +180,36 @@ class StepActions:
         home does not answer."""
         return self._take(pending, self._but_forced(pending), at_once=True)
 
+    def cluster_tokens(self, pending: PendingConnection) -> Event | None:
+        """CLUSTER_TOKENS: a token of the pool of all brokers. Where another shard has to be asked the other tokens are suspended,
+        as the connection is not open yet."""
+        decision = self._cluster.take(pending)
+        if decision is ADMITTED:
+            return Event.PASSED
+        if isinstance(decision, Refused):
+            pending.refusal = refusal_by_pool(decision)
+            return Event.REFUSE
+        self._tokens.suspend(pending.take_tokens_off(), pending)
+        pending.suspended = True
+        self.wait_for_tokens(pending, POOLS)
+        return None
+
+    def _cluster_answered(self, pending: PendingConnection) -> Event:
+        """It has its token of the cluster's pool: it needs those that it held meanwhile, or starts anew."""
+        pending.suspended = False
+        decision = self._tokens.resume((), pending)
+        is_admitted = decision is ADMITTED
+        if not (is_admitted and self._cluster.is_on):  # the cap may have been removed while it waited
+            self._cluster.release()
+        if is_admitted:
+            pending.tokens = self._but_forced(pending)
+            return Event.PASSED
+        if isinstance(decision, Refused):
+            pending.refusal = refusal_by_pool(decision)
+            return Event.REFUSE
+        self._tokens.cancel(pending)
+        return Event.REVOKED_LATE if pending.delay_ms else Event.REVOKED
+
     def _take(self, pending: PendingConnection, pools: tuple[str, ...], *, at_once: bool = False) -> Event | None:
         return self._taken(pending, pools, self._tokens.take(pools, pending, at_once=at_once))
 
@@ -206,6 +238,8 @@ class StepActions:
         if isinstance(decision, Refused):
             pending.refusal = refusal_by_pool(decision)
             return Event.REFUSE
+        if pending.step is Step.CLUSTER_TOKENS:
+            return self._cluster_answered(pending)
         pending.tokens = wanted
         return Event.PASSED
 
@@ -213,7 +247,7 @@ class StepActions:
         """Gives back what the step held: its place among those that wait for tokens, then its permits."""
         if pending.wanted:
             pending.wanted = ()
-            self._tokens.cancel(pending)
+            (self._cluster if pending.step is Step.CLUSTER_TOKENS else self._tokens).cancel(pending)
         pending.give_permits_back()
 
     def give_tokens_back(self, pending: PendingConnection) -> None:

@@ -10,12 +10,14 @@
     HELD           the delay of an address over its rate; the socket is not read
     IP_RATE_AGAIN  the same unit after that delay, with turnstile.ip.rate.recheck
     LATE_TOKENS    the tokens of TOKENS, but the listener goes on and a full pool refuses at once, also where others wait
+    CLUSTER_TOKENS a token of the pool of all brokers, while the others may be revoked; left out while that has no cap
     ADMITTED       nothing: the connection is open
     REFUSED        nothing: the connection is closed
 
 decisions_are_final  ADMITTED and REFUSED have no way out; from every other step REFUSED can be reached in one event.
 held_without_tokens  Only SLOT and LISTENER_RATE come before tokens are held: an address over its rate gives them back
     before it is held.
+changes_alone_lead_back  No way leads in a circle but by REVOKED and REVOKED_LATE, once for each change of the configuration.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ class Step(StrEnum):
     HELD = "held"
     IP_RATE_AGAIN = "ip rate again"
     LATE_TOKENS = "late tokens"
+    CLUSTER_TOKENS = "cluster tokens"
     ADMITTED = "admitted"
     REFUSED = "refused"
 
@@ -53,6 +56,10 @@ class Event(StrEnum):
     """The address violates its rate."""
     RECHECK = "recheck"
     """The delay of a held connection is over, and its address may be within its rate again."""
+    REVOKED = "revoked"
+    """A change has revoked tokens that it held while it waited, and it has to wait for them again."""
+    REVOKED_LATE = "revoked late"
+    """The same of a connection that was held for its rate."""
     REFUSE = "refuse"
     """A limit, a home that does not answer, or the end of the shard."""
 
@@ -63,15 +70,29 @@ TRANSITIONS: Final[Mapping[Step, Mapping[Event, Step]]] = {
     Step.LISTENER_RATE: {Event.PASSED: Step.SLOT, Event.REFUSE: Step.REFUSED},
     Step.SLOT: {Event.PASSED: Step.IP_RATE, Event.UNRATED: Step.TOKENS, Event.REFUSE: Step.REFUSED},
     Step.IP_RATE: {Event.PASSED: Step.IP_TOKENS, Event.OVER: Step.HELD, Event.REFUSE: Step.REFUSED},
-    Step.IP_TOKENS: {Event.PASSED: Step.ADMITTED, Event.REFUSE: Step.REFUSED},
-    Step.TOKENS: {Event.PASSED: Step.ADMITTED, Event.REFUSE: Step.REFUSED},
+    Step.IP_TOKENS: {Event.PASSED: Step.CLUSTER_TOKENS, Event.REFUSE: Step.REFUSED},
+    Step.TOKENS: {Event.PASSED: Step.CLUSTER_TOKENS, Event.REFUSE: Step.REFUSED},
     Step.HELD: {Event.RECHECK: Step.IP_RATE_AGAIN, Event.REFUSE: Step.REFUSED},
     Step.IP_RATE_AGAIN: {Event.PASSED: Step.LATE_TOKENS, Event.OVER: Step.REFUSED, Event.REFUSE: Step.REFUSED},
-    Step.LATE_TOKENS: {Event.PASSED: Step.ADMITTED, Event.REFUSE: Step.REFUSED},
+    Step.LATE_TOKENS: {Event.PASSED: Step.CLUSTER_TOKENS, Event.REFUSE: Step.REFUSED},
+    Step.CLUSTER_TOKENS: {
+        Event.PASSED: Step.ADMITTED,
+        Event.REVOKED: Step.TOKENS,
+        Event.REVOKED_LATE: Step.LATE_TOKENS,
+        Event.REFUSE: Step.REFUSED,
+    },
     Step.ADMITTED: {},
     Step.REFUSED: {},
 }
 
-WAITS_FOR_TOKENS: Final = frozenset({Step.SLOT, Step.IP_TOKENS, Step.TOKENS, Step.LATE_TOKENS})
+WAITS_FOR_TOKENS: Final = frozenset({Step.SLOT, Step.IP_TOKENS, Step.TOKENS, Step.LATE_TOKENS, Step.CLUSTER_TOKENS})
 """A connection that is in one of these steps at the end of a pass waits for a pool."""
 ENDS: Final = frozenset(step for step, ways in TRANSITIONS.items() if not ways)
+UNCAPPED: Final[Mapping[Step, Mapping[Event, Step]]] = {
+    step: {
+        event: TRANSITIONS[target][Event.PASSED] if target is Step.CLUSTER_TOKENS else target
+        for event, target in ways.items()
+    }
+    for step, ways in TRANSITIONS.items()
+}
+"""The same while the cluster has no cap: no connection comes to CLUSTER_TOKENS; one that is there goes on."""

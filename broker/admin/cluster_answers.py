@@ -123,8 +123,10 @@ class HeldTokens(TypedDict):
 class TokenPool(TypedDict):
     """A pool of tokens, one for each connection: what its home says of it, and what every shard holds."""
 
-    broker: int
-    kind: Annotated[str, "broker, listener or ip."]
+    broker: Annotated[
+        int | None, "null: of all brokers; its shards are then numbered over all of them, those of broker 0 first."
+    ]
+    kind: Annotated[str, "broker, listener, ssl, ip, user or cluster."]
     key: Annotated[str, "The listener's name, or the address."]
     home: Annotated[int | None, "The shard that decides; null: it did not answer."]
     cap: Annotated[int | None, "null: unlimited."]
@@ -159,7 +161,7 @@ class TokensAnswer(TypedDict):
 class PoolUse(TypedDict):
     """A limit on open connections, and its use."""
 
-    pool: Annotated[str, "broker, listener:NAME, ssl, ip:ADDRESS or user:NAME."]
+    pool: Annotated[str, "broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster."]
     limit: Annotated[str, "The setting; empty: unlimited."]
     value: Annotated[int | None, "null: unlimited."]
     waits: Annotated[bool, "Over it a connection waits, and is not refused."]
@@ -216,6 +218,9 @@ class Explanation(TypedDict):
     of its connections."""
 
     brokers: NotRequired[list[AddressLimits]]
+    cluster: NotRequired[
+        Annotated[PoolUse, "Beside `brokers`, if the whole cluster has a cap: its use, without home and holders."]
+    ]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
 

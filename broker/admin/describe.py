@@ -9,7 +9,8 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
     describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
     describe_fullest      FullestHere.describe: the limits of addresses and clients that are closest to being reached
     describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
-                          (shards.tokens.describe); those named, else those with most tokens out
+                          (shards.tokens.describe); those named, else those with most tokens out. Of the pool `cluster` each row has
+                          the shard's own number among all brokers', too, "member"
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_faults       {name: how often it fired}
     describe_watched([ips], [clients])   WatchedHere.describe: counts, rates and quotas of these
@@ -52,7 +53,7 @@ from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.usage_timelines import Watches
-from broker.admin.uses import Use
+from broker.admin.uses import Use, told_broker
 from broker.admin.utilisation import UtilisationView
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourcesAnswer, summed
@@ -62,7 +63,9 @@ from broker.runtime.set_aside import set_aside_in
 from shards.config.cluster_plan import ClusterAbout
 from shards.config.coordinator import Coordinator
 from shards.config.messages import TopicToCreate
+from shards.limits.caps import CLUSTER
 from shards.ownership import BrokerShard
+from shards.settings.broker_config import EVERY_BROKER
 from shards.supervisor.restarts import Restarts
 
 
@@ -252,12 +255,12 @@ class Admin:
         answers = await self.coordinator.ask_all("describe_tokens")
         for (broker, shard), answer in answers.items():
             for row in answer["home"]:
-                pool = _pool(pools, broker, row["pool"])
-                pool["home"], pool["cap"], pool["free"] = shard, row["cap"], row["free"]
+                pool, home = _pool(pools, broker, row["pool"]), row.get("member", shard)
+                pool["home"], pool["cap"], pool["free"] = home, row["cap"], row["free"]
                 pool["limit"], pool["mode"], pool["waiting"] = row["limit"], row["mode"], row["waiting"]
-                _hold(pool, shard, row["in_use"], 0)
+                _hold(pool, home, row["in_use"], 0)
             for row in answer["holds"]:
-                _hold(_pool(pools, broker, row["pool"]), shard, row["in_use"], row["cached"])
+                _hold(_pool(pools, broker, row["pool"]), row.get("member", shard), row["in_use"], row["cached"])
         ranked = sorted(pools.values(), key=lambda pool: (-pool["in_use"], pool["kind"], pool["key"]))
         return {
             "pools": ranked,
@@ -313,7 +316,9 @@ class Admin:
 
 def _pool(pools: dict[tuple[int, str], TokenPool], broker: int, pool: str) -> TokenPool:
     kind, _, key = pool.partition(":")
-    blank: TokenPool = {"broker": broker, "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "",
+    if pool == CLUSTER:
+        broker = EVERY_BROKER
+    blank: TokenPool = {"broker": told_broker(broker), "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "",
              "free": None, "waiting": 0, "in_use": 0, "cached": 0, "holders": []}  # fmt: skip
     return pools.setdefault((broker, pool), blank)
 

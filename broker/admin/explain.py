@@ -1,6 +1,7 @@
 """The limits that hold for an address or a client, the setting or quota that each comes from, and its present use.
 
-Limits and quotas hold on each broker by itself, so each use is told by broker: a sum over brokers is beside no limit.
+Limits and quotas hold on each broker by itself, so each use is told by broker: a sum over brokers is beside no limit but that of
+the whole cluster.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from broker.admin.cluster_answers import (
     UserConnections,
 )
 from broker.admin.images import Images
-from broker.admin.uses import Use, has_own_row
+from broker.admin.uses import Use, has_own_row, in_use
 from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
 from shards.limits.bursts import burst_of
-from shards.limits.caps import OBSERVED
+from shards.limits.caps import CLUSTER, OBSERVED
 from shards.limits.quota_entities import PREFIX
+from shards.settings.broker_config import EVERY_BROKER
 from shards.settings.errors import ConfigInvalid
 
 
@@ -51,6 +53,14 @@ async def explain_address(
             "broker": broker, "ip": ip, "connections": connections, "rates": _rates(image, ip, listeners, used, broker),
         })  # fmt: skip
     return found
+
+
+async def explain_cluster(coordinator: Coordinator, images: Images) -> PoolUse | None:
+    """The pool of all connections to all brokers; None: it has no cap."""
+    if images.of(0).rule_of(CLUSTER).cap is None:
+        return None
+    used = in_use(await coordinator.ask_all("describe_tokens", [CLUSTER]))
+    return {**_pool(images.of(0), CLUSTER, {}), "in_use": used[EVERY_BROKER, CLUSTER]}
 
 
 def checked_address(image: ClusterImage, text: str) -> str:

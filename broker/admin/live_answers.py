@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, TypedDict
 
 from broker.admin.answers import SettingValue
 from broker.admin.cluster_answers import ByReason, JournalAnswer, ObservedAnswer, ShardRow, TokenTotals
-from broker.admin.utilisation_answers import CloseRow, UnixSeconds
+from broker.admin.utilisation_answers import CloseRow, OfBroker, UnixSeconds
 
 LimitedUse: TypeAlias = Annotated[
     Literal["connections", "new_connections"], "Open ones, or new ones a second over the quota window."
@@ -77,11 +77,11 @@ class LiveShard(ShardRow):
 
 
 class LimitUse(TypedDict):
-    """The use of a limit on one broker."""
+    """The use of a limit on one broker, or of one of the whole cluster."""
 
-    broker: int
+    broker: OfBroker
     what: LimitedUse
-    of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME."]
+    of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster."]
     used: float
     limit: float
     by: Annotated[str, "The setting or quota that gives the limit."]

@@ -2,7 +2,7 @@
 
 rates_over_one_window  All rates of one answer are over one window, the last second that was sampled; `window_s` is its
     length.
-use_beside_limit_of_one_broker  What is beside a limit is of one broker, as limits are.
+use_beside_limit_of_one_broker  What is beside a limit is of one broker, as limits are, but for that of the whole cluster.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from broker.admin.utilisation import Closest, UtilisationView, closest, utilised
 from broker.journal.schema import REASONS
 from broker.metrics.top_talkers import KEPT, merge_top
 from shards.config.coordinator import Coordinator
+from shards.limits.caps import CLUSTER
 from shards.ownership import BrokerShard
 
 SHOWN = 12
@@ -125,7 +126,9 @@ class LiveView:
         that are closest to a cap."""
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
         return list(
-            dict.fromkeys(["broker", "broker:all", "ssl", *listeners, *(f"ip:{ip}" for ip in refused), *found.pools])
+            dict.fromkeys(
+                [CLUSTER, "broker", "broker:all", "ssl", *listeners, *(f"ip:{ip}" for ip in refused), *found.pools]
+            )
         )
 
     def _shard(self, window: tuple[Sample, Sample], now: Sample, row: ShardRow) -> LiveShard:

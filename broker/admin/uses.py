@@ -1,6 +1,6 @@
 """The use of each limit on connections, one row for each limit on each broker. Pure.
 
-A cap or a rate holds on each broker by itself: no use here is a sum over brokers.
+A cap or a rate holds on each broker by itself, but that of the whole cluster: no other use here is a sum over brokers.
 """
 
 from collections import Counter
@@ -11,8 +11,10 @@ from broker.admin.images import Images
 from broker.admin.live_answers import LimitedUse, LimitUse
 from broker.admin.sampler import Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
+from shards.limits.caps import CLUSTER
 from shards.limits.utilisation import utilisation
 from shards.ownership import BrokerShard
+from shards.settings.broker_config import EVERY_BROKER
 from shards.settings.config_def import LISTENER_PREFIX
 
 CONNECTIONS: Final = "connections"
@@ -25,8 +27,8 @@ _ACCEPT_RATES: Final = {
 
 class Use(NamedTuple):
     """`what`: connections that are open, or new ones a second, averaged over the quota window. `of`: `broker`,
-    `listener:NAME`, `ssl`, `ip:ADDRESS`, `user:NAME`, or `broker:all`, in which the inter-broker listener counts, too. `by`: the
-    setting or quota that sets the limit."""
+    `listener:NAME`, `ssl`, `ip:ADDRESS`, `user:NAME`, `broker:all`, in which the inter-broker listener counts, too, or `cluster`,
+    whose `broker` is EVERY_BROKER. `by`: the setting or quota that sets the limit."""
 
     broker: int
     what: LimitedUse
@@ -38,16 +40,23 @@ class Use(NamedTuple):
     def told(self) -> LimitUse:
         """As JSON."""
         return {
-            "broker": self.broker, "what": self.what, "of": self.of, "used": self.used, "limit": self.limit, "by": self.by,
+            "broker": told_broker(self.broker), "what": self.what, "of": self.of, "used": self.used, "limit": self.limit,
+            "by": self.by,
         }  # fmt: skip
 
 
+def told_broker(broker: int) -> int | None:
+    """A broker as the admin API tells it: None for the whole cluster."""
+    return None if broker == EVERY_BROKER else broker
+
+
 def in_use(answers: Mapping[BrokerShard, Mapping[str, Any]]) -> Counter[tuple[int, str]]:
-    """Open connections by (broker, pool), from what shards answer to describe_tokens: those of a pool's home and holders."""
+    """Open connections by (broker, pool), from what shards answer to describe_tokens: those of a pool's home and holders. Of the
+    pool `cluster` those of all brokers, by EVERY_BROKER."""
     found: Counter[tuple[int, str]] = Counter()
     for (broker, _), answer in answers.items():
         for row in (*answer["home"], *answer["holds"]):
-            found[broker, row["pool"]] += row["in_use"]
+            found[EVERY_BROKER if row["pool"] == CLUSTER else broker, row["pool"]] += row["in_use"]
     return found
 
 
@@ -57,8 +66,8 @@ def connection_uses(
     """Those of the pools that have a cap; of listeners those with one of their own."""
     found = []
     for pool in dict.fromkeys(pools):
-        for broker in range(brokers):
-            rule, count = images.of(broker).rule_of(pool), used.get((broker, pool), 0)
+        for broker in (EVERY_BROKER,) if pool == CLUSTER else range(brokers):
+            rule, count = images.of(max(broker, 0)).rule_of(pool), used.get((broker, pool), 0)
             if rule.cap is not None and has_own_row(pool, rule.name):
                 found.append(Use(broker, CONNECTIONS, pool, count, rule.cap, rule.name))
     return found
@@ -66,9 +75,9 @@ def connection_uses(
 
 def has_own_row(pool: str, setting: str) -> bool:
     """True if a limit has a row of its own: a listener without a limit of its own has its broker's
-    (connection_limits.listeners_inherit_from_broker), which the broker reaches first; connections over TLS have a row where they
-    have a cap."""
-    if pool == "ssl":
+    (connection_limits.listeners_inherit_from_broker), which the broker reaches first; connections over TLS, and those of the
+    cluster, have a row where they have a cap."""
+    if pool in ("ssl", CLUSTER):
         return bool(setting)
     return not pool.startswith("listener:") or setting.startswith(LISTENER_PREFIX)
 

@@ -1,7 +1,8 @@
 """The use of each limit, the closest to being reached first: of brokers, listeners, addresses, users and clients.
 
-A limit holds on each broker by itself, so no use here is a sum over brokers. Shards name the addresses and clients that are
-closest (broker/process/fullest.py, bounded), and are then asked how many connections these have; their answers are summed.
+A limit holds on each broker by itself, so no use here is a sum over brokers but that of the whole cluster. Shards name the
+addresses and clients that are closest (broker/process/fullest.py, bounded), and are then asked how many connections these have;
+their answers are summed.
 """
 
 import time
@@ -21,12 +22,15 @@ from broker.admin.uses import (
     in_use,
     is_of_many,
     rate_uses,
+    told_broker,
 )
 from broker.admin.utilisation_answers import CloseRow, LimitOf, Utilisation, UtilisationAnswer
 from shards.config.coordinator import Coordinator
+from shards.limits.caps import CLUSTER
 from shards.limits.utilisation import NO_LIMITS, CloseLimits, Fullest, level_of, utilisation
 from shards.ownership import BrokerShard
 from shards.quotas.meters import QuotaUse
+from shards.settings.broker_config import EVERY_BROKER
 
 CLIENT: Final = "client"
 
@@ -40,7 +44,7 @@ class ClientUse(NamedTuple):
 
 class LimitKind(NamedTuple):
     """The key of limits that are counted together: of one broker and one measure (`what`: as of Use, or a quota's key), and `of`
-    the broker and its listeners, of addresses, of users or of clients."""
+    the broker and its listeners (or the whole cluster: EVERY_BROKER), of addresses, of users or of clients."""
 
     broker: int
     what: str
@@ -137,7 +141,8 @@ def _close_rows(limits: Iterable[Utilisation], close: Mapping[LimitKind, CloseLi
     of_brokers: dict[LimitKind, Fullest[str]] = {}
     for row in limits:
         if row["of"] != CLIENT and not is_of_many(row["of"]):
-            kind = LimitKind(row["broker"], row["what"], "broker")
+            broker = EVERY_BROKER if row["broker"] is None else row["broker"]
+            kind = LimitKind(broker, row["what"], "broker")
             of_brokers.setdefault(kind, Fullest(1)).look(row["of"], utilisation(row["used"], row["limit"]))
     counted = dict(close)
     for kind, seen in of_brokers.items():
@@ -146,16 +151,16 @@ def _close_rows(limits: Iterable[Utilisation], close: Mapping[LimitKind, CloseLi
     for kind, each in sorted(counted.items()):
         if each.limits:
             yield {
-                "broker": kind.broker, "what": kind.what, "of": kind.of, "high": each.high, "near": each.near, "full": each.full,
-                "limits": each.limits,
+                "broker": told_broker(kind.broker), "what": kind.what, "of": kind.of, "high": each.high, "near": each.near,
+                "full": each.full, "limits": each.limits,
             }  # fmt: skip
 
 
 def _of_use(use: Use) -> Utilisation:
     share = utilisation(use.used, use.limit)
     return {
-        "broker": use.broker, "what": use.what, "of": use.of, "user": None, "client_id": None, "used": use.used, "limit": use.limit,
-        "percent": _percent(share), "level": level_of(share).value, "by": use.by,
+        "broker": told_broker(use.broker), "what": use.what, "of": use.of, "user": None, "client_id": None, "used": use.used,
+        "limit": use.limit, "percent": _percent(share), "level": level_of(share).value, "by": use.by,
     }  # fmt: skip
 
 
@@ -175,7 +180,7 @@ def _percent(share: float) -> float | None:
 
 def _order(row: Utilisation) -> tuple[float, str, str, str, str, int]:
     share = utilisation(row["used"], row["limit"])
-    return -share, row["what"], row["of"], row["user"] or "", row["client_id"] or "", row["broker"]
+    return -share, row["what"], row["of"], row["user"] or "", row["client_id"] or "", row["broker"] or 0
 
 
 class UtilisationView:
@@ -194,7 +199,7 @@ class UtilisationView:
         """See Utilised. Exact for the `most` closest of addresses."""
         found = await self.closest(most)
         listeners = [f"listener:{name}" for name in self._sampler.layout.listeners]
-        pools = ["broker", "broker:all", "ssl", *listeners, *found.pools]
+        pools = [CLUSTER, "broker", "broker:all", "ssl", *listeners, *found.pools]
         used: Counter[tuple[int, str]] = in_use(await self._coordinator.ask_all("describe_tokens", pools))
         capped = connection_uses(self._images, self._coordinator.state.brokers, pools, used)
         uses = [use for use in capped if use.used or not is_of_many(use.of)]

@@ -11,14 +11,17 @@ UsedLevel: TypeAlias = Annotated[
 LimitOf: TypeAlias = Literal["broker", "ip", "user", "client"]
 
 
-class Utilisation(TypedDict):
-    """The use of a limit on one broker."""
+OfBroker: TypeAlias = Annotated[int | None, "null: the limit is one of the whole cluster."]
 
-    broker: int
+
+class Utilisation(TypedDict):
+    """The use of a limit on one broker, or of one of the whole cluster."""
+
+    broker: OfBroker
     what: Annotated[
         str, "connections: open ones; new_connections: a second, over the quota window; or a client quota's key."
     ]
-    of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client."]
+    of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client."]
     user: Annotated[str | None, "Of a client; empty: its quota does not tell users apart. null: it is no client's."]
     client_id: Annotated[
         str | None, "Of a client; empty: its quota does not tell client ids apart. null: it is no client's."
@@ -33,7 +36,7 @@ class Utilisation(TypedDict):
 class CloseRow(TypedDict):
     """The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too."""
 
-    broker: int
+    broker: OfBroker
     what: Annotated[str, "connections, new_connections, or a client quota's key."]
     of: Annotated[
         LimitOf,

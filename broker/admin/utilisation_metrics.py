@@ -15,7 +15,7 @@ from shards.limits.utilisation import FULL_FROM, HIGH_FROM, NEAR_FROM, utilisati
 
 _SHARE: Final = "turnstile_limit_utilisation_ratio"
 _SHARE_HELP: Final = (
-    "Used share of a limit of a broker or listener; of addresses, users and clients, that of the fullest one."
+    "Used share of a limit of a broker, a listener or the whole cluster; of addresses, users and clients, the fullest."
 )
 _CLOSE: Final = "turnstile_limits_close"
 _CLOSE_HELP: Final = (
@@ -26,14 +26,18 @@ _AT_LEAST: Final = (("high", HIGH_FROM), ("near", NEAR_FROM), ("full", FULL_FROM
 
 def add_utilisation(page: Page, known: Utilised) -> None:
     """`known`: the fullest first."""
-    shares: dict[tuple[int, str, str], float] = {}
+    shares: dict[tuple[str, str, str], float] = {}
     for row in known.limits:
         of = row["of"].partition(":")[0] if is_of_many(row["of"]) else row["of"]
-        shares.setdefault((row["broker"], row["what"], of), utilisation(row["used"], row["limit"]))
+        shares.setdefault((_label(row["broker"]), row["what"], of), utilisation(row["used"], row["limit"]))
     for (broker, what, of), share in sorted(shares.items()):
-        page.add(Kind.GAUGE, _SHARE, _SHARE_HELP, {"broker": str(broker), "limit": what, "of": of}, share)
+        page.add(Kind.GAUGE, _SHARE, _SHARE_HELP, {"broker": broker, "limit": what, "of": of}, share)
     for close in known.close:
-        labels = {"broker": str(close["broker"]), "limit": close["what"], "of": close["of"]}
+        labels = {"broker": _label(close["broker"]), "limit": close["what"], "of": close["of"]}
         counts = {"high": close["high"], "near": close["near"], "full": close["full"]}
         for name, at_least in _AT_LEAST:
             page.add(Kind.GAUGE, _CLOSE, _CLOSE_HELP, {**labels, "at_least": f"{at_least:g}"}, counts[name])
+
+
+def _label(broker: int | None) -> str:
+    return "all" if broker is None else str(broker)

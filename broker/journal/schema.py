@@ -85,6 +85,7 @@ TOLD_LATE: tuple[str, ...] = ("throttled", "charge", "meter", "observed_charge",
 before."""
 
 REASONS: tuple[str, ...] = (
+    "cluster_cap",
     "broker_cap",
     "listener_cap",
     "ssl_cap",
@@ -97,7 +98,7 @@ REASONS: tuple[str, ...] = (
     "shard_unavailable",
     "proxy_header",
 )
-BY_CAPS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap")
+BY_CAPS = ("cluster_cap", "broker_cap", "listener_cap", "ssl_cap", "ip_cap")
 """The reasons of connections that a cap refused when they arrived."""
 AFTER_LOGIN = ("user_cap", "user_rate")
 """The reasons of connections that were admitted, and then refused for their user: an `authenticated` event tells it."""

@@ -17,6 +17,8 @@ from shards.limits.caps import CapRule
 from shards.loop.poller import Poller
 from shards.loop.stalls import Stall, Stalls
 from shards.loop.timers import Timers
+from shards.ownership import BrokerShard, member_of
+from shards.tokens.cluster_pool import ClusterPool
 from shards.tokens.full_pools import ReturnCounts
 from shards.tokens.tokens import Tokens
 
@@ -33,6 +35,7 @@ def make_context(
     epoch: int,
     *,
     send: Callable[[int, tuple[object, ...]], None],
+    send_to: Callable[[BrokerShard, tuple[object, ...]], None],
     request: Callable[..., Awaitable[object]],
     start_soon: Callable[..., None],
     stalled: Callable[[Stall], None],
@@ -40,8 +43,8 @@ def make_context(
 ) -> ShardContext:
     """That of `member`, as (broker, shard), in its incarnation `epoch`. The counters go on where those of an earlier one ended.
 
-    `send`, `request` and `start_soon`: ShardContext's; `stalled` is told what held up the loop; `returns`
-    are those that all shards of the broker count.
+    `send`, `request` and `start_soon`: ShardContext's; `send_to`: as `send`, to a shard of any broker; `stalled` is told what
+    held up the loop; `returns` are those that all shards of the broker count.
     """
     broker, shard = member
     poller = Poller(stalls=Stalls(stalled))
@@ -63,11 +66,25 @@ def make_context(
         on_wait=_waits,
         returns=returns,
     )
+    cluster_events = TokenEvents(member_of(member, plan.shards), journal, counters, lambda: tokens.version)
+    cluster = ClusterPool(
+        member,
+        plan.brokers,
+        plan.shards,
+        epoch=epoch,
+        send=send_to,
+        rule_of=image.rule_of,
+        on_grant=cluster_events.granted,
+        on_reclaim=cluster_events.reclaimed,
+        on_loss=cluster_events.lost,
+        on_wait=_waits,
+    )
     return ShardContext(
         shard=shard,
         shards=plan.shards,
         image=image,
         tokens=tokens,
+        cluster=cluster,
         poller=poller,
         timers=Timers(poller),
         journal=journal,

@@ -20,6 +20,7 @@ from broker.accept.acceptors import Acceptors
 from broker.kafka.transactions.homes import Shard
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.clients import Clients
+from broker.process.cluster_peers import ClusterPeers
 from broker.process.context import make_context
 from broker.process.fullest import FullestHere
 from broker.process.gauges import ShardGauges, describe_gauges
@@ -90,11 +91,13 @@ class ShardProcess:
             place,
             epoch,
             send=self._send,
+            send_to=self._send_to,
             request=self._request,
             start_soon=self._start_soon,
             stalled=self._stalled,
             returns=shared.returns[broker].start(shard),
         )
+        self._cluster_peers = ClusterPeers(broker, context.cluster)
         self.quotas = make_client_quotas(context, self._call)
         self.throttling = Throttling(self.quotas, context.image, context.journal, context.counters)
         self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)
@@ -174,6 +177,7 @@ class ShardProcess:
             await trio.sleep(_TICK_S)
             poller.touch()
             self.context.tokens.tick(poller.now_ns / 1e9)
+            self.context.cluster.tick(poller.now_ns / 1e9)
             self.context.journal.tick(poller.now_ns)
             self.acceptors.tick()
             self.mesh.tick()
@@ -198,8 +202,8 @@ class ShardProcess:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._start_in_mesh = starting_in(nursery)
         spawn = Spawn(self._start_in_mesh)
-        context, acceptors = self.context, self.acceptors
-        exchange = Exchange(context.tokens.receive, acceptors.receivers)
+        context, acceptors, cluster = self.context, self.acceptors, self.context.cluster
+        exchange = Exchange(context.tokens.receive, {**acceptors.receivers, **self._cluster_peers.receivers})
         mesh = self.mesh = Mesh(
             self.hello,
             context.poller,
@@ -215,7 +219,7 @@ class ShardProcess:
         context.poller.at_end_of_pass(self._end_of_pass)
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
-        mesh.serve("describe_tokens", lambda peer, pools=None: self.context.tokens.describe(pools))
+        mesh.serve("describe_tokens", lambda peer, pools=None: cluster.beside(context.tokens.describe(pools), pools))
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
         mesh.serve("describe_observed", lambda peer: acceptors.rehearsal.counts.describe())
         mesh.serve("describe_observed_quotas", lambda peer: self.quotas.rehearsal.counts.describe())
@@ -265,8 +269,7 @@ class ShardProcess:
                 nursery.start_soon(self.mesh.dial, self.addresses.address(lower), channels)
 
     def _key_of(self, hello: Hello) -> PeerKey:
-        """Peers of this broker, and the coordinator, are known by their number; shards of other brokers, which transactions
-        need, as (broker, shard)."""
+        """Peers of this broker, and the coordinator, are known by their number; shards of other brokers as (broker, shard)."""
         near = hello.broker in (self.broker, COORDINATOR_MEMBER[0])
         return hello.shard if near else (hello.broker, hello.shard)
 
@@ -276,16 +279,20 @@ class ShardProcess:
     def _call(self, peer: int, method: str, *args: object) -> Deferred[object]:
         return self.mesh.call(peer, method, *args)
 
-    def _send(self, peer: int, message: tuple[object, ...]) -> None:
+    def _send(self, peer: PeerKey, message: tuple[object, ...]) -> None:
         """Sends a message about tokens or rates; from SIGTERM on it sends none: else the tokens of the connections that this shard
         closes would admit connections that wait on shards which SIGTERM has not reached yet."""
         if not self._ending:
             self.mesh.send(peer, message)
 
+    def _send_to(self, place: BrokerShard, message: tuple[object, ...]) -> None:
+        self._send(self._cluster_peers.key_of(place), message)
+
     def _start_soon(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
         self._start_in_mesh(function, *args)
 
     def _peer_up(self, key: PeerKey, peer: Peer) -> None:
+        self._cluster_peers.up(key, peer)
         if peer.broker == self.broker:
             self.context.tokens.peer_up(peer.id, peer.epoch)
             self.acceptors.peer_up(peer.id)
@@ -293,6 +300,7 @@ class ShardProcess:
 
     def _peer_lost(self, key: PeerKey, peer: Peer) -> None:
         """Its links broke: its process may live, and use what it was granted."""
+        self._cluster_peers.lost(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(peer.id)
             self.acceptors.peer_lost(peer.id)
@@ -301,6 +309,7 @@ class ShardProcess:
             self.subscriber.coordinator_lost()
 
     def _peer_dead(self, key: PeerKey, peer: Peer) -> None:
+        self._cluster_peers.dead(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_down(peer.id)
             self.acceptors.peer_dead(peer.id)
@@ -308,13 +317,12 @@ class ShardProcess:
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
         """The image has become another version: calls `done` once no token of an older one is left to be spent here."""
+        tokens, cluster = self.context.tokens, self.context.cluster
 
         def enforced() -> None:
             self.context.counters.set("version", applied.version)
             self.context.journal.config(applied.version, applied.delta, full=applied.whole)
-            if (
-                not self.context.tokens.ahead
-            ):  # else the version of that peer follows (tokens.py, no_asking_behind_a_peer)
+            if not (tokens.ahead or cluster.is_ahead):  # else another version follows (no_asking_behind_a_peer)
                 self._may_listen.set()
             done()
 
@@ -323,7 +331,7 @@ class ShardProcess:
         set_level(self.context.image.get("turnstile.log.level"))
         for step in self._image_steps:
             step(applied.changed.kinds)
-        self.context.tokens.apply(applied.version, enforced, applied.changed.pools)
+        cluster.apply(tokens, applied.version, enforced, applied.changed.pools)
 
     # Connections
 

@@ -16,6 +16,7 @@ from broker.runtime.logger import RateLimitedLogger
 from shards.config.image import ClusterImage
 from shards.loop.poller import Poller
 from shards.loop.timers import Timers
+from shards.tokens.cluster_pool import ClusterPool
 from shards.tokens.tokens import Tokens
 
 
@@ -33,6 +34,7 @@ class ShardContext:
     shards: int
     image: ClusterImage
     tokens: Tokens
+    cluster: ClusterPool
     poller: Poller
     timers: Timers
     journal: JournalWriter

@@ -59,6 +59,7 @@ class Serving:
         self._family = family
         self._image = context.image
         self._tokens = context.tokens
+        self._cluster = context.cluster
         self._counters = context.counters
         self._open = open_connections
         self._log = context.log
@@ -119,6 +120,8 @@ class Serving:
             open_ms=open_ms,
         )
         self._tokens.release(channel.pools)
+        if self._cluster.is_on:
+            self._cluster.release()
 
 
 def _nothing() -> None:

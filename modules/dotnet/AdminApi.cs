@@ -233,7 +233,7 @@ public sealed class AdminApi : IDisposable
 public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Connections, List<AddressRate> Rates);
 
 /// <summary>A limit on open connections that a connection of the address counts for.</summary>
-/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
+/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
@@ -313,13 +313,14 @@ public sealed record ClientInstance(string ClientInstanceId, bool Connected, Lis
 public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionary<string, double> Quotas, Dictionary<string, double> Rates, List<BrokerQuotaRates> Brokers, Dictionary<string, Dictionary<string, string?>> Levels);
 
 /// <summary>The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too.</summary>
+/// <param name="Broker">null: the limit is one of the whole cluster.</param>
 /// <param name="What">connections, new_connections, or a client quota's key.</param>
 /// <param name="Of">broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.</param>
 /// <param name="High">From 80 % on.</param>
 /// <param name="Near">From 90 % on.</param>
 /// <param name="Full">From 100 % on.</param>
 /// <param name="Limits">Those that were looked at, of which anything was used.</param>
-public sealed record CloseRow(long Broker, string What, string Of, long High, long Near, long Full, long Limits);
+public sealed record CloseRow(long? Broker, string What, string Of, long High, long Near, long Full, long Limits);
 
 /// <summary>Where the cluster lives.</summary>
 /// <param name="Pid">Of the supervisor.</param>
@@ -352,7 +353,8 @@ public sealed record EndingAnswer(bool Ending);
 public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
 
 /// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
-public sealed record Explanation(List<AddressLimits>? Brokers = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
+/// <param name="Cluster">Beside `brokers`, if the whole cluster has a cap: its use, without home and holders.</param>
+public sealed record Explanation(List<AddressLimits>? Brokers = null, PoolUse? Cluster = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
 /// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>
@@ -403,11 +405,12 @@ public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
 /// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
 public sealed record LimitRow(string Name, long? Broker, object? Value, string Text, bool Set, string Vocabulary, string Doc);
 
-/// <summary>The use of a limit on one broker.</summary>
+/// <summary>The use of a limit on one broker, or of one of the whole cluster.</summary>
+/// <param name="Broker">null: the limit is one of the whole cluster.</param>
 /// <param name="What">Open ones, or new ones a second over the quota window.</param>
-/// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
 /// <param name="By">The setting or quota that gives the limit.</param>
-public sealed record LimitUse(long Broker, string What, string Of, double Used, double Limit, string By);
+public sealed record LimitUse(long? Broker, string What, string Of, double Used, double Limit, string By);
 
 /// <summary>Nothing is asked.</summary>
 public sealed record ListBrokersBody();
@@ -520,6 +523,13 @@ public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InU
 
 /// <summary>A broker.</summary>
 public sealed record OneBroker(RedpandaBroker Broker);
+
+/// <summary>A limit on open connections, and its use.</summary>
+/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
+/// <param name="Limit">The setting; empty: unlimited.</param>
+/// <param name="Value">null: unlimited.</param>
+/// <param name="Waits">Over it a connection waits, and is not refused.</param>
+public sealed record PoolUse(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders);
 
 /// <summary>The reason why a request was refused, or can't be answered now.</summary>
 /// <param name="Message">One sentence.</param>
@@ -655,14 +665,15 @@ public sealed record Throttles(long Requests, long ThrottleMs);
 public sealed record TlsInfo(bool Enabled);
 
 /// <summary>A pool of tokens, one for each connection: what its home says of it, and what every shard holds.</summary>
-/// <param name="Kind">broker, listener or ip.</param>
+/// <param name="Broker">null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.</param>
+/// <param name="Kind">broker, listener, ssl, ip, user or cluster.</param>
 /// <param name="Key">The listener's name, or the address.</param>
 /// <param name="Home">The shard that decides; null: it did not answer.</param>
 /// <param name="Cap">null: unlimited.</param>
 /// <param name="Limit">The setting that gives the cap.</param>
 /// <param name="Mode">open, reclaiming or tight.</param>
 /// <param name="Waiting">Connections that wait for a token.</param>
-public sealed record TokenPool(long Broker, string Kind, string Key, long? Home, long? Cap, string Limit, string Mode, long? Free, long Waiting, long InUse, long Cached, List<HeldTokens> Holders);
+public sealed record TokenPool(long? Broker, string Kind, string Key, long? Home, long? Cap, string Limit, string Mode, long? Free, long Waiting, long InUse, long Cached, List<HeldTokens> Holders);
 
 /// <summary>Tokens of all pools.</summary>
 public sealed record TokenTotals(long InUse, long Cached, long Pools);
@@ -676,7 +687,7 @@ public sealed record TokensAnswer(List<TokenPool> Pools, bool Truncated, TokenTo
 public sealed record UserChange(string Name, string? Password = null);
 
 /// <summary>The cap of a user's connections on one broker, and the rate of new ones if that is limited.</summary>
-/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.</param>
+/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
 /// <param name="Waits">Over it a connection waits, and is not refused.</param>
@@ -690,16 +701,17 @@ public sealed record UserRow(string Name, List<string> Mechanisms);
 /// <summary>Every user.</summary>
 public sealed record UsersAnswer(List<UserRow> Users);
 
-/// <summary>The use of a limit on one broker.</summary>
+/// <summary>The use of a limit on one broker, or of one of the whole cluster.</summary>
+/// <param name="Broker">null: the limit is one of the whole cluster.</param>
 /// <param name="What">connections: open ones; new_connections: a second, over the quota window; or a client quota's key.</param>
-/// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.</param>
+/// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client.</param>
 /// <param name="User">Of a client; empty: its quota does not tell users apart. null: it is no client's.</param>
 /// <param name="ClientId">Of a client; empty: its quota does not tell client ids apart. null: it is no client's.</param>
 /// <param name="Used">Connections, or in the quota's unit: bytes a second, percent, mutations a second.</param>
 /// <param name="Percent">null: the limit is 0, and something is used.</param>
 /// <param name="Level">Below 80 % of the limit, from 80 %, from 90 %, from 100 % on.</param>
 /// <param name="By">The setting or quota that gives the limit.</param>
-public sealed record Utilisation(long Broker, string What, string Of, string? User, string? ClientId, double Used, double Limit, double? Percent, string Level, string By);
+public sealed record Utilisation(long? Broker, string What, string Of, string? User, string? ClientId, double Used, double Limit, double? Percent, string Level, string By);
 
 /// <summary>The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds.</summary>
 /// <param name="At">Unix seconds.</param>

@@ -531,7 +531,7 @@ type AddressLimits struct {
 
 // AddressPool: A limit on open connections that a connection of the address counts for.
 type AddressPool struct {
-	// broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
+	// broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
 	Pool string `json:"pool"`
 	// The setting; empty: unlimited.
 	Limit string `json:"limit"`
@@ -695,7 +695,8 @@ type ClientQuotas struct {
 // CloseRow: The number of limits of a kind that are close to being reached on one broker. One that is full is near
 // and high, too.
 type CloseRow struct {
-	Broker int64 `json:"broker"`
+	// null: the limit is one of the whole cluster.
+	Broker *int64 `json:"broker"`
 	// connections, new_connections, or a client quota's key.
 	What string `json:"what"`
 	// broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.
@@ -771,7 +772,9 @@ type EntityQuotas struct {
 // Explanation: The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was
 // asked; and of a user those of its connections.
 type Explanation struct {
-	Brokers         []AddressLimits   `json:"brokers,omitempty"`
+	Brokers []AddressLimits `json:"brokers,omitempty"`
+	// Beside `brokers`, if the whole cluster has a cap: its use, without home and holders.
+	Cluster         *PoolUse          `json:"cluster,omitempty"`
 	Client          *ClientQuotas     `json:"client,omitempty"`
 	UserConnections []UserConnections `json:"user_connections,omitempty"`
 }
@@ -873,12 +876,13 @@ type LimitRow struct {
 	Doc        string `json:"doc"`
 }
 
-// LimitUse: The use of a limit on one broker.
+// LimitUse: The use of a limit on one broker, or of one of the whole cluster.
 type LimitUse struct {
-	Broker int64 `json:"broker"`
+	// null: the limit is one of the whole cluster.
+	Broker *int64 `json:"broker"`
 	// Open ones, or new ones a second over the quota window.
 	What string `json:"what"`
-	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.
+	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
 	Of    string  `json:"of"`
 	Used  float64 `json:"used"`
 	Limit float64 `json:"limit"`
@@ -1162,6 +1166,22 @@ type OneBroker struct {
 	Broker RedpandaBroker `json:"broker"`
 }
 
+// PoolUse: A limit on open connections, and its use.
+type PoolUse struct {
+	// broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
+	Pool string `json:"pool"`
+	// The setting; empty: unlimited.
+	Limit string `json:"limit"`
+	// null: unlimited.
+	Value *int64 `json:"value"`
+	// Over it a connection waits, and is not refused.
+	Waits   bool         `json:"waits"`
+	Home    *int64       `json:"home"`
+	InUse   int64        `json:"in_use"`
+	Cached  int64        `json:"cached"`
+	Holders []HeldTokens `json:"holders"`
+}
+
 // Problem: The reason why a request was refused, or can't be answered now.
 type Problem struct {
 	// One sentence.
@@ -1435,8 +1455,9 @@ type TlsInfo struct {
 
 // TokenPool: A pool of tokens, one for each connection: what its home says of it, and what every shard holds.
 type TokenPool struct {
-	Broker int64 `json:"broker"`
-	// broker, listener or ip.
+	// null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.
+	Broker *int64 `json:"broker"`
+	// broker, listener, ssl, ip, user or cluster.
 	Kind string `json:"kind"`
 	// The listener's name, or the address.
 	Key string `json:"key"`
@@ -1480,7 +1501,7 @@ type UserChange struct {
 
 // UserConnections: The cap of a user's connections on one broker, and the rate of new ones if that is limited.
 type UserConnections struct {
-	// broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
+	// broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
 	Pool string `json:"pool"`
 	// The setting; empty: unlimited.
 	Limit string `json:"limit"`
@@ -1510,12 +1531,13 @@ type UsersAnswer struct {
 	Users []UserRow `json:"users"`
 }
 
-// Utilisation: The use of a limit on one broker.
+// Utilisation: The use of a limit on one broker, or of one of the whole cluster.
 type Utilisation struct {
-	Broker int64 `json:"broker"`
+	// null: the limit is one of the whole cluster.
+	Broker *int64 `json:"broker"`
 	// connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
 	What string `json:"what"`
-	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.
+	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client.
 	Of string `json:"of"`
 	// Of a client; empty: its quota does not tell users apart. null: it is no client's.
 	User *string `json:"user"`

@@ -152,7 +152,7 @@ export interface AddressLimits {
 
 /** A limit on open connections that a connection of the address counts for. */
 export interface AddressPool {
-  /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
+  /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
   pool: string
   /** The setting; empty: unlimited. */
   limit: string
@@ -317,7 +317,8 @@ export interface ClientQuotas {
  * too.
  */
 export interface CloseRow {
-  broker: number
+  /** null: the limit is one of the whole cluster. */
+  broker: number | null
   /** connections, new_connections, or a client quota's key. */
   what: string
   /** broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
@@ -396,6 +397,8 @@ export interface EntityQuotas {
  */
 export interface Explanation {
   brokers?: AddressLimits[]
+  /** Beside `brokers`, if the whole cluster has a cap: its use, without home and holders. */
+  cluster?: PoolUse
   client?: ClientQuotas
   user_connections?: UserConnections[]
 }
@@ -497,12 +500,13 @@ export interface LimitRow {
   doc: string
 }
 
-/** The use of a limit on one broker. */
+/** The use of a limit on one broker, or of one of the whole cluster. */
 export interface LimitUse {
-  broker: number
+  /** null: the limit is one of the whole cluster. */
+  broker: number | null
   /** Open ones, or new ones a second over the quota window. */
   what: 'connections' | 'new_connections'
-  /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
+  /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
   of: string
   used: number
   limit: number
@@ -790,6 +794,22 @@ export interface OneBroker {
   broker: RedpandaBroker
 }
 
+/** A limit on open connections, and its use. */
+export interface PoolUse {
+  /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
+  pool: string
+  /** The setting; empty: unlimited. */
+  limit: string
+  /** null: unlimited. */
+  value: number | null
+  /** Over it a connection waits, and is not refused. */
+  waits: boolean
+  home: number | null
+  in_use: number
+  cached: number
+  holders: HeldTokens[]
+}
+
 /** The reason why a request was refused, or can't be answered now. */
 export interface Problem {
   /** One sentence. */
@@ -1066,8 +1086,9 @@ export interface TlsInfo {
 
 /** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */
 export interface TokenPool {
-  broker: number
-  /** broker, listener or ip. */
+  /** null: of all brokers; its shards are then numbered over all of them, those of broker 0 first. */
+  broker: number | null
+  /** broker, listener, ssl, ip, user or cluster. */
   kind: string
   /** The listener's name, or the address. */
   key: string
@@ -1111,7 +1132,7 @@ export interface UserChange {
 
 /** The cap of a user's connections on one broker, and the rate of new ones if that is limited. */
 export interface UserConnections {
-  /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
+  /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
   pool: string
   /** The setting; empty: unlimited. */
   limit: string
@@ -1141,12 +1162,13 @@ export interface UsersAnswer {
   users: UserRow[]
 }
 
-/** The use of a limit on one broker. */
+/** The use of a limit on one broker, or of one of the whole cluster. */
 export interface Utilisation {
-  broker: number
+  /** null: the limit is one of the whole cluster. */
+  broker: number | null
   /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
   what: string
-  /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client. */
+  /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client. */
   of: string
   /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
   user: string | null

@@ -254,7 +254,7 @@ class AddressLimits(TypedDict):
 class AddressPool(TypedDict):
     """A limit on open connections that a connection of the address counts for."""
 
-    # broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
+    # broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
     pool: str
     # The setting; empty: unlimited.
     limit: str
@@ -433,7 +433,8 @@ class ClientQuotas(TypedDict):
 class CloseRow(TypedDict):
     """The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too."""
 
-    broker: int
+    # null: the limit is one of the whole cluster.
+    broker: int | None
     # connections, new_connections, or a client quota's key.
     what: str
     # broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.
@@ -517,6 +518,8 @@ class Explanation(TypedDict):
     """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections."""
 
     brokers: NotRequired[list[AddressLimits]]
+    # Beside `brokers`, if the whole cluster has a cap: its use, without home and holders.
+    cluster: NotRequired[PoolUse]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
 
@@ -628,12 +631,13 @@ class LimitRow(TypedDict):
 
 
 class LimitUse(TypedDict):
-    """The use of a limit on one broker."""
+    """The use of a limit on one broker, or of one of the whole cluster."""
 
-    broker: int
+    # null: the limit is one of the whole cluster.
+    broker: int | None
     # Open ones, or new ones a second over the quota window.
     what: Literal["connections", "new_connections"]
-    # broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME.
+    # broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
     of: str
     used: float
     limit: float
@@ -932,6 +936,23 @@ class OneBroker(TypedDict):
     """A broker."""
 
     broker: RedpandaBroker
+
+
+class PoolUse(TypedDict):
+    """A limit on open connections, and its use."""
+
+    # broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
+    pool: str
+    # The setting; empty: unlimited.
+    limit: str
+    # null: unlimited.
+    value: int | None
+    # Over it a connection waits, and is not refused.
+    waits: bool
+    home: int | None
+    in_use: int
+    cached: int
+    holders: list[HeldTokens]
 
 
 class Problem(TypedDict):
@@ -1235,8 +1256,9 @@ class TlsInfo(TypedDict):
 class TokenPool(TypedDict):
     """A pool of tokens, one for each connection: what its home says of it, and what every shard holds."""
 
-    broker: int
-    # broker, listener or ip.
+    # null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.
+    broker: int | None
+    # broker, listener, ssl, ip, user or cluster.
     kind: str
     # The listener's name, or the address.
     key: str
@@ -1284,7 +1306,7 @@ class UserChange(TypedDict):
 class UserConnections(TypedDict):
     """The cap of a user's connections on one broker, and the rate of new ones if that is limited."""
 
-    # broker, listener:NAME, ssl, ip:ADDRESS or user:NAME.
+    # broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
     pool: str
     # The setting; empty: unlimited.
     limit: str
@@ -1317,12 +1339,13 @@ class UsersAnswer(TypedDict):
 
 
 class Utilisation(TypedDict):
-    """The use of a limit on one broker."""
+    """The use of a limit on one broker, or of one of the whole cluster."""
 
-    broker: int
+    # null: the limit is one of the whole cluster.
+    broker: int | None
     # connections: open ones; new_connections: a second, over the quota window; or a client quota's key.
     what: str
-    # broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client.
+    # broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client.
     of: str
     # Of a client; empty: its quota does not tell users apart. null: it is no client's.
     user: str | None

@@ -175,6 +175,9 @@ def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Seque
         setting = broker_setting(name)
         if not setting.dynamic:
             raise ConfigInvalid(name, None, _why_static(setting, name), error="INVALID_REQUEST")
+        if broker != "" and setting.of_cluster:
+            raise ConfigInvalid(name, None, "holds for all brokers together, and can't be set for one",
+                                error="INVALID_REQUEST")  # fmt: skip
         key = f"{broker}/{name}"
         if value is None:
             wanted.pop(key, None)

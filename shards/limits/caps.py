@@ -6,6 +6,8 @@ from typing import Final, NamedTuple
 OBSERVED: Final = "observed/"
 """The beginning of the key of an observed pool, such as `observed/ip:10.0.0.1`: its tokens are those of the connections that the
 observed caps would have admitted (observed_limits.py)."""
+CLUSTER: Final = "cluster"
+"""The key of the pool of all connections to all brokers (shards/tokens/cluster_pool.py)."""
 
 
 class CapRule(NamedTuple):

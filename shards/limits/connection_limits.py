@@ -11,21 +11,23 @@ int_max_is_unlimited  INT_MAX is Kafka's way to say unlimited.
 networks_count_as_one  An address that is asked for is the one that its client counts as (`counted`); an override of an address
     holds for that one, and of several that count as one the smallest.
 
-A pool is `broker`, `listener:NAME`, `ssl`, `ip:ADDRESS` or `user:NAME`. `broker:all` has the cap of `kafka_connections_max` where
-`max.connections` is tighter: it also refuses the inter-broker listener, which `max.connections` does not (KIP-402). `ssl` is of all
-listeners with TLS, the inter-broker one included. Source: SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection
-limits for the `kafka_*` names; KIP-1015 (under discussion) for `ssl`; users' pools are Turnstile's own.
+A pool is `broker`, `listener:NAME`, `ssl`, `ip:ADDRESS`, `user:NAME`, or `cluster`, which all brokers have together. `broker:all`
+has the cap of `kafka_connections_max` where `max.connections` is tighter: it also refuses the inter-broker listener, which
+`max.connections` does not (KIP-402). `ssl` is of all listeners with TLS, the inter-broker one included. Source:
+SocketServer.ConnectionQuotas (Apache Kafka); Redpanda's connection limits for the `kafka_*` names; KIP-1015 (under discussion) for
+`ssl`; pools of users and of the cluster are Turnstile's own.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule, tightest
+from shards.limits.caps import CLUSTER, NO_RATE, UNLIMITED, CapRule, RateRule, tightest
 from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.rate import Window
 from shards.settings.addresses import counted_address
 from shards.settings.broker_config import (
     CAP,
+    CLUSTER_CAP,
     IP_CAP,
     IP_OVERRIDES,
     RATE,
@@ -60,8 +62,8 @@ CAPS_AND_RATES = (
     CORE_CAP, CORE_IP_CAP, CORE_IP_OVERRIDES, CAP, SSL_CAP, IP_CAP, IP_OVERRIDES, RATE, CORE_RATE,
     CORE_RATE_OVERRIDES, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
 )  # fmt: skip
-"""The settings that limit connections; `max.connections` and `max.connection.creation.rate` also of a listener."""
-READ = frozenset({*CAPS_AND_RATES, EXACT, RECHECK, IPV6_PREFIX, *WINDOWS})
+"""The settings that limit connections to a broker; `max.connections` and `max.connection.creation.rate` also of a listener."""
+READ = frozenset({*CAPS_AND_RATES, CLUSTER_CAP, EXACT, RECHECK, IPV6_PREFIX, *WINDOWS})
 """The settings that are interpreted here."""
 
 
@@ -104,6 +106,7 @@ class ConnectionLimits:
         self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
         self.exact["broker"] = tightest((self.refusing, self.waiting))
         self.exact["broker:all"] = self.refusing if self.exact["broker"] is self.waiting else UNLIMITED
+        self.exact[CLUSTER] = _optional(self._value(CLUSTER_CAP), CLUSTER_CAP)
         self.exact["ssl"] = _optional(self._value(SSL_CAP), SSL_CAP)
         self._core_overrides = self._overrides(CORE_RATE_OVERRIDES)
         self.core_rate = _optional_rate(self._value(CORE_RATE), CORE_RATE)  # without an override
@@ -185,8 +188,7 @@ class ConnectionLimits:
         changed = {"user"} if self.user_default != before.user_default else self._changed_listed(before, "user:")
         if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
             changed.add("broker")
-        if self.exact["ssl"] != before.exact["ssl"]:
-            changed.add("ssl")
+        changed.update(pool for pool in ("ssl", CLUSTER) if self.exact[pool] != before.exact[pool])
         if (self.listeners, self.listener_default) != (before.listeners, before.listener_default):
             changed.add("listener")
         if (self._redpanda, self._kafka) == (before._redpanda, before._kafka):

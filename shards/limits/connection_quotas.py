@@ -20,14 +20,15 @@ The inter-broker listener has these exceptions only beside another listener. Red
 docs/semantics.md: a token of the core's bucket before rates_before_slots, the tighter cap in ip_cap_last, and in
 slots_first_come_first_served `kafka_connections_max`, which refuses once the listener has a slot; where it is the tighter
 one or equal, `max.connections` does not let wait for it. Then `turnstile.max.ssl.connections` refuses, of the listeners with TLS
-alone. Things due at the same instant happen in the order they came to
-wait. Source: SocketServer.ConnectionQuotas, KIP-402, KIP-612. Time is whole milliseconds and never goes back.
+alone, and after ip_cap_last `turnstile.cluster.max.connections`, as if there were no other broker. Things due at the same instant
+happen in the order they came to wait. Source: SocketServer.ConnectionQuotas, KIP-402, KIP-612. Whole milliseconds, never back.
 """
 
 from collections import deque
 from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 
+from shards.limits.caps import CLUSTER
 from shards.limits.connection_limits import CORE_RATE, ConnectionLimits
 from shards.limits.core_bucket import CoreBucket, core_bucket
 from shards.limits.ip_quotas import IpQuotaTable
@@ -98,14 +99,10 @@ class ConnectionQuotas:
         self.ip_quotas = IpQuotaTable()
         self._users = UserQuotas(window)
         self._buckets: dict[str, CoreBucket] = {}
-        self.due: list[
-            tuple[int, int, str, IncomingConnection]
-        ] = []  # a heap of (at_ms, order, which wait, connection)
+        self.due: list[tuple[int, int, str, IncomingConnection]] = []  # a heap of (at_ms, order, wait, connection)
         self._order = 0
         self._parked: dict[IncomingConnection, None] = {}  # waiting for a slot, longest first
-        self._oldest: deque[IncomingConnection] | None = (
-            None  # admitted on listeners that are not exempt; closed ones linger
-        )
+        self._oldest: deque[IncomingConnection] | None = None  # of listeners that are not exempt; closed ones linger
         if inter_broker is not None and len(self.acceptors) > 1:
             self.acceptors[inter_broker].exempt = True
             self._oldest = deque()
@@ -120,6 +117,7 @@ class ConnectionQuotas:
         self._cap = broker.cap if broker.wait else None
         self._refuse_above = limits.refusing.cap
         self._ssl_cap = limits.rule_of("ssl").cap
+        self._cluster_cap = limits.rule_of(CLUSTER).cap
         self._same_ip_cap = limits.same_for_all_ips
         self._ip_cap = limits.ip_default.cap
         self._core_rates = limits.limits_core_rate
@@ -279,12 +277,14 @@ class ConnectionQuotas:
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
     def _admit_within_ip_cap(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
-        """ip_cap_last, then admit, then inter_broker_evicts_the_idle."""
+        """ip_cap_last, then the cap of the cluster, then admit, then inter_broker_evicts_the_idle."""
         ip = connection.ip
         count = self.count_of.get(ip, 0)
         cap = self._ip_cap if self._same_ip_cap else self.limits.rule_of(f"ip:{ip}").cap
         if cap is not None and count >= cap:
             return _decide(connection, REFUSED, now_ms, "ip_cap")
+        if self._cluster_cap is not None and self.count >= self._cluster_cap:
+            return _decide(connection, REFUSED, now_ms, "cluster_cap")
         user = None if connection.gone else connection.user
         if user is not None and (refusal := self._users.login(user, now_ms=now_ms)):
             return _decide(connection, REFUSED, now_ms, refusal)

@@ -1,13 +1,14 @@
 """Limits that let no connection in: allowed, since tests want to be refused, but never without a word.
 
-A cap of 0 for every address or user, of the broker, of a listener or of all with TLS; and overrides that are 0 for all they list,
-beside a general 0.
+A cap of 0 for every address or user, of the cluster, of the broker, of a listener or of all with TLS; and overrides that
+are 0 for all they list, beside a general 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shards.limits.caps import CLUSTER
 from shards.limits.connection_limits import ConnectionLimits
 from shards.settings.broker_config import CAP, of_listener
 
@@ -19,7 +20,9 @@ _UNLISTED = {"IPv4": "192.0.2.1", "IPv6": "2001:db8::1"}
 def lockouts(limits: ConnectionLimits, listeners: Iterable[str] = (), *, at: str = "") -> list[str]:
     """One sentence for each limit of a broker that lets no connection in, with the command that ends it. `at`: the option by
     which the command finds the cluster, with a space before it."""
-    broker = limits.rule_of("broker")
+    broker, cluster = limits.rule_of("broker"), limits.rule_of(CLUSTER)
+    if cluster.cap == 0:
+        return [_sentence(cluster.name, "refuses every connection", at)]
     if broker.cap == 0 and not broker.wait:
         return [_sentence(broker.name, "refuses every connection", at)]
     notes = []

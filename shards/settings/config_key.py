@@ -12,6 +12,7 @@ class ConfigKey(NamedTuple):
     """One row. `default` None: no value unless set. `dynamic`: it can change while the cluster runs. `per_listener`: it may
     also be given as `listener.name.<listener>.<name>`. `resizes`: a live change may at most halve or double it.
     `emulated`: something obeys it. `told`: the cluster says it of itself (its listeners, its ids); it can't be set.
+    `of_cluster`: it holds for all brokers together, and none has one of its own.
     `broker_names` (topic configs): the broker's settings it falls back to, and their factor.
 
     Source: ConfigDef.ConfigKey (Apache Kafka).
@@ -27,6 +28,7 @@ class ConfigKey(NamedTuple):
     resizes: bool = False
     emulated: bool = True
     told: bool = False
+    of_cluster: bool = False
     broker_names: tuple[tuple[str, int], ...] = ()
 
     @property

@@ -47,6 +47,10 @@ LIMITING = [
     ConfigKey("max.connection.creation.rate", whole(0), INT_MAX,
             "New connections a second on a broker, and on each listener without its own rate; over it accepting "
             "is delayed by at most one quota window (KIP-612).", KAFKA, True, per_listener=True),
+    ConfigKey("turnstile.cluster.max.connections", _OPTIONAL, None,
+            "Connections open at once in the whole cluster, over all listeners of all brokers; neither Kafka nor Redpanda has it. "
+            "Over it a connection is refused at once, by whichever broker it came to. It can't be set for one broker.",
+            TURNSTILE, True, of_cluster=True),
     ConfigKey("turnstile.max.ssl.connections", _OPTIONAL, None,
             "Connections open at once on a broker, over all its listeners with TLS together; neither Kafka nor Redpanda has it "
             "(KIP-1015 proposes max.ssl.connections). Over it a connection is refused at once, before its handshake; listeners "

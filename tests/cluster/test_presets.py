@@ -12,6 +12,7 @@ from request_bytes import answer, array, fetch, produce, produced, request, stri
 
 from turnstile.presets import presets, settings_like
 
+CLUSTER = "turnstile.cluster.max.connections"
 IN, OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
 _INVALID_SESSION_TIMEOUT, _MESSAGE_TOO_LARGE = 26, 10
 
@@ -45,19 +46,28 @@ def test_a_preset_starts_with_its_limits_in_force(tmp_path, name):
 def test_what_is_set_goes_before_the_preset_and_each_broker_has_its_share(tmp_path):
     with like("msk-serverless", tmp_path, "--set", "kafka_connections_max_per_ip=7", brokers=3) as cluster:
         values = cluster.get("/v1/cluster_config")
-        assert (values["kafka_connections_max"], values["kafka_connections_max_per_ip"]) == (1000, 7)
-    with like("msk-serverless", tmp_path, "--set", "kafka_connections_max=5", "--override-stored") as cluster:
-        assert cluster.get("/v1/cluster_config")["kafka_connections_max"] == 5
+        assert (values[CLUSTER], values[IN], values["kafka_connections_max_per_ip"]) == (3000, 66666666, 7)
+    with like("msk-serverless", tmp_path, "--set", f"{CLUSTER}=5", "--override-stored") as cluster:
+        assert cluster.get("/v1/cluster_config")[CLUSTER] == 5
 
 
 def test_one_connection_more_than_the_brokers_is_refused(tmp_path, many_files):
     """refuse: kafka_connections_max."""
-    with like("msk-serverless", tmp_path, brokers=3) as cluster, ExitStack() as stack:
+    with like("redpanda-tier-1", tmp_path, brokers=9) as cluster, ExitStack() as stack:
         address = cluster.listeners["PLAINTEXT"][1]
         opened = [stack.enter_context(connect(address)) for _ in range(1000)]
         assert all(map(admitted, opened))
         assert not admitted(stack.enter_context(connect(address)))
         assert admitted(stack.enter_context(connect(cluster.listeners["PLAINTEXT"][0])))
+
+
+def test_one_connection_more_than_the_clusters_is_refused_by_each_broker(tmp_path, many_files):
+    """refuse: turnstile.cluster.max.connections."""
+    with like("warpstream-serverless", tmp_path, brokers=2) as cluster, ExitStack() as stack:
+        addresses = cluster.listeners["PLAINTEXT"]
+        opened = [stack.enter_context(connect(addresses[n % 3 % 2])) for n in range(2000)]
+        assert all(map(admitted, opened))
+        assert not any(admitted(stack.enter_context(connect(address))) for address in addresses)
 
 
 def test_one_connection_more_than_an_addresss_is_refused(tmp_path, many_files):

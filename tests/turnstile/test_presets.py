@@ -12,7 +12,9 @@ from turnstile.presets import presets, settings_like
 
 ROWS = [row for rows in presets().values() for row in rows]
 IN, OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
+CLUSTER = "turnstile.cluster.max.connections"
 DOES = {
+    CLUSTER: {"refuse", "unknown"},
     "kafka_connections_max": {"refuse", "unknown"},
     "kafka_connections_max_per_ip": {"refuse"},
     "max.connections": {"delay"},
@@ -28,6 +30,7 @@ DOES = {
 }
 """What a row that a setting emulates may say of what happens beyond it; tests/cluster/test_presets.py shows that this happens."""
 UNITS = {
+    CLUSTER: "connections",
     "kafka_connections_max": "connections",
     "kafka_connections_max_per_ip": "connections",
     "max.connections": "connections",
@@ -49,6 +52,7 @@ def test_a_row_has_the_form_of_the_table(row):
         assert row.on_exceed in DOES[row.setting]
         assert row.unit == UNITS.get(row.setting, "ms" if row.setting.endswith(".ms") else "bytes")
         assert (row.scope == "ip") is (row.setting == "kafka_connections_max_per_ip")
+        assert row.scope == "cluster" or row.setting != CLUSTER
         assert row.note or row.on_exceed != "unknown", "what happens here is said where the vendor does not say it"
 
 
@@ -62,9 +66,10 @@ def test_a_preset_has_each_limit_once_and_its_settings_are_valid(name):
         static_settings(tuple(settings_like(name, brokers).items()))
 
 
-def test_a_clusters_limit_is_divided_over_its_brokers():
-    assert settings_like("msk-serverless", 1) == {"kafka_connections_max": "3000", IN: "200000000", OUT: "400000000"}
-    assert settings_like("msk-serverless", 3) == {"kafka_connections_max": "1000", IN: "66666666", OUT: "133333333"}
+def test_a_clusters_limit_is_divided_over_its_brokers_unless_its_setting_is_of_the_cluster():
+    assert settings_like("msk-serverless", 1) == {CLUSTER: "3000", IN: "200000000", OUT: "400000000"}
+    assert settings_like("msk-serverless", 3) == {CLUSTER: "3000", IN: "66666666", OUT: "133333333"}
+    assert settings_like("redpanda-tier-1", 3)["kafka_connections_max"] == "3000", "regulated per broker"
     assert settings_like("msk-express-m7g.large", 3) == {IN: "23400000", OUT: "58500000"}
     assert settings_like("msk-iam", 3) == {"kafka_connections_max": "3000"}
 
@@ -76,11 +81,9 @@ def run(*words):
 
 
 def test_the_command_lists_all_and_shows_one():
-    assert re.search(
-        rf"msk-serverless +3 of 14 limits: kafka_connections_max, {IN}, {OUT}$", run("presets"), re.MULTILINE
-    )
+    assert re.search(rf"msk-serverless +3 of 14 limits: {CLUSTER}, {IN}, {OUT}$", run("presets"), re.MULTILINE)
     shown = run("presets", "msk-serverless", "--brokers", "3")
-    assert "kafka_connections_max=1000" in shown and "not emulated" in shown and "docs.aws.amazon.com" in shown
+    assert f"{CLUSTER}=3000" in shown and "not emulated" in shown and "docs.aws.amazon.com" in shown
     told = json.loads(run("presets", "confluent-basic", "--json"))
     assert told["limits"][0]["setting"] == "max.connections" and told["limits"][0]["enforced_since"] == "2026-06-30"
     assert json.loads(run("presets", "--json"))["presets"] == list(presets())

@@ -27,7 +27,7 @@ _KINDS = ("ip", "user", "client-id")
 def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_json: bool) -> None:
     """Show which limits hold for an address or a client, where each comes from, and how much of it is used.
 
-    Limits and quotas hold on each broker by itself, so each broker has a row of its own.
+    Limits and quotas hold on each broker by itself, so each broker has a row of its own; but for a cap of the whole cluster.
 
     \b
     turnstile explain ip=127.1.0.1
@@ -45,7 +45,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
         show_json(found)
         return
     if "brokers" in found:
-        show_table(address_rows(found["brokers"], internals=internals))
+        show_table(address_rows(found["brokers"], found.get("cluster"), internals=internals))
     of_user = user_rows(found.get("user_connections", ()), internals=internals)
     if of_user:
         show_table(of_user)

@@ -69,7 +69,7 @@ def presets(name: str | None, brokers: int, as_json: bool) -> None:
         return
     console = Console()
     if not console.is_terminal:
-        console.width = 160
+        console.width = 200  # a setting and its value are one word
     console.print(_table(rows, brokers))
     for source in dict.fromkeys(f"{row.source}, read {row.read}" for row in rows):
         console.print(source, highlight=False, markup=False, soft_wrap=True)

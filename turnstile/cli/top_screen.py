@@ -21,7 +21,7 @@ from turnstile.cli.top_internals import decisions, shard_tokens
 from turnstile.cli.top_table import packed, table
 from turnstile.observed_text import observed_line
 from turnstile.quantities import count, duration, per_second
-from turnstile.use_text import client_text, close_text, limit_text, quota_use_text, use_text
+from turnstile.use_text import broker_text, client_text, close_text, limit_text, quota_use_text, use_text
 
 if TYPE_CHECKING:
     from broker.admin.live_answers import LiveAnswer, RefusedAddress
@@ -160,7 +160,7 @@ def _uses(live: LiveAnswer, width: int, rows: int) -> Table:
     shown = table("limits and their use, the fullest first", *columns)
     for use in live["uses"][:rows]:
         used = Text(use_text(use), style=_STYLES[level(use["used"], use["limit"])])
-        shown.add_row(*[str(use["broker"])] * several, limit_text(use), used, *[use["by"]] * wide)
+        shown.add_row(*[broker_text(use["broker"])] * several, limit_text(use), used, *[use["by"]] * wide)
     if not live["uses"]:
         shown.add_row(*[""] * several, Text("no limit on connections is in use", style="dim"), "")
     return shown

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from turnstile.quantities import QUOTAS, count, per_second, use
-from turnstile.use_text import pool_text
+from turnstile.use_text import broker_text, pool_text
 
 if TYPE_CHECKING:
     from broker.admin.answers import ClientQuotas
@@ -22,9 +22,14 @@ if TYPE_CHECKING:
 UseRow = tuple[str, ...]
 
 
-def address_rows(brokers: Sequence[AddressLimits], *, internals: bool) -> list[UseRow]:
-    """The limits of an address's connections, as rows. With `internals`, the tokens of each pool by shard."""
+def address_rows(brokers: Sequence[AddressLimits], cluster: PoolUse | None, *, internals: bool) -> list[UseRow]:
+    """The limits of an address's connections, as rows; `cluster`: that of the whole cluster. With `internals`, the tokens of each
+    pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
+    if cluster is not None:
+        used = use(cluster["in_use"], cluster["value"])
+        rows.append((f"connections of {pool_text(cluster['pool'])}", broker_text(None), used, cluster["limit"],
+                     *(["-"] if internals else [])))  # fmt: skip
     for broker in brokers:
         for pool in broker["connections"]:
             rows += _pool(broker["broker"], pool, internals)

@@ -22,7 +22,7 @@ function drawPools({pools}, several) {
   if (!used.length) return show("pools", empty("No token is in use."));
   show("pools", table([["pool", ""], ["", "b"], ["in use", "n"], ["cached", "n"], ["cap", "n"], ["by shard: in use + cached", "h"]], used.map(pool => {
     const full = Math.max(pool.cap, pool.in_use + pool.cached, 1);
-    return [el("span", {class: "mono", title: pool.limit}, (several ? `broker ${pool.broker} ` : "") + pool.kind + (pool.key ? " " + pool.key : "")),
+    return [el("span", {class: "mono", title: pool.limit}, (several && pool.broker !== null ? `broker ${pool.broker} ` : "") + pool.kind + (pool.key ? " " + pool.key : "")),
       pool.cap === null ? "" : bar([[pool.in_use / full, "var(--ip_rate)"], [pool.cached / full, "color-mix(in srgb, var(--ip_rate) 35%, transparent)"]]),
       count(pool.in_use), count(pool.cached), pool.cap === null ? el("span", {class: "dim"}, "–") : count(pool.cap),
       el("span", {class: "dim"}, pool.holders.map(({shard, in_use, cached}) => `${shard}${shard === pool.home ? " (home)" : ""}: ${in_use} + ${cached}`).join(", "))];

@@ -47,7 +47,7 @@ export function drawTiles(live, series) {
 
 function limitText(row) {
   const [kind, ...name] = row.of.split(":"), what = row.what === "connections" ? "connections" : "new connections";
-  const whose = kind === "ip" ? name.join(":") : kind === "user" ? `user ${name.join(":")}` : kind === "listener" ? `listener ${name.join(":")}` : kind === "ssl" ? "clients over TLS" : "the broker";
+  const whose = kind === "ip" ? name.join(":") : kind === "user" ? `user ${name.join(":")}` : kind === "listener" ? `listener ${name.join(":")}` : kind === "ssl" ? "clients over TLS" : kind === "cluster" ? "the cluster" : "the broker";
   return `${what} of ${whose}`;
 }
 // How many limits are close to being reached, each on each broker once; "" if none is. As close_text of turnstile/use_text.py.
@@ -66,7 +66,7 @@ export function drawUses(live, opener) {
   }
   const rows = live.uses.filter((row, n) => n < FEW || !/^(ip|user):/.test(row.of) || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
-    el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [String(row.broker)] : []),
+    el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [row.broker === null ? "all" : String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
     close,
     rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; any other can be opened below.`) : null);

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from cluster_pools import uncapped
 
 from broker.accept.admission import Admission
 from broker.accept.held_connections import HeldConnections
@@ -233,7 +234,8 @@ class Desk:
         self.image.apply(7, [*records, quota], whole=True)
         talkers = TopTalkers()
         context = ShardContext(
-            shard=0, shards=1, image=self.image, tokens=self.tokens, poller=Clock(), timers=self.timers,
+            shard=0, shards=1, image=self.image, tokens=self.tokens, cluster=uncapped(),
+            poller=Clock(), timers=self.timers,
             journal=self.journal, counters=self.counters, top_talkers=talkers, log=None, send=None, request=None,
             start_soon=None,
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import os
 
+from cluster_pools import uncapped
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,7 +72,8 @@ class Shard:
             0, 1, epoch=1, send=None, rule_of=limits.rule_of, on_wait=PendingConnection.waits
         )
         context = ShardContext(
-            shard=0, shards=1, image=None, tokens=tokens, poller=Poller(), timers=Ignore(), journal=None,
+            shard=0, shards=1, image=None, tokens=tokens, cluster=uncapped(),
+            poller=Poller(), timers=Ignore(), journal=None,
             counters=Ignore(), top_talkers=Ignore(), log=None, send=None, request=None, start_soon=None,
         )  # fmt: skip
         deciders = Deciders(

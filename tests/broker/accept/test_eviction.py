@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+from cluster_pools import uncapped
 
 from broker.accept import eviction
 from broker.accept.eviction import POOL, Eviction
@@ -37,7 +38,8 @@ class Shard:
         self.net, self.me, self.connections = net, me, {}
         self.tokens = Tokens(me, SHARDS, epoch=me + 1, send=self.send, rule_of=lambda key: net.rule)
         context = ShardContext(
-            shard=me, shards=SHARDS, image=None, tokens=self.tokens, poller=Poller(), timers=None, journal=None,
+            shard=me, shards=SHARDS, image=None, tokens=self.tokens, cluster=uncapped(),
+            poller=Poller(), timers=None, journal=None,
             counters=None, top_talkers=None, log=None, send=self.send, request=self.request,
             start_soon=lambda *call: net.tasks.append(call),
         )  # fmt: skip

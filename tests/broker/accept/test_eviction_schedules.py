@@ -11,6 +11,7 @@ from contextlib import suppress
 from types import coroutine
 
 import pytest
+from cluster_pools import uncapped
 
 from broker.accept import eviction
 from broker.accept.eviction import POOL, Eviction
@@ -68,7 +69,8 @@ class Shard:
             rule_of=lambda key: CapRule(self.cap, "max.connections", True),
         )
         context = ShardContext(
-            shard=me, shards=net.shards_in_all, image=None, tokens=self.tokens, poller=Poller(self), timers=None,
+            shard=me, shards=net.shards_in_all, image=None, tokens=self.tokens, cluster=uncapped(),
+            poller=Poller(self), timers=None,
             journal=None, counters=None, top_talkers=None, log=None, send=self.send, request=self.request,
             start_soon=lambda function, *args: net.tasks.append((self, function(*args), None)),
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.accept.steps import ENDS, TRANSITIONS, Event, Step
+from broker.accept.steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
 
 
 def test_every_step_is_in_the_table_and_can_be_reached():
@@ -19,17 +19,25 @@ def test_a_connection_can_be_refused_in_every_step(step):
     assert TRANSITIONS[step][Event.REFUSE] is Step.REFUSED
 
 
-def test_no_way_leads_in_a_circle():
+@pytest.mark.parametrize(("table", "most"), [(TRANSITIONS, 10), (UNCAPPED, 9)])
+def test_changes_alone_lead_back(table, most):
     def depth(step, above=()):
         assert step not in above
-        return 1 + max((depth(target, (*above, step)) for target in TRANSITIONS[step].values()), default=0)
+        ways = (target for event, target in table[step].items() if event not in (Event.REVOKED, Event.REVOKED_LATE))
+        return 1 + max((depth(target, (*above, step)) for target in ways), default=0)
 
-    assert depth(Step.ARRIVED) == 9
+    assert depth(Step.ARRIVED) == most
 
 
-def test_the_longest_way_is_kafkas_order():
+@pytest.mark.parametrize(("table", "last"), [(TRANSITIONS, [Step.CLUSTER_TOKENS]), (UNCAPPED, [])])
+def test_the_longest_way_is_kafkas_order_and_the_cluster_comes_last(table, last):
     way, step = [], Step.ARRIVED
     while step not in ENDS:
-        step = TRANSITIONS[step][Event.PASSED]
+        step = table[step][Event.PASSED]
         way.append(step)
-    assert way == [Step.CORE_RATE, Step.LISTENER_RATE, Step.SLOT, Step.IP_RATE, Step.IP_TOKENS, Step.ADMITTED]
+    assert way == [Step.CORE_RATE, Step.LISTENER_RATE, Step.SLOT, Step.IP_RATE, Step.IP_TOKENS, *last, Step.ADMITTED]
+
+
+def test_without_a_cap_of_the_cluster_none_comes_to_its_step():
+    assert Step.CLUSTER_TOKENS not in {target for ways in UNCAPPED.values() for target in ways.values()}
+    assert UNCAPPED[Step.CLUSTER_TOKENS] == TRANSITIONS[Step.CLUSTER_TOKENS], "one that waits there goes on"

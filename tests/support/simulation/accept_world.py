@@ -24,6 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
+from cluster_pools import uncapped
 from simulation.oracle import require
 from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
@@ -196,8 +197,8 @@ class AcceptingShard:
         journal = Journal(self)
         counters = Counters(self.counts)
         self.context = ShardContext(
-            shard=node.shard, shards=world.shards, image=self.image, tokens=node.tokens, poller=cast(Any, self.poller),
-            timers=self.timers, journal=cast(Any, journal), counters=cast(Any, counters),
+            shard=node.shard, shards=world.shards, image=self.image, tokens=node.tokens, cluster=uncapped(),
+            poller=cast(Any, self.poller), timers=self.timers, journal=cast(Any, journal), counters=cast(Any, counters),
             top_talkers=cast(Any, Ignore()), log=cast(Any, Ignore()),
             send=lambda peer, message: world.send(node, self.epoch, peer, message), request=self.request,
             start_soon=self.start_soon,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.journal.schema import COORDINATOR
+from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit import (
     grant_checks,
     journal_checks,
@@ -88,6 +89,8 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
 def _doubted(check: Check, seen: Survey) -> Check:
     """A violation that is only found where a process's clock goes back, so that no order is certain, is unknown."""
     brokers = {place[0] for place in seen.back}
+    if EVERY_BROKER in check.brokers and brokers:
+        brokers.add(EVERY_BROKER)
     if check.verdict not in FINDINGS or (COORDINATOR not in brokers and not brokers.issuperset(check.brokers)):
         return check
     return check._replace(verdict=UNKNOWN, detail=f"{check.detail}; but its processes' mono_ns goes back")

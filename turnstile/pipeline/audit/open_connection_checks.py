@@ -1,4 +1,4 @@
-"""Open connections of a pool never beyond the cap in force, for every broker, listener and address, and over TLS.
+"""Open connections of a pool never beyond the cap in force, for every broker, listener and address, over TLS and over all brokers.
 
 With an inter-broker listener, KIP-402 lets `max.connections` be passed by its connections: for each, the one elsewhere that
 is idle longest is closed (`max_connections`). That takes the shards a moment: a shard that has not heard of it yet may let in
@@ -15,9 +15,11 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from shards.limits.caps import CLUSTER
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.ssl_connections import are_over_tls, over_tls
+from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
@@ -26,7 +28,9 @@ from turnstile.pipeline.events.timeline import Timeline
 INVOLVED = 20
 ROOM_NS = 10_000_000_000
 _INVOLVED = pyarrow.schema([("place", pyarrow.int64()), ("start_ns", pyarrow.int64()), ("name", pyarrow.string())])
-NAMES = {"broker": "broker_cap", "listener": "listener_cap", "ssl": "ssl_cap", "ip": "ip_cap"}
+NAMES = {"broker": "broker_cap", "listener": "listener_cap", "ssl": "ssl_cap", "ip": "ip_cap", CLUSTER: "cluster_cap"}
+_WHERE_CAPPED = ("ssl", CLUSTER)
+"""Kinds whose check is shown where they have a cap."""
 
 
 class _Found(NamedTuple):
@@ -37,11 +41,11 @@ class _Found(NamedTuple):
 
 
 def checks(connections: Rows, timeline: Timeline, count: int) -> list[Check]:
-    """A check per kind of pool; of TLS where it has a cap. `connections`: connections.CONNECTIONS, `count` of them."""
-    kinds = [kind for kind in (*sweep.KINDS, "ssl") if timeline.any_limit(kind)]
+    """A check per kind of pool; of _WHERE_CAPPED where it has a cap. `connections`: connections.CONNECTIONS, `count` of them."""
+    kinds = [kind for kind in (*sweep.KINDS, *_WHERE_CAPPED) if timeline.any_limit(kind)]
     found = _over(connections, timeline, kinds) if kinds and count else {}
     _name_involved(connections, timeline, [each for kind in kinds if kind in found for each in found[kind].first])
-    shown = [*sweep.KINDS, *(["ssl"] if "ssl" in kinds else [])]
+    shown = [*sweep.KINDS, *(kind for kind in _WHERE_CAPPED if kind in kinds)]
     return [_check(kind, kind in kinds, found.get(kind), count) for kind in shown]
 
 
@@ -52,8 +56,8 @@ def _check(kind: str, is_limited: bool, found: _Found | None, count: int) -> Che
     if found is None:
         return Check(name, HELD, f"{count} connections, never more open than allowed", [])
     first = found.first[0]
-    of = f"broker {first['broker']}"
-    pool = {"broker": of, "ssl": f"TLS of {of}"}.get(kind, f"{kind} {first['pool']} of {of}")
+    of = broker_text(first["broker"])
+    pool = {"broker": of, "ssl": f"TLS of {of}", CLUSTER: of}.get(kind, f"{kind} {first['pool']} of {of}")
     detail = (
         f"{found.counts.total()} admissions beyond the cap; first {pool}: {first['open']} open, "
         f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
@@ -81,7 +85,10 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
 
 
 def _sweep(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
-    rows = _found(connections.each(sweep.steps, sweep.STEPS), timeline, [kind for kind in kinds if kind != "ssl"])
+    steps = connections.each(sweep.steps, sweep.STEPS)
+    rows = _found(steps, timeline, [kind for kind in kinds if kind not in _WHERE_CAPPED])
+    if CLUSTER in kinds:
+        rows += _found(steps.each(of_cluster, sweep.STEPS), timeline, [CLUSTER])
     if "ssl" in kinds:
         mine = connections.each(partial(over_tls, timeline), CONNECTIONS)
         rows += _found(mine.each(sweep.steps, sweep.STEPS), timeline, ["ssl"])
@@ -121,10 +128,11 @@ def _involved(timeline: Timeline, excesses: Sequence[TableRow], table: pyarrow.T
     is_counted, broker = arrays.present(table, "admitted_ns"), arrays.numbers(table, "broker")
     rows = []
     for place, each in enumerate(excesses):
-        is_mine = is_counted & (broker == each["broker"]) & (start_ns <= each["at_ns"]) & (end_ns > each["at_ns"])
+        is_mine = is_counted & (start_ns <= each["at_ns"]) & (end_ns > each["at_ns"])
+        is_mine &= (each["kind"] == CLUSTER) | (broker == each["broker"])
         if each["kind"] == "ssl":
             is_mine &= are_over_tls(timeline, table)
-        elif each["kind"] != "broker":
+        elif each["kind"] not in sweep.ONE_A_BROKER:
             is_mine &= arrays.is_one_of(table, each["kind"], (each["pool"],))
         mine = numpy.flatnonzero(is_mine)
         mine = mine[numpy.argsort(-start_ns[mine], kind="stable")][:INVOLVED]

@@ -25,13 +25,16 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from broker.journal.schema import BEFORE_ARRIVAL, REASONS
+from broker.journal.schema import BEFORE_ARRIVAL, BY_CAPS, REASONS
+from shards.limits.caps import CLUSTER
+from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.moves import RATE
 from turnstile.pipeline.audit.refusal_names import BY_LIMITS, CAPS, FOUND, INCARNATION, held_ns, misnamed
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import SLACK_NS, Unseen, deaths, unseen_in
+from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.journal import EVENTS
 from turnstile.pipeline.events.rows import Rows
@@ -42,6 +45,9 @@ from turnstile.pipeline.events.timeline import Timeline
 NAMED, CAUSED = "refused_as_configured", "refused_with_cause"
 SECOND_NS = 1_000_000_000
 PARKED = 64  # connections of a listener that may wait for its slot while they hold a token of the broker's pool
+_OTHERS = {"ip": ("broker_cap",), CLUSTER: tuple(each for each in BY_CAPS if each != "cluster_cap")}
+"""Reasons of refusals that a token of the pool may have come before: that of an address is asked after all others of its broker but
+`broker:all`, that of the cluster last, unless a change takes the others away meanwhile."""
 _SHOWN = ("broker", "shard", "epoch", "conn", "ip", "at_ns", "reason", "limit", "limit_value", "version")
 READ = (
     *INCARNATION,
@@ -109,7 +115,7 @@ def checks(
             pyarrow.concat_tables([FOUND.empty_table(), *uncaused]).to_pylist(),
             total,
             "each by a limit that was reached",
-            incomplete,
+            [*incomplete, EVERY_BROKER] if incomplete else (),
         ),
     ]
 
@@ -141,11 +147,11 @@ def _check(name: str, rows: list[arrays.TableRow], total: int, if_held: str, inc
     number = sum(count for broker, count in counts.items() if not is_sure or broker not in incomplete)
     detail = (
         f"{number} refusals; first {first['ip']} by {first['limit']}={_number(first['limit_value'])} of version {first['version']} "
-        f"on broker {first['broker']}, at mono_ns {first['at_ns']}: {first['why']}"
+        f"on {broker_text(first['broker'])}, at mono_ns {first['at_ns']}: {first['why']}"
     )
     if is_sure:
         return Check(name, NOT_JUSTIFIED, detail, shown, counts)
-    return Check(name, UNKNOWN, f"{detail}; but events of that broker are missing", shown, counts)
+    return Check(name, UNKNOWN, f"{detail}; but events of {broker_text(first['broker'])} are missing", shown, counts)
 
 
 def _number(value: float | None) -> str:
@@ -175,11 +181,10 @@ def without_full_pool(
     if kind == "ssl":
         refused = refused.each(partial(over_tls, timeline), DECISIONS)
         connections = connections.each(partial(over_tls, timeline), CONNECTIONS)
-    # The pool of an address is asked after all others but `broker:all`.
-    others = (
-        ("broker_cap",) if kind == "ip" else tuple(each for each in REASONS if each not in (reason, BEFORE_ARRIVAL))
-    )
+    others = _OTHERS.get(kind, tuple(each for each in REASONS if each not in (reason, BEFORE_ARRIVAL)))
     steps = connections.each(partial(_used, died_ns), STEPS).and_(refused.each(partial(_tried, reason, others), STEPS))
+    if kind == CLUSTER:
+        steps = steps.each(of_cluster, STEPS)
     acceptors = max(1, len({each[:2] for each in found.processes}) * max(1, len(found.listeners)))
     judge = partial(_not_full, timeline, unseen, acceptors)
     return steps.swept([kind], judge, FOUND, closes_first=False)

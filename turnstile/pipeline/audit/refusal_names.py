@@ -10,17 +10,17 @@ import numpy
 import pyarrow
 
 from broker.journal.schema import AFTER_LOGIN
-from shards.limits.caps import UNLIMITED
+from shards.limits.caps import CLUSTER, UNLIMITED
 from shards.limits.quota_entities import CONNECTION_RATE
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import VersionLimits
 
-CAPS = {"broker_cap": "broker", "ssl_cap": "ssl", "ip_cap": "ip"}
+CAPS = {"broker_cap": "broker", "ssl_cap": "ssl", "ip_cap": "ip", "cluster_cap": CLUSTER}
 """Reason -> kind of pool. `max.connections`, also that of a listener, makes connections wait (KIP-402). It refuses only those that
 were held for their rate and then asked again (`turnstile.ip.rate.recheck`)."""
-BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", *AFTER_LOGIN, "ip_rate", "core_rate")
+BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", "cluster_cap", *AFTER_LOGIN, "ip_rate", "core_rate")
 """Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
 FOUND = pyarrow.schema(
     [

@@ -4,6 +4,7 @@ admitted and not yet journaled, leave no trace. Checks report nothing that such 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.events.survey import Process, Survey
 
 SLACK_NS = 3_000_000_000
@@ -12,7 +13,7 @@ SLACK_NS = 3_000_000_000
 
 class Unseen(NamedTuple):
     """The times at which connections may have held tokens that the journal doesn't show: broker -> (from, until) around each
-    death, and from `end_ns` on everywhere."""
+    death, of EVERY_BROKER around all of them, and from `end_ns` on everywhere."""
 
     spans: Mapping[int, Sequence[tuple[int, int]]]
     end_ns: int
@@ -52,5 +53,6 @@ def unseen_in(found: Survey) -> Unseen:
     """The times at which connections may have held tokens that the journal doesn't show."""
     spans: dict[int, list[tuple[int, int]]] = {}
     for death in deaths(found):
-        spans.setdefault(death.broker, []).append((death.last_ns - SLACK_NS, death.known_ns + SLACK_NS))
+        for broker in (death.broker, EVERY_BROKER):
+            spans.setdefault(broker, []).append((death.last_ns - SLACK_NS, death.known_ns + SLACK_NS))
     return Unseen(spans, max(each.last_ns for each in found.processes) - SLACK_NS)

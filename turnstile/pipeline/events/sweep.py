@@ -15,6 +15,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from shards.limits.caps import CLUSTER
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.events.timeline import Timeline
@@ -22,8 +23,9 @@ from turnstile.pipeline.events.timeline import Timeline
 SHOWN = 10
 NEVER = (1 << 63) - 1
 KINDS = ("broker", "listener", "ip")
-ONE_A_BROKER = ("broker", "ssl")
-"""Kinds of which a broker has one pool. That of TLS (ssl_connections.py) is swept over the connections of its listeners alone."""
+ONE_A_BROKER = ("broker", "ssl", CLUSTER)
+"""Kinds of which a broker has one pool. That of TLS (ssl_connections.py) is swept over the connections of its listeners alone, that
+of the cluster over those of all brokers as of one (whole_cluster.py)."""
 STEPS = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),

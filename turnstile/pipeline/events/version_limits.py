@@ -2,10 +2,13 @@
 
 from collections.abc import Collection
 
+from shards.limits.caps import CLUSTER
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 
 UNLIMITED = 1 << 62
+_ONE_OF_KIND = ("ssl", CLUSTER)
+"""Kinds of pool whose key is the kind."""
 
 
 class VersionLimits:
@@ -26,14 +29,14 @@ class VersionLimits:
         self.ssl = frozenset(ssl)
 
     def cap(self, kind: str, key: str, *, refusing: bool = True, slots: bool = True) -> int:
-        """The cap of a pool: kind broker, listener, ssl, ip or user; UNLIMITED when it has none.
+        """The cap of a pool: kind broker, listener, ssl, ip, user or cluster; UNLIMITED when it has none.
 
         The broker's is asked with the listener as key: the inter-broker one is exempt from max.connections (KIP-402).
         Without `slots` max.connections stops no connection, without `refusing` kafka_connections_max stops none.
         """
         limits = self.limits
         if kind != "broker":
-            cap = limits.rule_of(kind if kind == "ssl" else f"{kind}:{key}").cap
+            cap = limits.rule_of(kind if kind in _ONE_OF_KIND else f"{kind}:{key}").cap
         else:
             shared = limits.waiting.cap if slots and key != self.inter_broker else None
             above = limits.refusing.cap if refusing else None

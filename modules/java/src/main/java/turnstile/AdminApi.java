@@ -418,7 +418,7 @@ public final class AdminApi {
 
     /** A limit on open connections that a connection of the address counts for. */
     public record AddressPool(
-            /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
+            /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
             String pool,
             /** The setting; empty: unlimited. */
             String limit,
@@ -570,7 +570,8 @@ public final class AdminApi {
      * high, too.
      */
     public record CloseRow(
-            long broker,
+            /** null: the limit is one of the whole cluster. */
+            Long broker,
             /** connections, new_connections, or a client quota's key. */
             String what,
             /** broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
@@ -641,6 +642,8 @@ public final class AdminApi {
      */
     public record Explanation(
             List<AddressLimits> brokers,
+            /** Beside `brokers`, if the whole cluster has a cap: its use, without home and holders. */
+            PoolUse cluster,
             ClientQuotas client,
             List<UserConnections> userConnections) {}
 
@@ -732,12 +735,13 @@ public final class AdminApi {
             String vocabulary,
             String doc) {}
 
-    /** The use of a limit on one broker. */
+    /** The use of a limit on one broker, or of one of the whole cluster. */
     public record LimitUse(
-            long broker,
+            /** null: the limit is one of the whole cluster. */
+            Long broker,
             /** Open ones, or new ones a second over the quota window. */
             String what,
-            /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
+            /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
             String of,
             double used,
             double limit,
@@ -1005,6 +1009,21 @@ public final class AdminApi {
     public record OneBroker(
             RedpandaBroker broker) {}
 
+    /** A limit on open connections, and its use. */
+    public record PoolUse(
+            /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
+            String pool,
+            /** The setting; empty: unlimited. */
+            String limit,
+            /** null: unlimited. */
+            Long value,
+            /** Over it a connection waits, and is not refused. */
+            boolean waits,
+            Long home,
+            long inUse,
+            long cached,
+            List<HeldTokens> holders) {}
+
     /** The reason why a request was refused, or can't be answered now. */
     public record Problem(
             /** One sentence. */
@@ -1253,8 +1272,9 @@ public final class AdminApi {
 
     /** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */
     public record TokenPool(
-            long broker,
-            /** broker, listener or ip. */
+            /** null: of all brokers; its shards are then numbered over all of them, those of broker 0 first. */
+            Long broker,
+            /** broker, listener, ssl, ip, user or cluster. */
             String kind,
             /** The listener's name, or the address. */
             String key,
@@ -1294,7 +1314,7 @@ public final class AdminApi {
 
     /** The cap of a user's connections on one broker, and the rate of new ones if that is limited. */
     public record UserConnections(
-            /** broker, listener:NAME, ssl, ip:ADDRESS or user:NAME. */
+            /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
             String pool,
             /** The setting; empty: unlimited. */
             String limit,
@@ -1321,12 +1341,13 @@ public final class AdminApi {
     public record UsersAnswer(
             List<UserRow> users) {}
 
-    /** The use of a limit on one broker. */
+    /** The use of a limit on one broker, or of one of the whole cluster. */
     public record Utilisation(
-            long broker,
+            /** null: the limit is one of the whole cluster. */
+            Long broker,
             /** connections: open ones; new_connections: a second, over the quota window; or a client quota's key. */
             String what,
-            /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, or client. */
+            /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client. */
             String of,
             /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
             String user,

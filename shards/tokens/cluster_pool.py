@@ -1,0 +1,168 @@
+"""The pool `cluster` as one shard sees it: a token of it for each connection to any broker, while it has a cap.
+
+Its tokens are those of any other pool (tokens.py), but its members are the shards of all brokers, each of which follows the same
+coordinator. So a shard has two sets of tokens: that of its broker's pools, which no other broker's shard can hold up, and this
+one of a single pool. Member `broker * shards + shard` is a shard of a broker; messages of members begin with NAME.
+
+counted_while_capped  While the pool has a cap each open connection holds one token of it, and without one none does: a version
+    that brings a cap finds all open connections forced in before it is applied, so that the home hears of them before that
+    version is done. What costs nothing while no cap is set is this.
+awaited_while_capped  A version with a cap is done when it is done here, too, or when one without a cap has followed it. One
+    without waits for no other broker, and is told to none unless it removes a cap. When the coordinator answers who set a cap,
+    each shard that it knows has applied it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Any, Final
+
+from shards.limits.caps import CLUSTER, CapRule
+from shards.ownership import BrokerShard, member_of, shard_of_member
+from shards.tokens.home_grants import OnGrant
+from shards.tokens.home_ledger import Lost, Returned
+from shards.tokens.tokens import Admitted, Refused, Tokens, TokenWaiter
+
+NAME: Final = "cluster"
+"""The first field of its messages."""
+POOLS: Final = (CLUSTER,)
+
+
+class ClusterPool:
+    """The pool of the whole cluster on the shard at `place`, in its incarnation `epoch`.
+
+    `send(place, message)` hands over a message for another shard, in order; `rule_of`: as of Tokens. `is_on`: whether the pool has
+    a cap in the version last followed. `member`: the number of this shard among those of all brokers.
+    """
+
+    def __init__(
+        self,
+        place: BrokerShard,
+        brokers: int,
+        shards: int,
+        *,
+        epoch: int,
+        send: Callable[[BrokerShard, tuple[object, ...]], None],
+        rule_of: Callable[[str], CapRule],
+        on_grant: OnGrant | None = None,
+        on_reclaim: Returned | None = None,
+        on_loss: Lost | None = None,
+        on_wait: Callable[[Any, str, CapRule], None] | None = None,
+    ) -> None:
+        self.is_on = False
+        self.member: Final = member_of(place, shards)
+        self._shards: Final = shards
+        self._rule_of = rule_of
+        self._was_on = False  # in the version last applied
+        self._done = 0  # the last version that is done, or was followed by one without a cap
+        self._to_tell: deque[tuple[int, Callable[[], None]]] = deque()  # by version, in order
+        self._is_idle = True
+        self.tokens = Tokens(
+            self.member,
+            brokers * shards,
+            epoch=epoch,
+            send=lambda member, message: send(shard_of_member(member, shards), (NAME, *message)),
+            rule_of=rule_of,
+            on_grant=on_grant,
+            on_reclaim=on_reclaim,
+            on_loss=on_loss,
+            on_wait=on_wait,
+        )
+
+    # Connections
+
+    def take(self, waiter: TokenWaiter) -> Admitted | Refused | None:
+        """A token for a connection: see Tokens.take."""
+        return self.tokens.take(POOLS, waiter)
+
+    def cancel(self, waiter: TokenWaiter) -> None:
+        """The connection does not wait any more."""
+        self.tokens.cancel(waiter)
+
+    def release(self) -> None:
+        """A connection gives its token back: one that has ended while `is_on` (counted_while_capped), or that was not let in."""
+        self.tokens.release(POOLS)
+
+    # Configuration, peers, time
+
+    def follow(self, connections: int) -> None:
+        """The image has another version, and so many connections are open here; `apply` follows."""
+        is_on = self._rule_of(CLUSTER).cap is not None
+        if is_on is self.is_on:
+            return
+        self.is_on = is_on
+        if is_on:
+            self.tokens.force(CLUSTER, connections)
+        else:
+            self.tokens.release(POOLS * connections)
+
+    def apply(self, of_broker: Tokens, version: int, done: Callable[[], None], changed: Collection[str] | None) -> None:
+        """Tokens.apply of both sets, `of_broker` those of this shard's broker; `done` follows when it is done in both."""
+        self._is_idle = False
+        if self.is_on or self._was_on:
+            self.tokens.apply(version, partial(self._note_done, version), changed)
+        self._was_on = self.is_on
+        if not self.is_on:
+            self._done = version
+        of_broker.apply(version, partial(self._when_done, version, done), changed)
+
+    @property
+    def is_ahead(self) -> bool:
+        """True if the pool has a cap, and a shard that lives has told of a later version (tokens.py, no_asking_behind_a_peer)."""
+        return self.is_on and self.tokens.ahead
+
+    def receive(self, place: BrokerShard, message: Sequence[Any]) -> None:
+        """A message of another shard, as it gave it to its `send`."""
+        self._is_idle = False
+        self.tokens.receive(member_of(place, self._shards), message[1:])
+
+    def peer_up(self, place: BrokerShard, epoch: int) -> None:
+        """Another shard can be sent to."""
+        self._is_idle = False
+        self.tokens.peer_up(member_of(place, self._shards), epoch)
+
+    def peer_lost(self, place: BrokerShard) -> None:
+        """The links to another shard broke; its process may live."""
+        self._is_idle = False
+        self.tokens.peer_lost(member_of(place, self._shards))
+
+    def peer_dead(self, place: BrokerShard) -> None:
+        """The process of another shard has ended."""
+        self._is_idle = False
+        self.tokens.peer_down(member_of(place, self._shards))
+
+    def tick(self, now_s: float) -> None:
+        """Deadlines, and idle tokens."""
+        self._is_idle = False
+        self.tokens.tick(now_s)
+
+    def flush(self) -> bool:
+        """Ends a pass, as Tokens.flush; True if a connection was told its decision."""
+        if self._is_idle and not self.is_on:
+            return False
+        self._is_idle = True
+        told = self.tokens.decided_rpc
+        self.tokens.flush()
+        while self._to_tell and self._to_tell[0][0] <= self._done:
+            self._to_tell.popleft()[1]()
+        return self.tokens.decided_rpc != told
+
+    def beside(self, told: dict[str, Any], pools: Sequence[str] | None) -> dict[str, Any]:
+        """The answer of Tokens.describe for `pools`, with this pool added if it is one of them and has a cap: its rows have this
+        shard's `member`."""
+        if self.is_on and (pools is None or CLUSTER in pools):
+            mine = self.tokens.describe(POOLS)
+            for kind in ("home", "holds"):
+                told[kind] += [{**row, "member": self.member} for row in mine[kind]]
+        return told
+
+    def _when_done(self, version: int, done: Callable[[], None]) -> None:
+        if self.is_on and self._done < version:
+            self._to_tell.append((version, done))
+        else:
+            done()
+
+    def _note_done(self, version: int) -> None:
+        self._done = max(self._done, version)

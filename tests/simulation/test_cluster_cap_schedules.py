@@ -1,0 +1,31 @@
+"""Schedules of a cluster with a cap over all its brokers, and that they can fail: each guard is broken on purpose, and a schedule
+sees it."""
+
+from __future__ import annotations
+
+import pytest
+from simulation.cluster_cap_schedule import MUTANTS, ClusterCapSchedule, first_that_sees
+from simulation.mutants import Mutant
+
+
+@pytest.mark.parametrize("start", range(0, 300, 50))
+def test_every_invariant_holds(start: int) -> None:
+    for seed in range(start, start + 50):
+        try:
+            ClusterCapSchedule(seed).run()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+
+
+def test_connections_are_let_in_refused_by_either_cap_and_left_without_an_answer() -> None:
+    ends: set[str | None] = set()
+    for seed in range(20):
+        schedule = ClusterCapSchedule(seed)
+        schedule.run()
+        ends |= {client.refused and client.refused[0] for client in schedule.world.clients}
+    assert ends == {None, "cluster_cap", "broker_cap", "shard_unavailable"}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_schedule_sees_it(mutant: Mutant) -> None:
+    assert first_that_sees(mutant, range(10)) is not None
