@@ -31,7 +31,7 @@ class PoolWaiter(Protocol):
 
 def make_context(
     plan: ClusterPlan,
-    member: tuple[int, int],
+    member: BrokerShard,
     epoch: int,
     *,
     send: Callable[[int, tuple[object, ...]], None],
@@ -47,12 +47,10 @@ def make_context(
     held up the loop; `returns` are those that all shards of the broker count.
     """
     broker, shard = member
+    counters = _counters_of(plan, member, epoch)
     poller = Poller(stalls=Stalls(stalled))
     image = ClusterImage(broker)
     journal = JournalWriter(plan.journal_dir, broker, shard, epoch)
-    layout = Layout(endpoint.listener for endpoint in plan.endpoints)
-    counters = ShardCounters(ShardCounters.path(plan.run_dir, broker, shard), layout)
-    counters.take_over(epoch)
     events = TokenEvents(shard, journal, counters, lambda: tokens.version)
     tokens = Tokens(
         shard,
@@ -95,6 +93,13 @@ def make_context(
         request=request,
         start_soon=start_soon,
     )
+
+
+def _counters_of(plan: ClusterPlan, member: BrokerShard, epoch: int) -> ShardCounters:
+    layout = Layout(endpoint.listener for endpoint in plan.endpoints)
+    counters = ShardCounters(ShardCounters.path(plan.run_dir, *member), layout)
+    counters.take_over(epoch)
+    return counters
 
 
 def _waits(waiter: PoolWaiter, pool: str, rule: CapRule) -> None:

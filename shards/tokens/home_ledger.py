@@ -55,7 +55,9 @@ class Ledger(HomeGrants):
         self._on_reclaim = on_reclaim
         self._on_loss = on_loss
         self.reclaims = 0
-        self.refusals = Refusals(peers, self.grants, self._contended, self.blocked, self.pool_of, full, version)
+        self.refusals = Refusals(
+            peers, self.grants, self._contended, self.blocked, self.pool_of, full=full, version=version
+        )
         self._arrivals = 0
         self._probed: list[str] = []  # pools of which a probe was answered in this pass
 

@@ -42,6 +42,7 @@ class Refusals:
         contended: MutableMapping[str, Contention],
         blocked: Container[str],
         pool_of: Callable[[str], HomePool],
+        *,
         full: FullPools,
         version: int,
     ) -> None:

@@ -91,16 +91,7 @@ class Tokens(ConnectionTokens):
             on_loss=on_loss,
         )
         waiting = Waiting(
-            me,
-            shards,
-            table,
-            self._peers,
-            cache,
-            ledger,
-            full,
-            lump=lump,
-            version=version,
-            on_wait=on_wait,
+            me, shards, table, self._peers, cache, ledger, full=full, lump=lump, version=version, on_wait=on_wait
         )
         super().__init__(table, cache, ledger, waiting)
         self._changes = Changes(
