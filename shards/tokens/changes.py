@@ -151,6 +151,7 @@ class Changes:
         rule = self._table.rule_of(pool.key)
         if rule == pool.terms.rule:
             return False
+        self._waiting.renew(pool)
         if isinstance(pool, HomePool):
             self._ledger.change(pool, rule)
         elif isinstance(pool, HolderPool):

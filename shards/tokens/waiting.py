@@ -126,6 +126,11 @@ class Waiting:
             if pool.terms.tight:
                 self.settle(pool)
 
+    def renew(self, pool: Pool) -> None:
+        """A pool is given another rule here (full_pools.py, changes_are_returns)."""
+        if pool.terms.tight:
+            self._full.returned(pool.key)
+
     def settle(self, pool: Pool) -> None:
         """A token of a pool was given back here: reports it to the pool's home if the pool is tight."""
         if pool.terms.tight:

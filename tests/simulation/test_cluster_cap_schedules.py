@@ -17,6 +17,12 @@ def test_every_invariant_holds(start: int) -> None:
             raise AssertionError(f"seed {seed}") from error
 
 
+@pytest.mark.parametrize("seed", [345, 5476, 5628])
+def test_none_is_refused_by_what_was_full_before_a_wider_cap_reached_another_shard(seed: int) -> None:
+    """full_pools.py, changes_are_returns"""
+    ClusterCapSchedule(seed).run()
+
+
 def test_connections_are_let_in_refused_by_either_cap_and_left_without_an_answer() -> None:
     ends: set[str | None] = set()
     for seed in range(20):

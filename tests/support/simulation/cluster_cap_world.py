@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections import deque
+from collections import Counter, deque
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -76,6 +76,7 @@ class Shard:
         self.tokens = NotingTokens(
             world, place[1], world.shards, epoch=epoch, send=lambda peer, message: send((place[0], peer), message),
             rule_of=self.image.rule_of, ttl_s=TTL_S, deadline_s=DEADLINE_S, on_wait=waits,
+            returns=world.returns[place[0]],
         )  # fmt: skip
         self.cluster = ClusterPool(
             place, world.brokers, world.shards, epoch=epoch, send=send, rule_of=self.image.rule_of, on_wait=waits
@@ -162,6 +163,22 @@ class NotingTokens(Tokens):
         super().suspend(pools, waiter)
 
 
+class Returns:
+    """The memory in which the shards of a broker count returns (full_pools.py)."""
+
+    def __init__(self, world: ClusterCapWorld, broker: int) -> None:
+        self._world, self._broker = world, broker
+        self.starts = 0
+        self._of: Counter[str] = Counter()
+
+    def of(self, key: str) -> int | None:
+        living = sum(place[0] == self._broker for place in self._world.alive)
+        return self._of[key] + self.starts if living == self._world.shards else None
+
+    def add(self, key: str) -> None:
+        self._of[key] += 1
+
+
 class Nothing(Ignore):
     """Counters that count nothing."""
 
@@ -204,6 +221,7 @@ class ClusterCapWorld:
         self.queues: dict[tuple[BrokerShard, BrokerShard], deque[tuple[str, Any]]] = {}
         self.links: dict[frozenset[BrokerShard], int] = {}  # the number of the link of each pair; 0: it is broken
         self.lost: dict[int, list[Client]] = {}  # by epoch of the dead: connections whose end not all have heard of
+        self.returns = [Returns(self, broker) for broker in range(brokers)]
         self.places = [(broker, shard) for broker in range(brokers) for shard in range(shards)]
         for place in self.places:
             self.start(place)
@@ -213,6 +231,7 @@ class ClusterCapWorld:
     def start(self, place: BrokerShard) -> None:
         self.instant += 1
         self.epochs += 1
+        self.returns[place[0]].starts += 1
         shard = Shard(self, place, self.epochs)
         shard.pushed.append((len(self.states) - 1, True))
         shard.apply()  # a home that knew no cap would grant every borrow: no shard is linked before
