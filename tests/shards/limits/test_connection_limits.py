@@ -199,6 +199,13 @@ def test_the_cap_of_connections_over_tls_is_a_pool_of_its_own():
     assert limits.changed_pools(ConnectionLimits()) == {"ssl"}
 
 
+def test_the_cap_of_the_cluster_is_a_pool_of_its_own():
+    name = "turnstile.cluster.max.connections"
+    limits = with_changes((name, "5"))
+    assert limits.rule_of("cluster") == CapRule(5, name) and limits.rule_of("broker") == UNLIMITED
+    assert limits.changed_pools(ConnectionLimits()) == {"cluster"}
+
+
 def test_a_user_has_its_own_rate_or_that_of_all_users():
     general, own = (f"turnstile.max.connection.creation.rate.per.user{each}" for each in ("", ".overrides"))
     limits = with_changes((general, "5"), (own, "alice:1"))

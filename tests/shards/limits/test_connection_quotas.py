@@ -201,6 +201,14 @@ def test_listeners_with_tls_share_a_cap_that_refuses_and_is_asked_after_the_brok
     assert [each.reason for each in broker.connects(2)] == [None, "ssl_cap"]
 
 
+def test_the_cap_of_the_cluster_is_asked_last_as_if_there_were_no_other_broker() -> None:
+    broker = Broker(turnstile__cluster__max__connections=3, kafka_connections_max_per_ip=2)
+    assert [each.reason for each in broker.connects(3)] == [None, None, "ip_cap"]
+    assert broker.connect("10.0.0.2").open
+    assert broker.connect("10.0.0.2", listener="INTERNAL").reason == "cluster_cap"
+    assert broker.connect().reason == "ip_cap"
+
+
 def test_a_connection_waits_for_its_listeners_slot_before_the_broker_refuses_it() -> None:
     broker = Broker(kafka_connections_max=5, **{"listener__name__external__max__connections": 2})
     outside, inside = broker.connects(2), broker.connects(3, listener="INTERNAL")

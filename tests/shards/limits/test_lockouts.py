@@ -29,6 +29,8 @@ def said(**settings: str) -> list[str]:
         ({"turnstile__max__connections__per__user": "0", "turnstile__max__connections__per__user__overrides": "bob:0"},
          "turnstile.max.connections.per.user=0 refuses every login; to let them in: "
          "turnstile config set turnstile.max.connections.per.user 100 --admin URL"),
+        ({"turnstile__cluster__max__connections": "0"}, "turnstile.cluster.max.connections=0 refuses every connection; to let "
+         "them in: turnstile config set turnstile.cluster.max.connections 100 --admin URL"),
         ({"turnstile__max__ssl__connections": "0"}, "turnstile.max.ssl.connections=0 refuses every connection "
          "over TLS; to let them in: turnstile config set turnstile.max.ssl.connections 100 --admin URL"),
         ({"listener__name__external__max__connections": "0"}, "listener.name.external.max.connections=0 lets no connection"),
