@@ -9,6 +9,7 @@ from broker.journal.writer import JournalWriter
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.token_events import TokenEvents
 from broker.metrics.top_talkers import TopTalkers
+from broker.process.shared_memory import Returns
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.shard_context import ShardContext
 from shards.config.cluster_plan import ClusterPlan
@@ -19,7 +20,6 @@ from shards.loop.stalls import Stall, Stalls
 from shards.loop.timers import Timers
 from shards.ownership import BrokerShard, member_of
 from shards.tokens.cluster_pool import ClusterPool
-from shards.tokens.full_pools import ReturnCounts
 from shards.tokens.tokens import Tokens
 
 
@@ -39,12 +39,12 @@ def make_context(
     request: Callable[..., Awaitable[object]],
     start_soon: Callable[..., None],
     stalled: Callable[[Stall], None],
-    returns: ReturnCounts,
+    returns: Returns,
 ) -> ShardContext:
     """That of `member`, as (broker, shard), in its incarnation `epoch`. The counters go on where those of an earlier one ended.
 
     `send`, `request` and `start_soon`: ShardContext's; `send_to`: as `send`, to a shard of any broker; `stalled` is told what
-    held up the loop; `returns` are those that all shards of the broker count.
+    held up the loop; `returns` are what shards count together.
     """
     broker, shard = member
     counters = _counters_of(plan, member, epoch)
@@ -62,7 +62,7 @@ def make_context(
         on_reclaim=events.reclaimed,
         on_loss=events.lost,
         on_wait=_waits,
-        returns=returns,
+        returns=returns.of_broker,
     )
     cluster_events = TokenEvents(member_of(member, plan.shards), journal, counters, lambda: tokens.version)
     cluster = ClusterPool(
@@ -76,6 +76,7 @@ def make_context(
         on_reclaim=cluster_events.reclaimed,
         on_loss=cluster_events.lost,
         on_wait=_waits,
+        returns=returns.of_cluster,
     )
     return ShardContext(
         shard=shard,

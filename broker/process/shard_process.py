@@ -95,7 +95,7 @@ class ShardProcess:
             request=self._request,
             start_soon=self._start_soon,
             stalled=self._stalled,
-            returns=shared.returns[broker].start(shard),
+            returns=shared.start(place, plan.shards),
         )
         self._cluster_peers = ClusterPeers(broker, context.cluster)
         self.quotas = make_client_quotas(context, self._call)

@@ -1,4 +1,4 @@
-"""The returns of tokens of a broker (shards/tokens/full_pools.py), counted in memory that its shards share.
+"""The returns of tokens (shards/tokens/full_pools.py), counted in memory that the shards of a broker share, or of a cluster.
 
 only_its_shard_writes  A number is written by one shard alone, and only rises, also over its restarts. So two equal sums mean
     that none of their numbers has changed in between.
@@ -30,7 +30,7 @@ _taken: list[object] = []
 
 
 class ReturnCounts:
-    """Of one broker with so many shards."""
+    """Those of so many shards."""
 
     def __init__(self, shards: int) -> None:
         self._shards: Final = shards

@@ -1,8 +1,8 @@
 """Pools that this shard knows to be full, so that it refuses a connection without asking the pool's home.
 
-A *return* is a token of a tight pool that a connection of any shard stops using. All shards of a broker count returns in memory
-that they share (ReturnCounts). A home that refuses proves that all of the cap is in use (refused_after_a_probe_only), and tells
-the number of returns that it read before the proof began.
+A *return* is a token of a tight pool that a connection of any shard stops using. All shards that may have tokens of a pool
+count its returns in memory that they share (ReturnCounts). A home that refuses proves that all of the cap is in use
+(refused_after_a_probe_only), and tells the number of returns that it read before the proof began.
 
 full_until_a_return  While the number of returns of a pool is the one that came with a refusal, all of its cap is still in use,
     and a connection that arrives is refused at once. For every shard with tokens of the pool was tight when that number was
@@ -27,7 +27,7 @@ from shards.tokens.pool import Refused
 
 
 class ReturnCounts(Protocol):
-    """The returns of all pools of a broker, counted by all of its shards: shards/supervisor/return_counts.py."""
+    """The returns of all pools of some shards, counted by all of them: shards/supervisor/return_counts.py."""
 
     def of(self, key: str) -> int | None:
         """The number of returns of a pool, which only rises. None while a shard is dead (deaths_are_returns)."""

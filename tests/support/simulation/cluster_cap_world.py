@@ -79,8 +79,9 @@ class Shard:
             returns=world.returns[place[0]],
         )  # fmt: skip
         self.cluster = ClusterPool(
-            place, world.brokers, world.shards, epoch=epoch, send=send, rule_of=self.image.rule_of, on_wait=waits
-        )
+            place, world.brokers, world.shards, epoch=epoch, send=send, rule_of=self.image.rule_of, on_wait=waits,
+            returns=world.cluster_returns,
+        )  # fmt: skip
         self.context = ShardContext(
             shard=place[1], shards=world.shards, image=self.image, tokens=self.tokens, cluster=self.cluster,
             poller=cast(Any, self.poller), timers=self.timers, journal=cast(Any, self), counters=cast(Any, Nothing()),
@@ -164,16 +165,16 @@ class NotingTokens(Tokens):
 
 
 class Returns:
-    """The memory in which the shards of a broker count returns (full_pools.py)."""
+    """The memory in which the shards at these places count returns (full_pools.py)."""
 
-    def __init__(self, world: ClusterCapWorld, broker: int) -> None:
-        self._world, self._broker = world, broker
+    def __init__(self, world: ClusterCapWorld, places: list[BrokerShard]) -> None:
+        self._world, self._places = world, places
         self.starts = 0
         self._of: Counter[str] = Counter()
 
     def of(self, key: str) -> int | None:
-        living = sum(place[0] == self._broker for place in self._world.alive)
-        return self._of[key] + self.starts if living == self._world.shards else None
+        all_live = all(place in self._world.alive for place in self._places)
+        return self._of[key] + self.starts if all_live else None
 
     def add(self, key: str) -> None:
         self._of[key] += 1
@@ -221,8 +222,9 @@ class ClusterCapWorld:
         self.queues: dict[tuple[BrokerShard, BrokerShard], deque[tuple[str, Any]]] = {}
         self.links: dict[frozenset[BrokerShard], int] = {}  # the number of the link of each pair; 0: it is broken
         self.lost: dict[int, list[Client]] = {}  # by epoch of the dead: connections whose end not all have heard of
-        self.returns = [Returns(self, broker) for broker in range(brokers)]
         self.places = [(broker, shard) for broker in range(brokers) for shard in range(shards)]
+        self.returns = [Returns(self, [place for place in self.places if place[0] == each]) for each in range(brokers)]
+        self.cluster_returns = Returns(self, self.places)
         for place in self.places:
             self.start(place)
 
@@ -232,6 +234,7 @@ class ClusterCapWorld:
         self.instant += 1
         self.epochs += 1
         self.returns[place[0]].starts += 1
+        self.cluster_returns.starts += 1
         shard = Shard(self, place, self.epochs)
         shard.pushed.append((len(self.states) - 1, True))
         shard.apply()  # a home that knew no cap would grant every borrow: no shard is linked before
