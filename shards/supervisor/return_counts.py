@@ -72,20 +72,24 @@ class ReturnCounts:
         mutex = (ctypes.c_char * _MUTEX).from_buffer(self._memory, at)
         _taken.append(mutex)
         attributes = (ctypes.c_char * _MUTEX)()
+        words = memoryview(mutex).cast("B").cast("I")
         try:
             libc = ctypes.CDLL(None)
-            failed = (
+            if (
                 libc.pthread_mutexattr_init(attributes)
                 or libc.pthread_mutexattr_setpshared(attributes, _SHARED)
                 or libc.pthread_mutexattr_setrobust(attributes, _ROBUST)
                 or libc.pthread_mutex_init(mutex, attributes)
-                or libc.pthread_mutex_lock(mutex)
-            )
+            ):
+                return None
+            before = list(words)
+            if libc.pthread_mutex_lock(mutex):
+                return None
         except AttributeError:  # a C library without one of them
             return None
-        words = list(memoryview(mutex).cast("B").cast("I"))
         me = threading.get_native_id()
-        return words.index(me) if not failed and me in words else None
+        taken = (place for place, word in enumerate(words) if word == me and not before[place])
+        return next(taken, None)
 
 
 class ShardReturns:

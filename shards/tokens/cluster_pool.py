@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from shards.limits.caps import CLUSTER, CapRule
 from shards.ownership import BrokerShard, member_of, shard_of_member
-from shards.tokens.full_pools import ReturnCounts
+from shards.tokens.full_pools import ASKING, ReturnCounts
 from shards.tokens.home_grants import OnGrant
 from shards.tokens.home_ledger import Lost, Returned
 from shards.tokens.tokens import Admitted, Refused, Tokens, TokenWaiter
@@ -52,6 +52,7 @@ class ClusterPool:
         on_loss: Lost | None = None,
         on_wait: Callable[[Any, str, CapRule], None] | None = None,
         returns: ReturnCounts | None = None,
+        asking: int = ASKING,
     ) -> None:
         self.is_on = False
         self.member: Final = member_of(place, shards)
@@ -72,6 +73,7 @@ class ClusterPool:
             on_loss=on_loss,
             on_wait=on_wait,
             returns=returns,
+            asking=asking,
         )
 
     # Connections

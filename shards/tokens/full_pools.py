@@ -6,24 +6,31 @@ count its returns in memory that they share (ReturnCounts). A home that refuses 
 
 full_until_a_return  While the number of returns of a pool is the one that came with a refusal, all of its cap is still in use,
     and a connection that arrives is refused at once. For every shard with tokens of the pool was tight when that number was
-    read, and had read each grant on its way when it answered the probe: so each token of the cap was with a connection, and
-    is counted when that stops using it.
+    read, nothing was granted since, and each earlier grant had been read when the probe was answered: so each token of the cap
+    was with a connection, and is counted when that stops using it.
+clients_in_a_hurry_are_asked_for  The first connections after a return ask the home all the same (`asking` of each shard). A client
+    that closes a connection and opens another one at once may arrive before the shard of the first one has read that it is
+    closed, and the probe gives that shard the time. In a storm another client would have got the token anyhow.
 returned_before_it_is_seen  A return is counted before anything of it can be seen elsewhere: before its shard sends a message,
     and before it closes a socket.
 deaths_are_returns  The connections of a shard that dies stop using their tokens: nothing is known to be full while a shard is
-    dead, and its next start counts as a return of every pool. A link that breaks is none: what it takes along was granted
-    after a return.
+    dead, and its next start counts as a return of every pool. A link that breaks is none: a grant that it takes along was
+    sent after the probe, and a home that grants behind a probe tells no number.
 changes_are_returns  A shard that gives a tight pool another rule counts that as a return: under a wider cap the pool may not be
     tight there any more, and what is given back then is not counted, while other shards still go by the earlier version.
 known_under_the_newest_version  What is known is forgotten when a version is applied, and a refusal under an earlier version than
     the one applied here tells nothing.
-known_while_the_pool_is  What is known of a pool is forgotten with it, so it takes no memory that the pool does not.
+known_while_the_pool_is  What is known of a pool is forgotten with it, and all that is known when it becomes much.
 """
 
 from collections.abc import Container
-from typing import NamedTuple, Protocol
+from typing import Final, Protocol
 
 from shards.tokens.pool import Refused
+
+ASKING: Final = 32
+"""The connections of a shard that ask after a return: clients_in_a_hurry_are_asked_for."""
+_MOST: Final = 4096
 
 
 class ReturnCounts(Protocol):
@@ -46,33 +53,46 @@ class NoReturnCounts:
         pass
 
 
-class Full(NamedTuple):
-    """A pool is full while the number of its returns is `returns`; a connection is then refused so."""
+class Full:
+    """A pool is full while the number of its returns is `returns`; a connection is then refused so, once so many have asked."""
 
-    returns: int
-    refused: Refused
+    __slots__ = ("asking", "refused", "returns")
+
+    def __init__(self, returns: int, refused: Refused, asking: int) -> None:
+        self.returns = returns
+        self.refused = refused
+        self.asking = asking
 
 
 class FullPools:
-    """The pools that one shard knows to be full."""
+    """The pools that one shard knows to be full; after each return the first `asking` connections ask all the same."""
 
-    def __init__(self, counts: ReturnCounts) -> None:
+    def __init__(self, counts: ReturnCounts, asking: int) -> None:
         self._counts = counts
+        self._asking: Final = asking
         self._known: dict[str, Full] = {}
 
     def note(self, key: str, returns: int, refused: Refused) -> None:
         """The pool's home refused a connection, and had read this number of returns before it proved that the pool is full."""
-        self._known[key] = Full(returns, refused)
+        known = self._known.get(key)
+        if known is not None and known.returns == returns:
+            return
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[key] = Full(returns, refused, self._asking)
 
     def refusal(self, key: str) -> Refused | None:
         """The refusal of a connection that arrives now, if the pool is known to be full (full_until_a_return)."""
         known = self._known.get(key)
         if known is None:
             return None
-        if known.returns == self._counts.of(key):
-            return known.refused
-        del self._known[key]
-        return None
+        if known.returns != self._counts.of(key):
+            del self._known[key]
+            return None
+        if known.asking:
+            known.asking -= 1
+            return None
+        return known.refused
 
     def returns(self, key: str) -> int | None:
         """The number of returns of a pool; None: it can't be told now."""

@@ -252,6 +252,7 @@ class Ledger(HomeGrants):
             borrow.count -= n
             if not borrow.count:
                 borrows.popleft()
+            contention.returns = None  # the probe under way may be answered before this grant is read
             self._grant(borrow.peer, pool, n, borrow.last)
 
     def _press(self, pool: HomePool, contention: Contention) -> None:

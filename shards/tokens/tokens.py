@@ -27,7 +27,7 @@ from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.changes import PIECE, Changes
 from shards.tokens.connection_tokens import ConnectionTokens
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
-from shards.tokens.full_pools import FullPools, NoReturnCounts, ReturnCounts
+from shards.tokens.full_pools import ASKING, FullPools, NoReturnCounts, ReturnCounts
 from shards.tokens.fullest import FullestPools
 from shards.tokens.home_grants import OnGrant
 from shards.tokens.home_ledger import Ledger, Lost, Returned
@@ -45,7 +45,7 @@ class Tokens(ConnectionTokens):
     `send(peer, message)` hands over a message; messages to a peer arrive in order until `peer_lost`. On both sides
     `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
     `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it must
-    not call back. `returns`: what the shards of the broker count together (full_pools.py).
+    not call back. `returns`, `asking`: see full_pools.py.
     Counted since the start, beside what connection_tokens.py counts: `borrows`, `reclaims` (of pools at home here).
     """
 
@@ -67,6 +67,7 @@ class Tokens(ConnectionTokens):
         on_loss: Lost | None = None,
         on_wait: Callable[[Any, str, CapRule], None] | None = None,
         returns: ReturnCounts | None = None,
+        asking: int = ASKING,
     ) -> None:
         self.me: Final = me
         self.shards: Final = shards
@@ -77,7 +78,7 @@ class Tokens(ConnectionTokens):
         table = PoolTable(rule_of)
         self._peers = Peers(me, shards, epoch)
         cache = Cache(shards, table, self._peers)
-        full = self._full = FullPools(returns or NoReturnCounts())
+        full = self._full = FullPools(returns or NoReturnCounts(), asking)
         ledger = Ledger(
             me,
             shards,
@@ -204,6 +205,7 @@ class Tokens(ConnectionTokens):
     def peer_down(self, peer: int) -> None:
         """A peer's process has ended. What it held is free; what is cached of its pools stays good, unless a change is under
         way."""
+        self._full.forget_all()  # where the kernel does not tell deaths
         self._peers.down(peer)
         self._ledger.down(peer)
         self._waiting.home_changed(peer)

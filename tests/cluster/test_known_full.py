@@ -16,7 +16,7 @@ IP = "127.1.0.1"
 PER_IP = "kafka_connections_max_per_ip"
 CAP = 12
 SHARDS = 3
-KNOWING = 100
+KNOWING = 250
 """Refusals after which each shard knows that the pool is full."""
 
 

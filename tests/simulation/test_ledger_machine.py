@@ -29,7 +29,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.rule = CapRule(4, "cap")
         self.peers = Peers(0, 4, epoch=1)
         self.table = PoolTable(lambda pool: self.rule)
-        self.ledger = Ledger(0, 4, self.table, self.peers, FullPools(NoReturnCounts()), in_flight=lambda: False)
+        self.ledger = Ledger(0, 4, self.table, self.peers, FullPools(NoReturnCounts(), 0), in_flight=lambda: False)
         self.epoch = 1
         self.highest = 4  # out may not rise above this: the cap, or what was out when it was cut
         self.inboxes: dict[int, deque[tuple[Any, ...]]] = {}

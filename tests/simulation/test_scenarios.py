@@ -7,10 +7,12 @@ from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitte
 from simulation.crossing import (
     changed_as_the_home_dies,
     client_left,
+    closed_under_a_wider_cap,
     cut_while_nobody_waits,
     deadline_passed,
     drain,
     forced_without_end,
+    granted_behind_the_probe,
     late_report,
     left_after_the_answer,
     left_at_home,
@@ -540,3 +542,11 @@ def test_a_token_granted_to_a_connection_that_left_in_that_pass_is_not_in_use() 
 
 def test_a_late_connection_is_refused_at_the_deadline_though_others_may_wait() -> None:
     unanswered_at_once()
+
+
+def test_a_grant_behind_the_probe_leaves_no_pool_full_that_is_not() -> None:
+    granted_behind_the_probe()
+
+
+def test_a_wider_cap_at_home_leaves_no_pool_full_that_is_not() -> None:
+    closed_under_a_wider_cap()

@@ -27,7 +27,7 @@ class Home:
         self.heard: list[tuple[Any, ...]] = []
         self.moves: list[tuple[str, int, int, bool]] = []
         self.ledger = Ledger(
-            0, 4, self.table, self.peers, FullPools(NoReturnCounts()),
+            0, 4, self.table, self.peers, FullPools(NoReturnCounts(), 0),
             in_flight=lambda: False,
             on_grant=self._granted,
             on_reclaim=self._reclaimed,

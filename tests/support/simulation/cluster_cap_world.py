@@ -76,11 +76,11 @@ class Shard:
         self.tokens = NotingTokens(
             world, place[1], world.shards, epoch=epoch, send=lambda peer, message: send((place[0], peer), message),
             rule_of=self.image.rule_of, ttl_s=TTL_S, deadline_s=DEADLINE_S, on_wait=waits,
-            returns=world.returns[place[0]],
+            returns=world.returns[place[0]], asking=0,
         )  # fmt: skip
         self.cluster = ClusterPool(
             place, world.brokers, world.shards, epoch=epoch, send=send, rule_of=self.image.rule_of, on_wait=waits,
-            returns=world.cluster_returns,
+            returns=world.cluster_returns, asking=0,
         )  # fmt: skip
         self.context = ShardContext(
             shard=place[1], shards=world.shards, image=self.image, tokens=self.tokens, cluster=self.cluster,

@@ -44,6 +44,61 @@ def vanished_client() -> SimulatedConnection:
     return late
 
 
+def granted_behind_the_probe() -> None:
+    """The only token is on its way home when the probe begins, and is granted behind it to a client that goes away when its
+    shard has answered the probe and not read the grant. Raises Violation if others are refused when it is free again."""
+    cluster = SimulatedCluster(4)
+    world, home = cluster.world, cluster.home
+    first, second, third = (shard for shard in range(4) if shard != home)
+
+    def carry(*ways: tuple[int, int]) -> None:
+        for source, target in ways:
+            world.deliver(source, target)
+            world.end_pass(target)
+
+    cluster.set_cap(1)
+    opened = cluster.open(1, on=first)
+    gone = cluster.arrive(on=second)
+    world.end_pass(second)
+    carry((second, home), (home, first))  # the borrow, and what is reclaimed for it
+    cluster.arrive(on=third)
+    world.end_pass(third)
+    carry((third, home))
+    world.close(opened[0])
+    world.end_pass(first)  # counted; the token goes home behind the answer to `reclaim`
+    carry(
+        (first, home), (first, home), (home, second)
+    )  # the probe begins; the grant goes behind it; the probe is answered
+    world.cancel(gone)
+    world.end_pass(second)
+    carry((home, first), (home, third), (second, home), (first, home), (third, home), (home, third))
+    cluster.run()
+    cluster.arrive(on=third)
+    cluster.run()
+    cluster.finish()
+
+
+def closed_under_a_wider_cap() -> None:
+    """The home has a wider cap, and its own connection closes; a shard that knows the pool to be full has the earlier one still.
+    Raises Violation if it refuses by that."""
+    cluster = SimulatedCluster(3)
+    world, home = cluster.world, cluster.home
+    holder, knowing = (shard for shard in range(3) if shard != home)
+    cluster.set_cap(2)
+    at_home = cluster.open(1, on=home)
+    cluster.open(1, on=holder)
+    cluster.arrive(on=knowing)
+    cluster.run()
+    world.push({cluster.pool: CapRule(10, PER_IP)})
+    world.apply(home)
+    world.end_pass(home)
+    world.close(at_home[0])
+    world.end_pass(home)
+    cluster.arrive(on=knowing)
+    cluster.run()
+    cluster.finish()
+
+
 def client_left(cluster: SimulatedCluster, connection: SimulatedConnection) -> None:
     """The client of a connection that waits goes away."""
     cluster.world.cancel(connection)

@@ -6,8 +6,8 @@ mutant notices, and the process would end.
 Guards that were removed because nothing needs them:
 * `synced` held back while a home revokes. A home asks for what it revokes before it says `synced`, on the same link.
 * A probe void after a report, or after a connection that was forced in: both are in use, so the cap is in use, too.
-* A return counted for a connection that leaves a grant on its way, or for a link that breaks. Nothing is granted of a full pool
-  before a return, and no shard answers the next probe before it has read that grant.
+* A return counted for a connection that leaves a grant on its way, or for a link that breaks. Each grant of a full pool follows
+  a return; and no shard answers the next probe before it has read that grant.
 * `synced` owed to a peer, forgotten when it dies. It is sent once the floor is reached, and an incarnation that comes up
   has no version: the floor falls, and rises with its own `sync`, which replaces what was owed.
 """
@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 
 from simulation.crossing import (
     changed_as_the_home_dies,
+    closed_under_a_wider_cap,
     cut_while_nobody_waits,
+    granted_behind_the_probe,
     late_report,
     left_at_home,
     left_before_its_grant_was_read,
@@ -287,8 +289,10 @@ MUTANTS = [
     with_line(Waiting, "settle", "self._full.returned(pool.key)", "pass", "3"),
     with_line(Waiting, "refuse", "returns is not None and version >= self.version", "returns is not None", "7"),
     with_line(Tokens, "apply", "self._full.forget_all()", "pass", "7"),
+    with_line(Waiting, "renew", "self._full.returned(pool.key)", "pass", "3")._replace(script=closed_under_a_wider_cap),
+    with_line(Ledger, "_serve", "contention.returns = None", "pass", "3")._replace(script=granted_behind_the_probe),
     with_line(Refusals, "confirmed", "contention.returns)", "self._full.returns(pool.key))", "3"),
-    with_line(FullPools, "refusal", "known.returns == self._counts.of(key)", "True", "3"),
+    with_line(FullPools, "refusal", "known.returns != self._counts.of(key)", "False", "3"),
 ]
 
 
@@ -350,7 +354,7 @@ SEEN = {
     "Waiting.refuse: returns is not None for returns is not None and version >= self.version": 264,
     "Tokens.apply: pass for self._full.forget_all()": 264,
     "Refusals.confirmed: self._full.returns(pool.key)) for contention.returns)": 70,
-    "FullPools.refusal: True for known.returns == self._counts.of(key)": 1,
+    "FullPools.refusal: False for known.returns != self._counts.of(key)": 1,
 }
 """Where each mutant without a script is seen first, as `run.py --mutants` prints it: so the tests need one schedule each."""
 

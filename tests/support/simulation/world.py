@@ -242,6 +242,7 @@ class World:
             on_reclaim=partial(self.books.reclaimed, node),
             on_loss=partial(self.books.lost, node),
             returns=self.returns,
+            asking=0,
         )
         self._equip(node)
         self.books.started(node)
