@@ -9,8 +9,8 @@ Invariants
 descriptors_end_once  Every accepted descriptor is handed over or closed exactly once (outcomes.py,
     decided_and_counted_once).
 admitted_hold_their_tokens  A refused connection holds no token, and an admitted one a token of each of its pools.
-listener_stops_while_one_waits  While a connection waits under a rule that lets it wait (KIP-402), and only then, its
-    listener accepts no other on this shard.
+listener_stops_while_one_waits  While a connection waits under a rule that lets it wait (KIP-402), its listener accepts no
+    other on this shard. pacing.py has the other reasons.
 nothing_admitted_after_close  After `close` nothing is admitted.
 """
 

@@ -86,8 +86,8 @@ class RateRehearsal:
         return not (self._has_core_rates or self._image.observes_ip_rates)
 
     def ask_later(self, listener: str, would_wait: Callable[[RateVerdict], None]) -> None:
-        """As `ask` where it `is_of_listeners`, at a small part of its cost: `would_wait` hears of a connection that would not have
-        been let in at once, and nothing else is called for it."""
+        """As `ask` where it `is_of_listeners`, at a small part of its cost: `would_wait` is called for a connection that would
+        not have been let in at once, and nothing else is."""
         self._rates.at_listener_later(listener, partial(self._come_later, listener, would_wait))
 
     def _come_later(self, listener: str, would_wait: Callable[[RateVerdict], None], answer: RateAnswer) -> None:

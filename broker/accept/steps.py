@@ -15,8 +15,7 @@
     REFUSED        nothing: the connection is closed
 
 decisions_are_final  ADMITTED and REFUSED have no way out; from every other step REFUSED can be reached in one event.
-held_without_tokens  Only SLOT and LISTENER_RATE come before tokens are held: an address over its rate gives them back
-    before it is held.
+held_without_tokens  No step before SLOT holds tokens, nor does HELD: an address over its rate gives them back before it is held.
 changes_alone_lead_back  No way leads in a circle but by REVOKED and REVOKED_LATE, once for each change of the configuration.
 """
 

@@ -1,6 +1,6 @@
 """One HTTP/1.1 connection of the admin API: h11 reads and words it, an ASGI application answers. One task a connection.
 
-gone_clients_end_connections  The end of a client is the end of its connection: between requests nothing else is waited for.
+gone_clients_end_connections  When a client has closed its end, the connection ends: no timeout is waited for between requests.
 waits_have_deadlines  Each wait for the client has a deadline, which a client that sends or reads slowly does not move.
 read_no_further_than_asked  Of a request no more is read than the application asks for, and of the next one nothing before
     the answer is sent.

@@ -24,7 +24,7 @@ class NotOtlp(ValueError):
 
 def metrics_of(data: bytes) -> list[dict[str, object]]:
     """Every point of every metric, in order: {"name", "type", "unit", "attributes", "value" or what a distribution has,
-    "at_ms"}, at most MOST_METRICS; without what is empty. Raises NotOtlp."""
+    "at_ms"}, at most MOST_METRICS; fields that are empty are left out. Raises NotOtlp."""
     if len(data) > MOST_BYTES:
         raise NotOtlp(f"it is longer than {MOST_BYTES} bytes")
     found: list[dict[str, object]] = []

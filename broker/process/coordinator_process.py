@@ -24,7 +24,7 @@ from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
 from broker.process.host_follower import HostFollower
-from broker.process.shard_heartbeat import EVERY_S, LEAVING, Heartbeat
+from broker.process.shard_watchdog import EVERY_S, LEAVING, Heartbeat
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside

@@ -27,7 +27,8 @@ _WHO = "turnstile up"
 
 
 class StartReport(NamedTuple):
-    """`overruled`: sentences about what was asked for and is not in force. `notes`: about what is, in which people err."""
+    """`overruled`: sentences about what was asked for and is not in force. `notes`: about what is in force and often
+    misunderstood."""
 
     limits: dict[str, str]
     overruled: list[str]

@@ -26,7 +26,7 @@ from broker.process.fullest import FullestHere
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
-from broker.process.shard_heartbeat import LEAVING
+from broker.process.shard_watchdog import LEAVING
 from broker.process.shared_memory import SharedMemory
 from broker.process.watched import WatchedHere
 from broker.runtime import collector

@@ -89,7 +89,7 @@ class TokenBucket:
 class ConnectionBucket:
     """`kafka_connection_rate_limit` on one core: `per_s` tokens a second, and at most one second's worth of them.
 
-    Redpanda keeps whole milliseconds per token (core_bucket.py) and so turns 700/s into 1,000/s. Here the unit is a 1/1000 of a
+    Redpanda keeps whole milliseconds per token (core_bucket.py) and so turns 700/s into 1,000/s. Here it counts thousandths of a
     token, of which `per_s` fall due each millisecond: integers, no remainder dropped.
     """
 

@@ -1,8 +1,8 @@
 """The notes of a shard on its meters, so that their arithmetic can be done again elsewhere (shards/limits/quota_replay.py).
 
-all_of_it   between two `began` of a key at one shard, or from its first charge on, its sensor holds what the notes say and
-            nothing else: each charge, and what other shards told. A sensor that may hold more, as a client's that had no quota
-            before, is noted whole before the next charge. Sensors that clients share are not followed: their charges say so.
+all_of_it   from the first charge of a key, or from a note `began`, its sensor can be rebuilt from the notes alone: each charge
+            here, and what other shards told. Where it may hold more, as a client that had no quota before, `began` notes it
+            whole before the next charge. Sensors that clients share are not followed: their charges say so.
 """
 
 from collections.abc import Mapping

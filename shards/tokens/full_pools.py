@@ -5,9 +5,9 @@ count its returns in memory that they share (ReturnCounts). A home that refuses 
 (refused_after_a_probe_only), and tells the number of returns that it read before the proof began.
 
 full_until_a_return  While the number of returns of a pool is the one that came with a refusal, all of its cap is still in use,
-    and a connection that arrives is refused at once. For every shard with tokens of the pool was tight when that number was
-    read, nothing was granted since, and each earlier grant had been read when the probe was answered: so each token of the cap
-    was with a connection, and is counted when that stops using it.
+    and a connection that arrives is refused at once. When that number was read, every holder was tight; nothing was granted
+    since, and earlier grants were read before the probe was answered. So every token was with a connection, and each that gives
+    one up is counted.
 clients_in_a_hurry_are_asked_for  The first connections after a return ask the home all the same (`asking` of each shard). A client
     that closes a connection and opens another one at once may arrive before the shard of the first one has read that it is
     closed, and the probe gives that shard the time. In a storm another client would have got the token anyhow.

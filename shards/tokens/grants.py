@@ -3,8 +3,8 @@
 An address mostly has its connections on one other shard. So a pool notes its only holder itself, and the tables by shard are
 for pools that several have tokens of: a million addresses have no entry in them.
 
-lent_is_the_sum  pool.lent is the sum of what all shards have. It is all with pool.holder, or, when that is SEVERAL,
-    what the tables say.
+lent_is_the_sum  pool.lent is the sum of what all shards have. pool.holder has all of it, unless that is SEVERAL: then the
+    tables say which shard has how much.
 one_holder_until_another  A pool has one holder from the first grant while none was out, until another shard gets some, or
     the links to the holder are lost.
 """
@@ -16,7 +16,7 @@ from shards.tokens.pool import Pool
 
 
 class Grants:
-    """Of `pools`, all that this shard knows, those at home here. `others` are the other shards.
+    """The grants of the pools at home here; `pools` are all that this shard knows. `others` are the other shards.
 
     `unsure` are the tokens of a shard whose links were lost: an upper bound of what it holds, until it has reported.
     """

@@ -1,4 +1,4 @@
-"""`up --topic` with many partitions: shards that are busy making them are at work, not hung (broker/process/shard_heartbeat.py)."""
+"""`up --topic` with many partitions: shards that are busy making them are at work, not hung (broker/process/shard_watchdog.py)."""
 
 from harness import admitted, connect, running
 

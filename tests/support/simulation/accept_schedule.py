@@ -13,7 +13,7 @@ from simulation.accept_world import LISTENERS, AcceptWorld, Records
 from simulation.oracle import Oracle, require
 from simulation.world import TTL_S, piece_of
 
-from broker.process.shard_heartbeat import EVERY_S, Heartbeat
+from broker.process.shard_watchdog import EVERY_S, Heartbeat
 
 _TICK_S = 0.25
 _CAP, _CORE_CAP, _RATE = "max.connections", "kafka_connections_max", "max.connection.creation.rate"

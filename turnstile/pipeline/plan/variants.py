@@ -25,8 +25,8 @@ NAMED = 5
 
 
 class Variant(NamedTuple):
-    """A cap for every entity and overrides (entity -> cap); what both would have refused of the log, leaks that are left out aside,
-    and whom.
+    """A cap for every entity and overrides (entity -> cap); and what the two together would have refused of the
+    log, and whom; connections that are left out as leaks don't count.
 
     `without_headroom`: the cap that the log alone asks for. `entities_hit`: how many had a connection refused, leaks among
     them; `hit`: those of them with most open at once (entity -> how many). `entities_close`: how many were not hit, and had

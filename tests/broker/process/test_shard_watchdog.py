@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.process.shard_heartbeat import EVERY_S, LATE_S, MOST_BUSY_S, Heartbeat
+from broker.process.shard_watchdog import EVERY_S, LATE_S, MOST_BUSY_S, Heartbeat
 
 ONE, OTHER = (0, 0), (0, 1)
 TIMEOUT_S = 5.0
