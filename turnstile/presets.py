@@ -76,8 +76,9 @@ def settings_like(name: str, brokers: int) -> dict[str, str]:
     return {row.setting: str(row.value_of_broker(brokers)) for row in presets()[name] if row.is_emulated}
 
 
-def note_of(name: str) -> str:
-    """The note of `turnstile up --like` on it."""
+def note_of(name: str, brokers: int) -> str:
+    """The note of `turnstile up --like` on it, for so many brokers."""
     rows = presets()[name]
     emulated = sum(row.is_emulated for row in rows)
-    return f"like {name}: {emulated} of its {len(rows)} published limits are emulated; `turnstile presets {name}` lists all"
+    lists = f"turnstile presets {name}{f' --brokers {brokers}' if brokers > 1 else ''}"
+    return f"like {name}: {emulated} of its {len(rows)} published limits are emulated; `{lists}` lists all"

@@ -44,7 +44,7 @@ class ClientUse(NamedTuple):
 
 class LimitKind(NamedTuple):
     """The key of limits that are counted together: of one broker and one measure (`what`: as of Use, or a quota's key), and `of`
-    the broker and its listeners (or the whole cluster: EVERY_BROKER), of addresses, of users or of clients."""
+    the broker and its listeners, the whole cluster (EVERY_BROKER), addresses, users or clients."""
 
     broker: int
     what: str
@@ -142,7 +142,7 @@ def _close_rows(limits: Iterable[Utilisation], close: Mapping[LimitKind, CloseLi
     for row in limits:
         if row["of"] != CLIENT and not is_of_many(row["of"]):
             broker = EVERY_BROKER if row["broker"] is None else row["broker"]
-            kind = LimitKind(broker, row["what"], "broker")
+            kind = LimitKind(broker, row["what"], "cluster" if row["of"] == CLUSTER else "broker")
             of_brokers.setdefault(kind, Fullest(1)).look(row["of"], utilisation(row["used"], row["limit"]))
     counted = dict(close)
     for kind, seen in of_brokers.items():

@@ -8,7 +8,7 @@ UnixSeconds: TypeAlias = Annotated[float, "Unix seconds."]
 UsedLevel: TypeAlias = Annotated[
     Literal["roomy", "high", "near", "full"], "Below 80 % of the limit, from 80 %, from 90 %, from 100 % on."
 ]
-LimitOf: TypeAlias = Literal["broker", "ip", "user", "client"]
+LimitOf: TypeAlias = Literal["cluster", "broker", "ip", "user", "client"]
 
 
 OfBroker: TypeAlias = Annotated[int | None, "null: the limit is one of the whole cluster."]
@@ -40,7 +40,8 @@ class CloseRow(TypedDict):
     what: Annotated[str, "connections, new_connections, or a client quota's key."]
     of: Annotated[
         LimitOf,
-        "broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.",
+        "cluster: of all brokers together; broker: of the broker and its listeners; ip: of addresses; user: of users' "
+        "connections; client: of clients.",
     ]
     high: Annotated[int, "From 80 % on."]
     near: Annotated[int, "From 90 % on."]

@@ -19,7 +19,7 @@ _SHARE_HELP: Final = (
 )
 _CLOSE: Final = "turnstile_limits_close"
 _CLOSE_HELP: Final = (
-    "Limits of which at least this share is used; of the broker and its listeners, addresses, users or clients."
+    "Limits of which at least this share is used; of the cluster, brokers, listeners, addresses, users or clients."
 )
 _AT_LEAST: Final = (("high", HIGH_FROM), ("near", NEAR_FROM), ("full", FULL_FROM))
 

@@ -315,7 +315,7 @@ public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionar
 /// <summary>The number of limits of a kind that are close to being reached on one broker. One that is full is near and high, too.</summary>
 /// <param name="Broker">null: the limit is one of the whole cluster.</param>
 /// <param name="What">connections, new_connections, or a client quota's key.</param>
-/// <param name="Of">broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.</param>
+/// <param name="Of">cluster: of all brokers together; broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.</param>
 /// <param name="High">From 80 % on.</param>
 /// <param name="Near">From 90 % on.</param>
 /// <param name="Full">From 100 % on.</param>

@@ -699,7 +699,8 @@ type CloseRow struct {
 	Broker *int64 `json:"broker"`
 	// connections, new_connections, or a client quota's key.
 	What string `json:"what"`
-	// broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.
+	// cluster: of all brokers together; broker: of the broker and its listeners; ip: of addresses; user: of users'
+	// connections; client: of clients.
 	Of string `json:"of"`
 	// From 80 % on.
 	High int64 `json:"high"`

@@ -321,8 +321,8 @@ export interface CloseRow {
   broker: number | null
   /** connections, new_connections, or a client quota's key. */
   what: string
-  /** broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
-  of: 'broker' | 'ip' | 'user' | 'client'
+  /** cluster: of all brokers together; broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
+  of: 'cluster' | 'broker' | 'ip' | 'user' | 'client'
   /** From 80 % on. */
   high: number
   /** From 90 % on. */

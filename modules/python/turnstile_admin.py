@@ -437,8 +437,9 @@ class CloseRow(TypedDict):
     broker: int | None
     # connections, new_connections, or a client quota's key.
     what: str
-    # broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients.
-    of: Literal["broker", "ip", "user", "client"]
+    # cluster: of all brokers together; broker: of the broker and its listeners; ip: of addresses; user: of users'
+    # connections; client: of clients.
+    of: Literal["cluster", "broker", "ip", "user", "client"]
     # From 80 % on.
     high: int
     # From 90 % on.

@@ -180,7 +180,10 @@ def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Seque
                                 error="INVALID_REQUEST")  # fmt: skip
         key = f"{broker}/{name}"
         if value is None:
-            wanted.pop(key, None)
+            before = wanted.pop(key, None)
+            if setting.resizes and before is not None:
+                back = given(int(broker or 0), state.static, wanted).get(name, setting.default)
+                _check_size(state, broker, name, back)
             continue
         check_listener(name, listeners)
         parsed = parse(setting, name, value)

@@ -87,7 +87,18 @@ def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
         notes += _of_broker(broker, [*byte_rate_notes(limits, of, _largest_batch(state)), *burst_notes(limits, of)])
     users = _users_without_login(state, [entity for entity, _ in quotas])
     unknown = [*_hosts_without_address(state), *_unobserved(state)]
-    return _bounded([*notes, *_caps_without_clients(state, state.settings), *users, *unknown])
+    queue = _request_queue(state)
+    return _bounded([*notes, *queue, *_caps_without_clients(state, state.settings), *users, *unknown])
+
+
+def _request_queue(state: ConfigState) -> list[str]:
+    """The request queue, where it is on for all brokers: its waits look like those of a broker that hangs."""
+    if state.value("turnstile.request.queue") is not True:
+        return []
+    handlers = state.value("num.io.threads")
+    return [
+        f"requests wait for the request handlers of their broker, num.io.threads={handlers}: turnstile.request.queue is on"
+    ]
 
 
 def lockouts_in_force(state: ConfigState) -> list[str]:

@@ -28,6 +28,9 @@ def check_observable(name: str) -> None:
     """Raises ConfigInvalid for a setting, by its canonical name, that is none of OBSERVABLE."""
     setting = broker_setting(name)
     if setting.name not in OBSERVABLE:
+        if setting.of_cluster:
+            raise ConfigInvalid(name, None, "can't be observed: that is not emulated for a setting of all brokers together",
+                                error="INVALID_REQUEST")  # fmt: skip
         each = ", ".join(OBSERVABLE)
         raise ConfigInvalid(name, None, f"can't be observed: only limits of connections can be ({each})",
                             error="INVALID_REQUEST")  # fmt: skip

@@ -5,12 +5,12 @@ worded to follow "NAME cannot be VALUE: ". Numbers follow Java's ranges, as Kafk
 """
 
 import json
-import math
 import re
 from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias, cast
 
+from shards.settings.api_keys import API_KEYS
 from shards.settings.override_entries import json_of, split_commas
 from shards.settings.overrides import NO_OVERRIDES, Overrides
 from shards.settings.ranges import INT_MAX, LONG_MAX, SHORT_MAX
@@ -193,17 +193,27 @@ _COST = re.compile(r"(?P<api>\*|[A-Za-z]+)=(?P<fixed>[0-9.]+(?:us|ms|s))?\+?(?:(
 _UNIT_US = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
+_MOST_COST_US = 60e6
+_APIS = {key.replace("_", ""): "".join(map(str.capitalize, key.split("_"))) for key in API_KEYS}
+"""The names of Kafka's APIs, by themselves in small letters."""
+
+
 def _parse_cost(text: str) -> Cost:
-    rule = "it must be a list such as Produce=2ms+1us/KiB,*=100us (units us, ms, s; * is every other API)"
+    rule = "it must be a list such as Produce=2ms+1us/KiB,*=100us (units us, ms, s; at most 60s; * is every other API)"
     found: dict[str, tuple[float, float]] = {}
     for part in _split(text):
         match = _COST.fullmatch(part.replace(" ", ""))
-        if match is None or not (match["fixed"] or match["per_kib"]) or match["api"] in found:
-            raise ValueError(rule)
+        if match is None or not (match["fixed"] or match["per_kib"]):
+            raise ValueError(f"{part}: {rule}")
+        api = "*" if match["api"] == "*" else _APIS.get(match["api"].lower())
+        if api is None:
+            raise ValueError(f"{match['api']} is no API that a broker answers, such as Produce, Fetch or Metadata")
+        if api in found:
+            raise ValueError(f"{api} stands in it twice")
         try:
-            found[match["api"]] = (_microseconds(match["fixed"]), _microseconds(match["per_kib"]))
+            found[api] = (_microseconds(match["fixed"]), _microseconds(match["per_kib"]))
         except ValueError:
-            raise ValueError(rule) from None
+            raise ValueError(f"{part}: {rule}") from None
     return tuple((api, fixed, per_kib) for api, (fixed, per_kib) in found.items())
 
 
@@ -212,7 +222,7 @@ def _microseconds(text: str | None) -> float:
         return 0.0
     digits = text.rstrip("ums")
     found = float(digits) * _UNIT_US[text[len(digits) :]]
-    if math.isinf(found):
+    if found > _MOST_COST_US:
         raise ValueError(text)
     return found
 

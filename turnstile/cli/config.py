@@ -187,8 +187,13 @@ def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, obse
     answer = cluster.put(
         "/v1/cluster_config", {"upsert": {}, "remove": list(names)}, broker=broker, observe=observe or None
     )
-    done = "is observed no more" if observe else "is unset"
-    show_change(answer, [f"{name} {done}" for name in names], as_json=as_json)
+    if observe or as_json:
+        show_change(answer, [f"{name} is observed no more" for name in names], as_json=as_json)
+        return
+    back = {name: spelled(cluster.get("/v1/cluster_config", key=name, broker=broker)[name]) for name in names}
+    show_change(
+        answer, [f"{name} is unset{f': now {back[name]}' if back[name] else ''}" for name in names], as_json=False
+    )
 
 
 @config.command("observed")

@@ -86,7 +86,7 @@ def _show_named(named: Sequence[NamedCluster]) -> None:
 
 
 def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterator[str]:
-    """A line for each broker: what it has open, beside its cap."""
+    """A line for each broker: what it has open, beside its cap; and one for all of them where they have a cap together."""
     opened: Counter[int] = Counter()
     for shard in shards:
         opened[shard["broker"]] += shard["connections"]
@@ -95,6 +95,9 @@ def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterat
         cap = caps.get(broker)
         told = f"{use(number, None)} for all together" if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
         yield f"broker {broker}: {told}" if len(opened) > 1 else told
+    of_all = next((row for row in uses if (row["what"], row["of"]) == ("connections", "cluster")), None)
+    if of_all is not None:
+        yield f"the cluster: {use(of_all['used'], of_all['limit'])} by {of_all['by']}"
 
 
 def _show_disk(disk: VolumeAnswer) -> None:

@@ -225,7 +225,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         ready_line=say_ready,
         name=name,
         journal_parts=None if journal is None else journal == "parquet",
-        notes=_notes_of(preset),
+        notes=_notes_of(preset, brokers),
     )
     imports_are_done()
     try:
@@ -267,12 +267,12 @@ def _like(preset: str | None, brokers: int) -> dict[str, str]:
     return settings_like(Preset().convert(preset, None, None), brokers)
 
 
-def _notes_of(preset: str | None) -> list[str]:
+def _notes_of(preset: str | None, brokers: int) -> list[str]:
     if preset is None:
         return []
     from turnstile.presets import note_of
 
-    return [note_of(preset)]
+    return [note_of(preset, brokers)]
 
 
 def _converted(texts: list[str], kind: ParamType[T]) -> tuple[T, ...]:

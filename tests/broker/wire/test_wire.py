@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.serve.call import Call
-from broker.wire import wire
+from broker.wire import apis, wire
+from shards.settings.config_def import broker_setting
 
 PRODUCE, FETCH, METADATA, SASL_HANDSHAKE = 0, 1, 3, 17
 
@@ -126,3 +127,9 @@ def test_importing_the_wire_imports_nothing_of_kio() -> None:
     code = "import sys, broker.wire.wire, broker.kafka.cluster.api_versions as a; a.SupportedVersions([]); "
     code += "print([name for name in sys.modules if name.startswith('kio')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"
+
+
+def test_each_api_can_have_a_cost_by_its_name() -> None:
+    names = [apis.api_name(key) for key in apis.APIS]
+    cost = broker_setting("turnstile.request.cost").kind.parse(",".join(f"{name}=1ms" for name in names))
+    assert [api for api, *_ in cost] == names

@@ -69,6 +69,17 @@ def test_what_cannot_be_is_refused_in_a_sentence(change, sentence):
     assert "\n" not in str(refused.value)
 
 
+def test_handlers_that_are_unset_are_at_most_doubled_too():
+    now = state()
+    for threads in ("4", "2"):
+        now.put(settings_delta(now, [["", "num.io.threads", threads]]))
+    with pytest.raises(ConfigInvalid, match=r"halve or double it, and it is 2 now"):
+        settings_delta(now, [["", "num.io.threads", None]])
+    now.put(settings_delta(now, [["", "num.io.threads", "4"]]))
+    now.put(settings_delta(now, [["", "num.io.threads", None]]))
+    assert now.value("num.io.threads") == 8
+
+
 def test_zero_per_ip_needs_overrides_whichever_is_changed_last():
     overrides = ["", "max.connections.per.ip.overrides", "10.0.0.1:5"]
     zero = ["", "max.connections.per.ip", "0"]

@@ -16,3 +16,6 @@ def test_what_each_broker_has_open_stands_beside_its_own_cap(tmp_path: Path) -> 
         told = cluster.turnstile("status")
         assert "broker 0: 3 of 4 (75 %) by max.connections\n" in told
         assert "broker 1: 1, no limit for all together\n" in told
+        assert "the cluster: " not in told
+        cluster.set("turnstile.cluster.max.connections", 5)
+        assert "the cluster: 4 of 5 (80 %) by turnstile.cluster.max.connections\n" in cluster.turnstile("status")

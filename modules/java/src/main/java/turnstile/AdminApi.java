@@ -574,7 +574,10 @@ public final class AdminApi {
             Long broker,
             /** connections, new_connections, or a client quota's key. */
             String what,
-            /** broker: of the broker and its listeners; ip: of addresses; user: of users' connections; client: of clients. */
+            /**
+             * cluster: of all brokers together; broker: of the broker and its listeners; ip: of addresses; user: of
+             * users' connections; client: of clients.
+             */
             String of,
             /** From 80 % on. */
             long high,
