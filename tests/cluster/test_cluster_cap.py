@@ -184,7 +184,7 @@ def test_its_use_is_shown_as_that_of_no_broker(cluster: Cluster, clients: Client
     [row] = [each for each in cluster.get("/v1/utilisation")["limits"] if each["of"] == "cluster"]
     assert (row["broker"], row["used"], row["limit"], row["level"], row["by"]) == (None, 9, 10, "near", CAP)
     [close] = [each for each in cluster.get("/v1/utilisation")["close"] if each["broker"] is None]
-    assert (close["of"], close["near"], close["full"]) == ("broker", 1, 0)
+    assert (close["of"], close["near"], close["full"]) == ("cluster", 1, 0)
     assert cluster.metric("turnstile_limit_utilisation_ratio", broker="all", of="cluster") == 0.9
     told = cluster.turnstile("explain", "ip=127.0.0.1")
     assert re.search(rf"connections of the cluster +all +9 of 10 \(90 %\) +{re.escape(CAP)}", told)

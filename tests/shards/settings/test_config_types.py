@@ -69,7 +69,7 @@ def test_every_default_is_a_value_its_own_kind_accepts(setting):
         (COST, "Produce=1..2ms", "Produce=2ms+1us/KiB"),
         (COST, "Produce=1ms,produce=2ms", "Produce stands in it twice"),
         (COST, "Produse=1ms", "Produse is no API that a broker answers"),
-        (COST, "Fetch=1us,Produce=61s", "Produce=61s: it must be a list"),
+        (COST, "Fetch=1us,Produce=3601s", "Produce=3601s: it must be a list"),
     ],
 )
 def test_a_wrong_value_is_told_the_rule(kind, text, rule):
