@@ -182,7 +182,7 @@ class Waiting:
         those that asked at once. `returns`: the pool is full while the number of its returns is this one."""
         self.serve(self.pool(key), last)
         refused = Refused(key, CapRule(cap, name, wait), version)
-        if returns is not None and version >= self.version:
+        if returns is not None and not wait and version >= self.version:
             self._full.note(key, returns, refused)
         for attempt in self.queues.pop_up_to(key, last, at_once=wait):
             self._decide(attempt, refused)

@@ -14,6 +14,11 @@ def test_every_invariant_holds_after_every_pass(start: int) -> None:
     assert failures(range(start, start + 50)) == []
 
 
+def test_who_was_refused_at_once_tells_nothing_of_those_that_a_rule_lets_wait() -> None:
+    """Waiting.refuse, where a home has such a rule before another shard has it."""
+    assert failures([21741]) == []
+
+
 @pytest.mark.parametrize("seed", [1, 3])
 def test_a_seed_reproduces_its_run_step_by_step(seed: int) -> None:
     logs: list[list[str]] = [[], []]
