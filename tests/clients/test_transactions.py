@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from harness import connect, running, until
+from harness import admitted, connect, running, until
 
 PARTITIONS = 4
 
@@ -154,7 +154,8 @@ def test_limits_hold_for_a_transactional_producer(tmp_path, topic):
 
         until(lambda: cluster.metric("turnstile_connections_open") == 0, what="no connection")
         cluster.set("max.connections.per.ip", 1)
-        with connect(cluster.address):  # the one that the address may have
+        with connect(cluster.address) as held:  # the one that the address may have
+            assert admitted(held)
             capped = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": f"{topic}-capped"})
             with pytest.raises(KafkaException):
                 capped.init_transactions(1)
