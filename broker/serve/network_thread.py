@@ -50,7 +50,7 @@ class NetworkThread:
         else:
             self._ready.append((answer, made))
 
-    def look(self) -> None:
+    def update_blocked(self) -> None:
         """Blocks the thread, or lets it go on: a request was put, or taken up."""
         if self._is_going_on:
             return
@@ -86,4 +86,4 @@ class NetworkThread:
         self._memory.resume()
         self._muted.resume()
         self._is_going_on = False
-        self.look()  # what has been read meanwhile may not fit
+        self.update_blocked()  # what has been read meanwhile may not fit

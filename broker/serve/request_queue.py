@@ -102,7 +102,7 @@ class RequestQueue:
         if was_on and not self.is_on:
             self._handlers.dismiss(now_ns)
         if was_on or self.is_on:
-            self._look()
+            self._update()
 
     def around(self, answer: AnswerFrame) -> AnswerFrame:
         """`answer`, behind the queue if this is on."""
@@ -114,7 +114,7 @@ class RequestQueue:
             if request.there is None:
                 self._memory.queued(-len(request.frame))
         self._thread.forget()
-        self._look()
+        self._update()
 
     # What it shows
 
@@ -178,7 +178,7 @@ class RequestQueue:
         self._memory.queued(len(frame))
         time_ns = 0 if cost is None else int(cost.request_us(len(frame)) * 1000)
         handlers.put(request, time_ns, self._poller.now_ns)
-        self._look()
+        self._update()
         return request.answer
 
     def _passed(self, made: MaybeDeferred[Encoded | None]) -> MaybeDeferred[Encoded | None]:
@@ -202,7 +202,7 @@ class RequestQueue:
             if self._poller.time_slice.spend(0):
                 break
         self._serving = False
-        self._look()
+        self._update()
 
     def _finish(self, finished: Finished[_Request]) -> None:
         request, handlers = finished.request, self._handlers
@@ -245,9 +245,9 @@ class RequestQueue:
             made.cancel()
             return
         request.under_way = made
-        made.add_callback(partial(self._came, request))
+        made.add_callback(partial(self._answer_is_there, request))
 
-    def _came(self, request: _Request, made: Deferred[Encoded | None]) -> None:
+    def _answer_is_there(self, request: _Request, made: Deferred[Encoded | None]) -> None:
         request.under_way = None
         more_ns = self._answer_ns(request, made)
         if not more_ns:
@@ -273,9 +273,9 @@ class RequestQueue:
             return 0
         return int(cost.answer_us(len(answer or b"")) * 1000)
 
-    def _look(self) -> None:
+    def _update(self) -> None:
         """Requests were put, or taken up."""
-        self._thread.look()
+        self._thread.update_blocked()
         self._set_timer()
 
     def _set_timer(self) -> None:

@@ -23,7 +23,7 @@ class Pair(NamedTuple):
 
 
 Row = Callable[[], AbstractContextManager[Pair]]
-"""What makes a Pair, for as long as it is measured."""
+"""Makes a Pair, for as long as it is measured."""
 
 
 class Figure(NamedTuple):

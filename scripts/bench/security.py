@@ -90,7 +90,7 @@ def sasl() -> Iterator[Security]:
 
 
 PROTOCOLS: Mapping[str, Callable[[], AbstractContextManager[Security]]] = {"TLS": tls, "SASL PLAIN": sasl}
-"""What makes each, a context manager of a Security, by the name that rows have for it."""
+"""Makes the Security of a protocol, for as long as it is measured; by the name that rows have for the protocol."""
 
 
 @contextmanager

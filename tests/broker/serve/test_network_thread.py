@@ -46,7 +46,7 @@ class Shard:
 @pytest.fixture
 def shard():
     made = Shard()
-    made.thread.look()
+    made.thread.update_blocked()
     assert made.told == ["hold", "mute", "no memory"]
     made.told.clear()
     return made
@@ -55,11 +55,11 @@ def shard():
 def test_answers_leave_in_their_order_a_slice_at_a_time_and_then_everything_is_read(shard):
     shard.answer("a")
     shard.answer("b")
-    shard.thread.look()
+    shard.thread.update_blocked()
     assert shard.told == []
     shard.full = False
-    shard.thread.look()
-    shard.thread.look()
+    shard.thread.update_blocked()
+    shard.thread.update_blocked()
     assert shard.told == ["a"] and len(shard.later) == 1
     shard.answer("c")
     shard.later.pop()()
@@ -73,18 +73,18 @@ def test_answers_leave_in_their_order_a_slice_at_a_time_and_then_everything_is_r
 def test_a_request_that_does_not_fit_blocks_when_all_have_had_their_turn(shard, when):
     def read(told):
         shard.full = shard.full or told == when
-        shard.thread.look()
+        shard.thread.update_blocked()
 
     shard.answer("a")
     shard.full, shard.when = False, read
-    shard.thread.look()
+    shard.thread.update_blocked()
     assert shard.told == ["a", "release", "memory", "unmute", "hold", "mute", "no memory"]
 
 
 def test_an_answer_that_comes_while_the_others_have_their_turn_leaves_at_once(shard):
     shard.when = lambda told: shard.answer("late") if told == "memory" else None
     shard.full = False
-    shard.thread.look()
+    shard.thread.update_blocked()
     assert shard.told == ["release", "memory", "late", "unmute"]
 
 
@@ -92,5 +92,5 @@ def test_answers_of_closed_connections_are_forgotten(shard):
     shard.answer("a")
     shard.thread.forget()
     shard.full = False
-    shard.thread.look()
+    shard.thread.update_blocked()
     assert "a" not in shard.told

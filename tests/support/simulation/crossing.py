@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, pending, refused
 from simulation.oracle import require
-from simulation.world import ALL, DEADLINE_S, SimulatedConnection
+from simulation.world import ALL, DEADLINE_S, SimulatedConnection, World
 
 from shards.limits.caps import CapRule
 from shards.tokens.tokens import Refused
+
+
+def _carry(world: World, *ways: tuple[int, int]) -> None:
+    """The next event of each link, (source, target), is delivered, and its target ends its pass."""
+    for source, target in ways:
+        world.deliver(source, target)
+        world.end_pass(target)
 
 
 def vanished_client() -> SimulatedConnection:
@@ -18,11 +26,7 @@ def vanished_client() -> SimulatedConnection:
     cluster = SimulatedCluster(3)
     world, home, away = cluster.world, cluster.home, cluster.elsewhere
     third = 3 - home - away
-
-    def carry(*ways: tuple[int, int]) -> None:
-        for source, target in ways:
-            world.deliver(source, target)
-            world.end_pass(target)
+    carry = partial(_carry, world)
 
     cluster.set_cap(1)
     opened = cluster.open(1, on=away)
@@ -50,11 +54,7 @@ def granted_behind_the_probe() -> None:
     cluster = SimulatedCluster(4)
     world, home = cluster.world, cluster.home
     first, second, third = (shard for shard in range(4) if shard != home)
-
-    def carry(*ways: tuple[int, int]) -> None:
-        for source, target in ways:
-            world.deliver(source, target)
-            world.end_pass(target)
+    carry = partial(_carry, world)
 
     cluster.set_cap(1)
     opened = cluster.open(1, on=first)
