@@ -45,14 +45,8 @@ def test_the_file_that_is_wrong_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "is_flood"), [(1000, False), (100_000, True)])
 def test_a_flood_of_key_updates_is_no_reason_to_go_on_reading(tmp_path: Path, size: int, is_flood: bool) -> None:
-    certificate = make_certificate(tmp_path)
-    if certificate is None:
-        pytest.skip("openssl is not installed")
-    near, far = socket.socketpair()
+    near, server = _socket_pair(tmp_path)
     near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    server = TlsSocket(
-        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
-    )
     client, _, outgoing = _connected(near, server)
     buffer = memoryview(bytearray(1000))
     flood = key_updates(client, outgoing, size)
@@ -70,13 +64,7 @@ def test_a_flood_of_key_updates_is_no_reason_to_go_on_reading(tmp_path: Path, si
 
 
 def test_a_socket_is_empty_once_a_read_has_taken_all_that_had_come(tmp_path: Path) -> None:
-    certificate = make_certificate(tmp_path)
-    if certificate is None:
-        pytest.skip("openssl is not installed")
-    near, far = socket.socketpair()
-    server = TlsSocket(
-        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
-    )
+    near, server = _socket_pair(tmp_path)
     client, incoming, outgoing = _connected(near, server)
     buffer = memoryview(bytearray(1000))
     client.write(b"one")
@@ -100,13 +88,7 @@ def test_a_socket_is_empty_once_a_read_has_taken_all_that_had_come(tmp_path: Pat
 
 
 def test_no_tickets_are_handed_out(tmp_path: Path) -> None:
-    certificate = make_certificate(tmp_path)
-    if certificate is None:
-        pytest.skip("openssl is not installed")
-    near, far = socket.socketpair()
-    server = TlsSocket(
-        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
-    )
+    near, server = _socket_pair(tmp_path)
     client, incoming, outgoing = _connected(near, server)
     client.write(b"request")
     near.sendall(outgoing.read())
@@ -118,6 +100,18 @@ def test_no_tickets_are_handed_out(tmp_path: Path) -> None:
     assert not client.session.has_ticket
     server.close()
     near.close()
+
+
+def _socket_pair(tmp_path: Path) -> tuple[socket.socket, TlsSocket]:
+    """The client's end of a connection, and the server's with TLS."""
+    certificate = make_certificate(tmp_path)
+    if certificate is None:
+        pytest.skip("openssl is not installed")
+    near, far = socket.socketpair()
+    server = TlsSocket(
+        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
+    )
+    return near, server
 
 
 def _connected(near: socket.socket, server: TlsSocket) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
