@@ -71,10 +71,14 @@ def would_refuse(cluster: Cluster) -> dict[str, int]:
     return {row["limit"]: row["count"] for row in rows}
 
 
-def decided(observing: Cluster, enforcing: Cluster) -> tuple[int, int, int]:
-    """Observed tokens of users in use, enforced ones, and logins that would have been refused."""
-    enforced = sum(pool["in_use"] for pool in enforcing.get("/v1/tokens")["pools"] if pool["kind"] == "user")
-    return observed_pools(observing).get("observed/user", 0), enforced, sum(would_refuse(observing).values())
+def await_decided(observing: Cluster, enforcing: Cluster, in_use: int, refused: int) -> None:
+    """Until so many tokens of users are in use in both, and so many logins would have been refused in the one that observes."""
+
+    def decided() -> tuple[int, int, int]:
+        enforced = sum(pool["in_use"] for pool in enforcing.get("/v1/tokens")["pools"] if pool["kind"] == "user")
+        return observed_pools(observing).get("observed/user", 0), enforced, sum(would_refuse(observing).values())
+
+    until(lambda: decided() == (in_use, in_use, refused), what=f"{in_use} in use in both, {refused} refused")
 
 
 def test_a_cap_observed_decides_as_the_same_cap_enforced(cluster: Cluster, enforcing: Cluster) -> None:
@@ -98,8 +102,7 @@ def test_a_cap_observed_decides_as_the_same_cap_enforced(cluster: Cluster, enfor
                     pairs.append((there.open[-1], here.open[-1]))
                 else:
                     refused += 1
-            expected = (len(pairs), len(pairs), refused)
-            until(lambda: decided(cluster, enforcing) == expected, what=f"{expected} in both clusters")
+            await_decided(cluster, enforcing, len(pairs), refused)
     finally:
         there.close()
         here.close()
