@@ -1,8 +1,9 @@
 """The processes of a cluster as its supervisor forks them: the stage and the main of each, and what is imported before it.
 
-imported_before_the_fork  A child imports nothing that its siblings need, too: its supervisor has, also for its restarts.
-coordinator_starts_meanwhile  What shards alone need is half of all that is imported. It is imported when the coordinator, which
-    every shard waits for, has been forked and starts on another core.
+imported_before_the_fork  A child imports nothing that its siblings need, too: its supervisor has, also for its restarts. What of
+    it is not needed here stands below as unused: coordinator and shards share it.
+coordinator_starts_meanwhile  What shards need beside it is more than half of all that is imported. It is imported when the
+    coordinator, which every shard waits for, has been forked and starts on another core.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from broker.process import converter_process, coordinator_process
-from broker.process.coordinator_process import FIRST_SHARD
+import trio  # noqa: F401
+
+from broker.journal import writer  # noqa: F401
+from broker.process import converter_process
 from broker.process.shared_memory import SharedMemory
 from broker.process.start_reports import ReportPipe, reporting
 from broker.runtime import collector
+from shards.mesh import mesh  # noqa: F401
 from shards.supervisor.binding import ListeningSockets, MeshAddresses
 from shards.supervisor.coordinator_watchdog import Watchdog
-from shards.supervisor.restarts import RestartBoard
+from shards.supervisor.restarts import RestartBoard, Restarts
 from shards.supervisor.supervisor import Child
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from shards.ownership import BrokerShard
 
 CONVERTING, COORDINATING, SHARDING = range(3)
+_FIRST_SHARD = 2  # its place among the children: after the journal's converter and the coordinator
 
 
 def import_for(stage: int) -> None:
@@ -37,7 +42,7 @@ def import_for(stage: int) -> None:
 
 def make_board(plan: ClusterPlan) -> RestartBoard:
     """The board of the restarts of `children_of` this plan."""
-    return RestartBoard(FIRST_SHARD + plan.brokers * plan.shards)
+    return RestartBoard(_FIRST_SHARD + plan.brokers * plan.shards)
 
 
 def children_of(
@@ -57,15 +62,22 @@ def children_of(
     ) -> Child:
         return Child(name, stage, reporting(main, pipe, name), watchdog, listening)
 
+    def run_coordinator(epoch: int) -> int:
+        from broker.process import coordinator_process
+
+        return coordinator_process.run(plan, restarts_of, watchdog, pipe.report_to, epoch)
+
+    def restarts_of(member: BrokerShard) -> Restarts:
+        return board.get(_FIRST_SHARD + plan.members().index(member))
+
     def run_shard(place: BrokerShard, epoch: int) -> int:
         from broker.process import shard_process
 
         return shard_process.run(plan, addresses, shared, place, pipe.report_to, epoch)
 
-    coordinator = partial(coordinator_process.run, plan, board, watchdog, pipe.report_to)
     children = [
         child("the journal's converter", CONVERTING, partial(converter_process.run, plan, pipe.report_to)),
-        child("the coordinator", COORDINATING, coordinator, watchdog),
+        child("the coordinator", COORDINATING, run_coordinator, watchdog),
     ]
     for broker, shard in plan.members():
         main = partial(run_shard, (broker, shard))

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -43,23 +43,21 @@ from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
 from shards.supervisor.coordinator_watchdog import Watchdog
 from shards.supervisor.progress import CpuWaits, Progress
-from shards.supervisor.restarts import RestartBoard
+from shards.supervisor.restarts import Restarts
 
 _TICK_S = 0.25
 _JOINING_S = 0.5  # the admin API waits no longer for shards that do not join
 _FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends
 
 
-FIRST_SHARD = 2
-"""The place of the first shard among the supervisor's children: after the journal's converter and the coordinator."""
-
-
-def run(plan: ClusterPlan, restarts: RestartBoard, watchdog: Watchdog, ready: int, epoch: int) -> int:
+def run(
+    plan: ClusterPlan, restarts_of: Callable[[BrokerShard], Restarts], watchdog: Watchdog, ready: int, epoch: int
+) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     keep_own_sockets(plan, COORDINATOR_MEMBER)
     raise_descriptor_limit()
     try:
-        control = CoordinatorProcess(plan, epoch, restarts, watchdog)
+        control = CoordinatorProcess(plan, epoch, restarts_of, watchdog)
     except TurnstileError as fault:
         os.write(ready, json.dumps({"fault": str(fault)}).encode() + b"\n")
         return 1
@@ -74,10 +72,12 @@ def _member_of(hello: Hello) -> BrokerShard:
 class CoordinatorProcess:
     """The coordinator process: wires the coordinator to its shards, its journal and its admin API."""
 
-    def __init__(self, plan: ClusterPlan, epoch: int, restarts: RestartBoard, watchdog: Watchdog) -> None:
+    def __init__(
+        self, plan: ClusterPlan, epoch: int, restarts_of: Callable[[BrokerShard], Restarts], watchdog: Watchdog
+    ) -> None:
         self.plan = plan
         self._watchdog = watchdog
-        self._restarts = restarts
+        self._restarts_of = restarts_of
         self.log = RateLimitedLogger(process="coordinator")
         self.poller = Poller(linger_s=0)  # the admin API, the store's thread: all of its other work is tasks
         self.journal = open_coordinator(plan.journal_dir, epoch)
@@ -226,7 +226,7 @@ class CoordinatorProcess:
             data_dir=plan.data_dir,
             at_start=self._first_start.add_records,
             unresponsive=self.unresponsive,
-            restarts=lambda member: self._restarts.get(self._place_of(member)),
+            restarts=self._restarts_of,
             loss=self._loss,
         )
         nursery.start_soon(serve, admin, plan.admin_socket.fileno(), plan.admin_token)
@@ -245,9 +245,6 @@ class CoordinatorProcess:
     def unresponsive(self) -> set[BrokerShard]:
         """The shards that have not answered a ping in time (Heartbeat, unresponsive_until_answered)."""
         return self._heartbeat.unresponsive(now_s=trio.current_time())
-
-    def _place_of(self, member: BrokerShard) -> int:
-        return FIRST_SHARD + self.plan.members().index(member)
 
     async def _watch_shards(self, nursery: trio.Nursery) -> None:
         """Pings every shard at intervals of EVERY_S, and ends a shard that neither answers nor makes progress."""

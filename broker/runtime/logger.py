@@ -6,33 +6,36 @@ client_text_is_printable  What clients chose (user names, client ids) reaches a 
 lost_stderr_ends_nothing  A reader of stderr that has gone ends nothing: the line is lost, and the process goes on.
 lower_levels_are_not_written  A line below the level of its process (`set_level`) is not written.
 
-structlog is imported before the fork, so that the first line of a shard does not hold up its connections; but without rich,
-which takes nearly twice as long as structlog itself, and which lines never need: a traceback is text before its line is rendered.
+structlog is imported before the fork, so that the first line of a shard does not hold up its connections; but without two packages
+which lines never need, and which take longer than structlog itself: rich, as a traceback is text before its line is rendered, and
+asyncio, as no line is written by a coroutine of it.
 """
 
 import sys
 import time
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from broker.runtime.printable import printable
 
 
 @contextmanager
-def _without(package: str) -> Iterator[None]:
-    """Makes `package` look as if it was not installed to modules that are imported meanwhile, unless it is imported already."""
-    hidden = package not in sys.modules
-    if hidden:
-        sys.modules[package] = None  # type: ignore[assignment]
+def _instead_of(package: str, stand_in: ModuleType | None) -> Iterator[None]:
+    """What imports `package` meanwhile gets `stand_in`, or where that is None finds it not installed; unless it is imported
+    already."""
+    absent = package not in sys.modules
+    if absent:
+        sys.modules[package] = stand_in  # type: ignore[assignment]
     try:
         yield
     finally:
-        if hidden:
+        if absent:
             del sys.modules[package]
 
 
-with _without("rich"):
+with _instead_of("rich", None), _instead_of("asyncio", ModuleType("asyncio")):
     import structlog
 
 _EVERY_S = 1.0

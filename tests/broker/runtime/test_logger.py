@@ -85,7 +85,7 @@ def test_what_is_forked_has_not_imported_what_no_shard_needs():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "broker.runtime.logger" in imported
-    assert not {"rich", "h11", "starlette"} & set(imported)
+    assert not {"rich", "asyncio", "h11", "starlette", "sqlite3"} & set(imported)
 
 
 def test_a_reader_that_has_gone_ends_nothing(lines, monkeypatch):
