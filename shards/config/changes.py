@@ -174,7 +174,7 @@ def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Seque
         name = canonical_name(name)
         setting = broker_setting(name)
         if not setting.dynamic:
-            raise ConfigInvalid(name, None, _why_static(setting, name), error="INVALID_REQUEST")
+            raise ConfigInvalid(name, None, _why_static(setting, name, value), error="INVALID_REQUEST")
         if broker != "" and setting.of_cluster:
             raise ConfigInvalid(name, None, "holds for all brokers together, and can't be set for one",
                                 error="INVALID_REQUEST")  # fmt: skip
@@ -208,10 +208,11 @@ def _differences(kind: str, before: Mapping[str, str], after: Mapping[str, str])
     )
 
 
-def _why_static(setting: ConfigKey, name: str) -> str:
+def _why_static(setting: ConfigKey, name: str, value: str | None) -> str:
     if setting.told:
         return "is what the cluster says of itself and can't be set"
-    return f"can't change while the cluster runs; start it with --set {name}=VALUE"
+    start = f"with --set {name}=VALUE" if value is not None else f"without --set {name}"
+    return f"can't change while the cluster runs; start it {start}"
 
 
 def _check_size(state: ConfigState, broker: str, name: str, value: Value) -> None:

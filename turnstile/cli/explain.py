@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 import click
 
 from turnstile.admin_client import AdminClient
@@ -30,12 +32,12 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     Limits and quotas hold on each broker by itself, so each broker has a row of its own; but for a cap of the whole cluster.
 
     \b
-    turnstile explain ip=127.1.0.1
+    turnstile explain ip=127.1.0.1     (or 127.1.0.1 alone)
     turnstile explain user=alice client-id=app
     """
     asked: dict[str, str] = {}
     for word in words:
-        kind, equals, name = word.partition("=")
+        kind, equals, name = (word if not _is_address(word) else f"ip={word}").partition("=")
         if not equals or kind not in _KINDS:
             rather = did_you_mean(kind, _KINDS) if equals else ""
             raise click.UsageError(f"{word!r} is not {', '.join(f'{each}=...' for each in _KINDS)}{rather}")
@@ -51,3 +53,10 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
         show_table(of_user)
     if "client" in found:
         show_table(client_rows(found["client"]) or [("client", "no quota holds for it")])
+
+
+def _is_address(word: str) -> bool:
+    try:
+        return bool(ip_address(word))
+    except ValueError:
+        return False

@@ -58,6 +58,7 @@ def test_values_are_spelled_canonically_and_only_differences_remain():
         (["", "max.connections.per.ip", "0"], "it can be zero only while max.connections.per.ip.overrides is set."),
         (["", "num.io.threads", "17"], "a live change may at most halve or double it, and it is 8 now."),
         (["", "num.partitions", "3"], "can't change while the cluster runs; start it with --set num.partitions=VALUE"),
+        (["", "num.partitions", None], "can't change while the cluster runs; start it without --set num.partitions"),
         (["2", "max.connections", "5"], "broker cannot be '2': this cluster has brokers 0 to 1."),
         (["", "kafka_connections_max_overrides", "10.0.0.1"], "ip:number"),
     ],
