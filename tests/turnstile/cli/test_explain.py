@@ -28,7 +28,7 @@ def test_which_limits_hold_and_how_much_of_each_is_used(tmp_path: Path) -> None:
         assert "0 B/s of 1 kB/s (0 %)" in client and "user=alice" in client
         assert "no quota holds" in cluster.turnstile("explain", "client-id=app")
         assert json.loads(cluster.turnstile("explain", "127.1.0.8", "--json"))["brokers"][0]["ip"] == "127.1.0.8"
-        assert "is not ip=..." in cluster.turnstile("explain", "127.1.0.7", expect=2)
+        assert "is not ip=..." in cluster.turnstile("explain", "alice", expect=2)
         assert "must be an IP address" in cluster.turnstile("explain", "ip=nowhere", expect=1)
 
 
