@@ -73,7 +73,7 @@ simulate: setup ## ten thousand schedules of the simulation, and a thousand of c
 	$(BIN)/python tests/simulation/run.py --schedules 10000
 	$(BIN)/python tests/simulation/run.py --quotas --schedules 1000
 
-oracle: setup ## replay beside Kafka 4.1's own classes (needs Maven)
+oracle: setup ## replay beside Kafka 4.3's own classes (needs Maven)
 	$(BIN)/python tests/oracle/compare.py
 
 differences: setup ## every API and version beside Kafka 4.3.1 itself, recorded for make test (needs Maven)

@@ -73,7 +73,7 @@ def brokers(stack: ExitStack) -> list[Peer]:
     kfake = stack.enter_context(servers.kfake(partitions=PARTITIONS))
     return [
         Peer("Turnstile", f"127.0.0.1:{turnstile.port}", turnstile.pid),
-        Peer("Kafka 4.1", kafka.bootstrap, kafka.pid),
+        Peer("Kafka 4.3", kafka.bootstrap, kafka.pid),
         Peer("kfake", kfake.bootstrap, kfake.pid),
     ]
 

@@ -1,4 +1,4 @@
-"""Client quotas beside a real Kafka 4.1: the same client, the same quota, at the same time on both brokers.
+"""Client quotas beside a real Kafka 4.3: the same client, the same quota, at the same time on both brokers.
 
     python scripts/bench/quotas.py [--only NAME]... [--seconds 150] [--write]
 
@@ -177,7 +177,7 @@ def row(case: Case, seen: dict[str, Any]) -> str:
 
 
 HEAD = (
-    "| client | quota | Kafka 4.1, MB/s | Turnstile, MB/s | ratio | Kafka, mean throttle ms | Turnstile, ms | ratio |",
+    "| client | quota | Kafka 4.3, MB/s | Turnstile, MB/s | ratio | Kafka, mean throttle ms | Turnstile, ms | ratio |",
     "|---|---|---|---|---|---|---|---|",
 )
 

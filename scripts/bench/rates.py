@@ -1,4 +1,4 @@
-"""KIP-612's creation rates, side by side: a real Kafka 4.1 and Turnstile under the same driver.
+"""KIP-612's creation rates, side by side: a real Kafka 4.3 and Turnstile under the same driver.
 
     python scripts/bench/rates.py [--seconds 20] [--write]
 
@@ -63,7 +63,7 @@ class System(NamedTuple):
 
 @contextmanager
 def real_kafka() -> Iterator[System]:
-    """Kafka 4.1 from its jars."""
+    """Kafka 4.3 from its jars."""
     external, internal, controller = (servers.free_port() for _ in range(3))
     listeners = f"PLAINTEXT://127.0.0.1:{external},INTERNAL://127.0.0.1:{internal}"
     settings = {
@@ -73,7 +73,7 @@ def real_kafka() -> Iterator[System]:
         "inter.broker.listener.name": "INTERNAL",
     }
     with servers.kafka(settings, port=external):
-        yield System("Kafka 4.1", f"127.0.0.1:{external}", f"127.0.0.1:{internal}")
+        yield System("Kafka 4.3", f"127.0.0.1:{external}", f"127.0.0.1:{internal}")
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def small(field: Field) -> Iterator[Row]:
             contenders = [field.turnstile, field.kfake, kafka, field.floor]
             ours, fake, theirs, floor = field.turns("requests", contenders, frames=path, concurrency=CONNECTIONS)
             assert ours is not None
-            peers = {"kfake": fake, "Kafka 4.1": theirs, "C loop, same system calls": floor}
+            peers = {"kfake": fake, "Kafka 4.3": theirs, "C loop, same system calls": floor}
             yield from rated(f"{api} on {CONNECTIONS} connections", "request", ours, peers, "kfake", goal)
 
 

@@ -1,4 +1,4 @@
-"""Benchmark of the pytest plugin: a suite of 50 tests of another project's shape, beside kfake and Kafka 4.1.
+"""Benchmark of the pytest plugin: a suite of 50 tests of another project's shape, beside kfake and Kafka 4.3.
 
 The suite (scripts/bench/suite/) produces, consumes and uses groups with librdkafka. Turnstile is reset before each test; a
 peer is one process for the session. What the broker adds to a test is the reset, and its share of the start; all else is the
@@ -33,7 +33,7 @@ IMPORT = (
 
 def rows(rounds: int) -> Iterator[Row]:
     """The suite on each broker, in turns."""
-    names = {"turnstile": "Turnstile", "kfake": "kfake", "kafka": "Kafka 4.1"}
+    names = {"turnstile": "Turnstile", "kfake": "kfake", "kafka": "Kafka 4.3"}
     try:
         classpath()
         with servers.kfake():
