@@ -257,7 +257,7 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
         name = canonical_name(name.strip())
         setting = broker_setting(name)
         if setting.told:
-            raise ConfigInvalid(name, None, _why_static(setting, name))
+            raise ConfigInvalid(name, None, _why_static(setting, name, text))
         check_listener(name, listeners_of(found))
         if name == "advertised.listeners":
             text = listeners_as_advertised(text, listeners_of(found), max(len(by_broker), 1))
