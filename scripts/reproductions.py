@@ -19,8 +19,13 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from scripts.scoreboard import KAFKA, OLDER_KAFKA
+
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "docs" / "clients"
+JAVA = ("producer", "consumer", "admin", "consumer-protocol", "share-consumer")
 QUICK = ("backoff",)
 """The checks whose short course shows as much as the whole."""
 AFTER = {("sarama", "shutdown"): ("recovery",), ("confluent-kafka", "shutdown"): ("recovery",)}
@@ -31,11 +36,13 @@ FAILED = 1
 
 
 class Reproduction(NamedTuple):
-    """`program`: its source, from the root of the repository. `command` runs it, once `build` has made it."""
+    """`program`: its source, from the root of the repository. `command` runs it, once `build` has made it. `topics`: those that it
+    needs."""
 
     program: str
     command: str
     build: str = ""
+    topics: tuple[str, ...] = ("orders",)
 
 
 def _python(program: str) -> Reproduction:
@@ -58,7 +65,37 @@ def _rust() -> Reproduction:
     return Reproduction("scripts/scoreboard/rust/src/main.rs", f"{target}/release/scoreboard", build)
 
 
+def _java(
+    name: str, program: str, arguments: str, made: str = KAFKA, topics: tuple[str, ...] = ("orders",)
+) -> Reproduction:
+    """Of a program in Java; `made`: which classes and jars of build/scoreboard it needs."""
+    classpath = f"build/scoreboard/classes-{made}:build/scoreboard/jars-{made}/*"
+    command = f"java -cp '{classpath}' {program} {arguments}"
+    source = f"scripts/scoreboard/java/src/{program}.java"
+    return Reproduction(source, command, f"python scripts/scoreboard.py --build {name}", topics)
+
+
+def _connect() -> Reproduction:
+    program = "scripts/scoreboard/python/connect.py"
+    build = "python scripts/scoreboard.py --build connect"
+    return Reproduction(program, f"python {program} build/scoreboard/jars-connect", build)
+
+
+def _spark() -> Reproduction:
+    program = "scripts/scoreboard/python/spark_source.py"
+    build = "python scripts/scoreboard.py --build spark"
+    command = f"sh -c 'exec build/peers/spark/bin/python {program} build/peers/spark-kafka/jars/*.jar'"
+    return Reproduction(program, command, build, ("orders", "read"))
+
+
 REPRODUCTIONS = {
+    **{f"java-{role}": _java(f"java-{role}", "Client", role) for role in JAVA},
+    **{f"java-{role}-4.1.0": _java(f"java-{role}-4.1.0", "Client", role, OLDER_KAFKA) for role in JAVA[:3]},
+    "streams": _java("streams", "Streams", "classic", "streams", ("orders", "read")),
+    "streams-protocol": _java("streams-protocol", "Streams", "streams", "streams", ("orders", "read")),
+    "connect": _connect(),
+    "spark": _spark(),
+    "confluent-kafka-protocol": _python("scripts/scoreboard/python/librdkafka_client.py"),
     "confluent-kafka": _python("examples/client_to_judge.py"),
     "kafka-python": _python("scripts/scoreboard/python/kafka_python_client.py"),
     "aiokafka": _python("scripts/scoreboard/python/aiokafka_client.py"),
@@ -98,7 +135,9 @@ def _failed(name: str) -> list[dict[str, str]]:
 def _verdict(name: str, check: str) -> str:
     quick = "--quick " if check in QUICK else ""
     checks = ",".join((*AFTER.get((name, check), ()), check))
-    return f"turnstile verdict {quick}--topic orders --checks {checks} -- {REPRODUCTIONS[name].command}"
+    shown = REPRODUCTIONS[name]
+    topics = " ".join(f"--topic {topic}" for topic in shown.topics)
+    return f"turnstile verdict {quick}{topics} --checks {checks} -- {shown.command}"
 
 
 HEAD = """# {client}: the checks that it fails

@@ -1,10 +1,10 @@
 """The verdict on real clients, one small program each: docs/clients.md.
 
-    python scripts/scoreboard.py [--write | --page] [NAME ...]
+    python scripts/scoreboard.py [--write | --page | --build] [NAME ...]
 
-Builds what needs building under build/scoreboard, judges each client by the whole course (a minute and a half), and prints what
-was found. `--write` keeps it: a report as JSON for each in docs/clients, and the page made of all reports that are there.
-`--page` measures nothing, and makes that page again.
+Builds what needs building under build/scoreboard, judges each client by the whole course (a minute and a half, and three times),
+and prints what was found. `--write` keeps it: a report as JSON for each in docs/clients, and the page made of all reports that
+are there. `--page` measures nothing, and makes that page again; `--build` only builds.
 
 What a client's source says of a line stands in scoreboard/sources.toml. Where a check or a program was changed after a report,
 its `changed_since` says so by check, until it is measured again.
@@ -17,7 +17,9 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +32,7 @@ from turnstile.verdict.times import Times
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from scripts.peers import environments, jars
 from scripts.suites.table import END, PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,17 +41,19 @@ PYTHON = HERE / "python"
 BUILD = ROOT / "build" / "scoreboard"
 REPORTS = ROOT / "docs" / "clients"
 PAGE = ROOT / "docs" / "clients.md"
-KAFKA = "4.1.0"
+KAFKA, OLDER_KAFKA = jars.VERSION, "4.1.0"
+WORSE = ("unjudged", "pass", "warn", "fail")
 MARKS = {"pass": "pass", "warn": "*warn*", "fail": "**fail**", "unjudged": "–"}
 
 
 class Client(NamedTuple):
-    """`shown`: the library. `build`: what makes its program, in the folder `scripts/scoreboard/<folder>`."""
+    """`shown`: the library. `folder`: that of its program in scripts/scoreboard, and of BUILDS. `topics`: those of its cluster."""
 
     shown: str
     folder: str
     command: list[str]
     version: str
+    topics: dict[str, int] = {"orders": 1}  # noqa: RUF012 (never changed)
 
 
 def _python(program: Path, package: str, shown: str) -> Client:
@@ -71,9 +76,28 @@ def _rust(crate: str) -> Client:
     return Client(crate, "rust", [str(BUILD / "rust" / "release" / "scoreboard")], told)
 
 
-def _java(role: str) -> Client:
-    command = ["java", "-cp", f"{BUILD / 'classes'}:{BUILD / 'jars'}/*", "Client", role]
-    return Client(f"Apache Kafka's {role} (Java)", "java", command, KAFKA)
+def _java(role: str, shown: str, kafka: str = KAFKA) -> Client:
+    command = ["java", "-cp", f"{BUILD / f'classes-{kafka}'}:{BUILD / f'jars-{kafka}'}/*", "Client", role]
+    return Client(f"Apache Kafka's {shown} (Java)", f"java-{kafka}", command, kafka)
+
+
+def _streams(protocol: str, shown: str) -> Client:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+    command = ["java", quiet, "-cp", f"{BUILD / 'classes-streams'}:{BUILD / 'jars-streams'}/*", "Streams", protocol]
+    return Client(f"Kafka Streams, {shown}", "java-streams", command, KAFKA, {"orders": 1, "read": 1})
+
+
+def _connect() -> Client:
+    command = [sys.executable, str(PYTHON / "connect.py"), str(BUILD / "jars-connect")]
+    return Client("Kafka Connect, standalone: a file source and a file sink", "java-connect", command, KAFKA)
+
+
+def _spark() -> Client:
+    """Its Python and its jars are made once, in build/peers. Raises jars.Missing."""
+    pinned = (ROOT / "scripts" / "peers" / "spark" / "requirements.txt").read_text().splitlines()
+    told = next(line.split()[0].partition("==")[2] for line in pinned if line.startswith("pyspark=="))
+    command = [environments.python("spark"), str(PYTHON / "spark_source.py"), *jars.spark_kafka_jars()]
+    return Client("Spark's source and sink for Kafka", "spark", command, told, {"orders": 1, "read": 1})
 
 
 def _go_version(module: str) -> str:
@@ -81,22 +105,33 @@ def _go_version(module: str) -> str:
     return next((row[-1 if row[-1] != "indirect" else -3] for row in rows if module in row), "")
 
 
-def clients() -> dict[str, Client]:
+def clients() -> dict[str, Callable[[], Client]]:
+    """By name, what makes each, in the order of the page."""
+    librdkafka = f"librdkafka {_librdkafka()} (confluent-kafka)"
     return {
-        "java-producer": _java("producer"),
-        "java-consumer": _java("consumer"),
-        "java-admin": _java("admin"),
-        "confluent-kafka": _python(
-            ROOT / "examples" / "client_to_judge.py", "confluent-kafka", f"librdkafka {_librdkafka()} (confluent-kafka)"
+        **{
+            f"java-{role}{'' if kafka == KAFKA else f'-{kafka}'}": partial(_java, role, role, kafka)
+            for kafka in (KAFKA, OLDER_KAFKA)
+            for role in ("producer", "consumer", "admin")
+        },
+        "java-consumer-protocol": partial(_java, "consumer-protocol", "consumer, `group.protocol=consumer`"),
+        "java-share-consumer": partial(_java, "share-consumer", "share consumer"),
+        "streams": partial(_streams, "classic", "classic protocol"),
+        "streams-protocol": partial(_streams, "streams", "`group.protocol=streams`"),
+        "connect": _connect,
+        "spark": _spark,
+        "confluent-kafka": partial(_python, ROOT / "examples" / "client_to_judge.py", "confluent-kafka", librdkafka),
+        "confluent-kafka-protocol": partial(
+            _python, PYTHON / "librdkafka_client.py", "confluent-kafka", f"{librdkafka}, `group.protocol=consumer`"
         ),
-        "kafka-python": _python(PYTHON / "kafka_python_client.py", "kafka-python", "kafka-python"),
-        "aiokafka": _python(PYTHON / "aiokafka_client.py", "aiokafka", "aiokafka"),
-        "franz-go": _go("franz", "github.com/twmb/franz-go", "franz-go"),
-        "sarama": _go("sarama", "github.com/IBM/sarama", "sarama"),
-        "kafka-go": _go("kafkago", "github.com/segmentio/kafka-go", "segmentio/kafka-go"),
-        "rskafka": _rust("rskafka"),
-        "kafkajs": _node("kafkajs.js", "kafkajs"),
-        "platformatic-kafka": _node("platformatic.js", "@platformatic/kafka"),
+        "kafka-python": partial(_python, PYTHON / "kafka_python_client.py", "kafka-python", "kafka-python"),
+        "aiokafka": partial(_python, PYTHON / "aiokafka_client.py", "aiokafka", "aiokafka"),
+        "franz-go": partial(_go, "franz", "github.com/twmb/franz-go", "franz-go"),
+        "sarama": partial(_go, "sarama", "github.com/IBM/sarama", "sarama"),
+        "kafka-go": partial(_go, "kafkago", "github.com/segmentio/kafka-go", "segmentio/kafka-go"),
+        "rskafka": partial(_rust, "rskafka"),
+        "kafkajs": partial(_node, "kafkajs.js", "kafkajs"),
+        "platformatic-kafka": partial(_node, "platformatic.js", "@platformatic/kafka"),
     }
 
 
@@ -106,14 +141,22 @@ def _librdkafka() -> str:
     return str(confluent_kafka.libversion()[0])
 
 
+def _maven(where: str, kafka: str, pom: str = "pom.xml") -> str:
+    copy = f"mvn -q -B -f {pom} dependency:copy-dependencies -Dkafka.version={kafka}"
+    return f"{copy} -DoutputDirectory={{build}}/jars-{where}"
+
+
+def _javac(where: str, program: str) -> str:
+    return f"javac -cp '{{build}}/jars-{where}/*' -d {{build}}/classes-{where} src/{program}.java"
+
+
 BUILDS = {
     "go": ["go build -o {build}/ ./..."],
     "node": ["npm ci --silent"],
     "rust": ["cargo build --quiet --release --locked --target-dir {build}/rust"],
-    "java": [
-        "mvn -q -B dependency:copy-dependencies -DoutputDirectory={build}/jars",
-        "javac -cp '{build}/jars/*' -d {build}/classes src/Client.java",
-    ],
+    **{f"java-{kafka}": [_maven(kafka, kafka), _javac(kafka, "Client")] for kafka in (KAFKA, OLDER_KAFKA)},
+    "java-streams": [_maven("streams", KAFKA, "../../peers/streams/pom.xml"), _javac("streams", "Streams")],
+    "java-connect": [_maven("connect", KAFKA, "../../peers/connect/pom.xml")],
 }
 
 
@@ -121,12 +164,24 @@ def build(folder: str) -> None:
     """Makes the programs of a folder. Raises CalledProcessError."""
     BUILD.mkdir(parents=True, exist_ok=True)
     for command in BUILDS.get(folder, ()):
-        subprocess.run(command.format(build=BUILD), shell=True, check=True, cwd=HERE / folder)
+        where = HERE / folder.partition("-")[0]
+        subprocess.run(command.format(build=BUILD), shell=True, check=True, cwd=where)
 
 
-def judge(name: str, client: Client, copies: int) -> dict[str, Any]:
-    """The report of a client."""
-    with turnstile.Cluster(topics={"orders": 1}, shards=2, limits=PRIVATE) as cluster:
+def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The report of several runs, in the order of their checks: of each check the verdict that most runs gave, of equally many
+    the worse one, with the evidence of the first run that gave it; `runs` are the verdicts of all."""
+    checks = []
+    for alike in zip(*(report["checks"] for report in reports), strict=True):
+        given = [each["verdict"] for each in alike]
+        verdict = max(set(given), key=lambda one: (given.count(one), WORSE.index(one)))
+        checks.append({**next(each for each in alike if each["verdict"] == verdict), "runs": given})
+    return {**reports[-1], "checks": checks}
+
+
+def judge(client: Client, copies: int) -> dict[str, Any]:
+    """The report of one run of a client. Raises CannotJudge."""
+    with turnstile.Cluster(topics=client.topics, shards=2, limits=PRIVATE) as cluster:
         found = cluster.verdict(client.command, times=Times(copies=copies))
     about = {"client": client.shown, "version": client.version, "measured": f"{datetime.now(UTC):%Y-%m-%d}"}
     return {**about, "turnstile": version("turnstile-kafka"), **found.as_json()}
@@ -143,12 +198,13 @@ def page() -> str:
     for name in order:
         report = reports[name]
         changed = report.get("changed_since", {})
-        marks = " | ".join(MARKS[_verdict(report, check)] + ("?" if check in changed else "") for check in shown)
+        marks = " | ".join(_mark(report, check) + ("?" if check in changed else "") for check in shown)
         lines.append(
             f"| [{report['client']}](clients/{name}.json) | {report['version']} | {report['measured']} | {marks} |"
         )
     for name in order:
-        lines += ["", f"## {reports[name]['client']}", "", *_section(reports[name], sources.get(name, {}))]
+        client, version_of_it = reports[name]["client"], reports[name]["version"]
+        lines += ["", f"## {client}, {version_of_it}", "", *_section(reports[name], sources.get(name, {}))]
         if any(each["verdict"] == "fail" for each in reports[name]["checks"]):
             lines += ["", f"[A command for each check that fails](clients/{name}.md)"]
     return "\n".join([*lines, *_kept()]) + "\n"
@@ -181,16 +237,27 @@ Made by `python scripts/scoreboard.py --write`: [`turnstile verdict`](verdict.md
 (`scripts/scoreboard/`), with the client's default settings. Only what was measured stands here; – is *not judged*: the client
 gave no occasion. A name links to the whole report.
 
-**To be read with care.** Each client was measured once, by turnstile of the date in its line, on two cores that did much else at
-the same time (a load of 20 to 35). What a busy machine may have spoiled is – as well, and the report says
-so. A verdict is of the small program, too, how it closes its client included. Below a line stands what the client's source says of
-it, read and not measured: *confirmed* names the file, the function and the version. A *?* marks what was measured before the check
-or the program was changed.
+**To be read with care.** Each client was measured by turnstile of the date in its line, on two cores: lines of before 2026-11-28
+once, while these did much else (a load of 20 to 35), later ones three times on an idle machine. *pass 2/3* is the verdict of two
+runs of three. What a busy machine may have spoiled is – as well, and the report says so. A verdict is of the small program, too:
+of how it closes its client. Below a line stands what the client's source says of it, read and not measured: *confirmed* names the
+file, the function and the version. A *?* marks what was measured before the check or the program was changed.
 """
 
 
+def _check(report: dict[str, Any], check: str) -> dict[str, Any]:
+    return next(each for each in report["checks"] if each["id"] == check)
+
+
 def _verdict(report: dict[str, Any], check: str) -> str:
-    return str(next(each["verdict"] for each in report["checks"] if each["id"] == check))
+    return str(_check(report, check)["verdict"])
+
+
+def _mark(report: dict[str, Any], check: str) -> str:
+    """The verdict, and of how many runs where others gave another one."""
+    verdict, runs = _verdict(report, check), _check(report, check).get("runs", [])
+    alike = runs.count(verdict)
+    return MARKS[verdict] + (f" {alike}/{len(runs)}" if alike < len(runs) else "")
 
 
 def main() -> int:
@@ -198,23 +265,29 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--write", action="store_true", help="keep the reports, and write the page")
     parser.add_argument("--page", action="store_true", help="only make the page again, of the reports that are there")
+    parser.add_argument("--build", action="store_true", help="only build the programs")
     parser.add_argument("--copies", type=int, default=5)
+    parser.add_argument("--runs", type=int, default=3, help="of each client, as a verdict of one run may be chance")
     chosen = parser.parse_args()
     if chosen.page:
         PAGE.write_text(page())
         return 0
-    names = chosen.names or list(clients())
-    for folder in dict.fromkeys(clients()[name].folder for name in names):
-        build(folder)
-    for name in names:
+    makers = clients()
+    if unknown := set(chosen.names) - set(makers):
+        parser.error(f"no client is called {', '.join(sorted(unknown))}: {', '.join(makers)}")
+    for name in chosen.names or makers:
         try:
-            report = judge(name, clients()[name], chosen.copies)
-        except (CannotJudge, OSError) as fault:
+            client = makers[name]()
+            build(client.folder)
+            if chosen.build:
+                continue
+            report = merged([judge(client, chosen.copies) for _ in range(chosen.runs)])
+        except (CannotJudge, OSError, jars.Missing, subprocess.CalledProcessError) as fault:
             print(f"{name}: {fault}", flush=True)
             continue
         print(f"{name} {report['version']}", flush=True)
         for each in report["checks"]:
-            print(f"    {each['verdict']:>8}  {each['id']}: {each['evidence']}", flush=True)
+            print(f"    {_mark(report, each['id']):>12}  {each['id']}: {each['evidence']}", flush=True)
         if chosen.write:
             REPORTS.mkdir(exist_ok=True)
             (REPORTS / f"{name}.json").write_text(json.dumps(report, indent=2) + "\n")

@@ -28,7 +28,7 @@ import turnstile
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scripts.scoreboard import BUILD, HERE, ROOT, clients
+from scripts.scoreboard import BUILD, HERE, KAFKA, ROOT, clients
 
 PAGE = ROOT / "docs" / "symptoms.md"
 BEGIN, END = "<!-- table: scripts/symptoms.py -->", "<!-- end of table -->"
@@ -149,7 +149,8 @@ def _cut(line: str) -> str:
 
 
 def table(found: dict[str, dict[str, Said]]) -> list[str]:
-    shown = {name: f"{known.shown} {known.version}" for name, known in clients().items()} | {"kcat": _kcat()}
+    judged = {name: make() for name, make in clients().items() if name in PROGRAMS}
+    shown = {name: f"{known.shown} {known.version}" for name, known in judged.items()} | {"kcat": _kcat()}
     lines = [f"Measured {datetime.now(UTC):%Y-%m-%d} by `python scripts/symptoms.py --write`."]
     head = ["", "| client | what it logs, and what its call returns |", "|---|---|"]
     for situation in SITUATIONS:
@@ -172,7 +173,7 @@ def build() -> None:
     """The Go program, and Java's jars with a log that is seen. Raises CalledProcessError."""
     subprocess.run(["go", "build", "-o", f"{BUILD}/", "./symptoms"], cwd=HERE / "go", check=True)
     if not JARS.exists():
-        jars = [jar for jar in (BUILD / "jars").glob("*.jar") if not jar.name.startswith("slf4j-nop")]
+        jars = [jar for jar in (BUILD / f"jars-{KAFKA}").glob("*.jar") if not jar.name.startswith("slf4j-nop")]
         JARS.mkdir()
         for jar in jars:
             (JARS / jar.name).hardlink_to(jar)

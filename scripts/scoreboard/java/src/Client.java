@@ -4,11 +4,15 @@ import java.util.Properties;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 
-/** One of Kafka's own clients, with its default settings: `producer` of numbered records, `consumer` in a group, `admin` that creates topics. */
+/**
+ * One of Kafka's own clients, with its default settings: `producer` of numbered records, `consumer` in a group,
+ * `consumer-protocol` in one of KIP-848, `share-consumer` in one of KIP-932, `admin` that creates topics.
+ */
 public class Client {
     static volatile boolean running = true;
     static volatile Runnable ending = () -> {};
@@ -32,6 +36,11 @@ public class Client {
             produce(where, pid);
         } else if (args[0].equals("consumer")) {
             consume(where);
+        } else if (args[0].equals("consumer-protocol")) {
+            where.put("group.protocol", "consumer");
+            consume(where);
+        } else if (args[0].equals("share-consumer")) {
+            share(where);
         } else {
             create(where, pid);
         }
@@ -55,10 +64,24 @@ public class Client {
         }
     }
 
-    static void consume(Properties where) {
-        where.put("group.id", "readers");
+    static void read(Properties where, String group) {
+        where.put("group.id", group);
         where.put("key.deserializer", "org.apache.kafka.common.serialization.StringDeserializer");
         where.put("value.deserializer", "org.apache.kafka.common.serialization.StringDeserializer");
+    }
+
+    static void share(Properties where) {
+        read(where, "sharers");
+        try (KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(where)) {
+            consumer.subscribe(List.of("orders"));
+            while (running) {
+                consumer.poll(Duration.ofMillis(100));
+            }
+        }
+    }
+
+    static void consume(Properties where) {
+        read(where, "readers");
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(where)) {
             consumer.subscribe(List.of("orders"));
             while (running) {
