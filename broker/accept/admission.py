@@ -113,8 +113,8 @@ class Admission:
         if ":" in ip:
             ip = self._image.limits.counted(ip)
         if fd >= self._fd_ceiling and not self._make_room():
-            os.close(fd)
             self.no_descriptor(ip, port)
+            os.close(fd)
             return
         number = next(self._numbers)
         pools = (*self._slot_pools, "ip:" + ip)
@@ -137,18 +137,18 @@ class Admission:
             self._open(fd, number, ip, port, pools)
         elif isinstance(decision, Refused):
             refusal = refusal_by_pool(decision)
+            self._outcomes.refused(number, ip, port, refusal, 0.0)
             if self._dismissal is None:
                 os.close(fd)
             else:
                 self._dismissal(fd, ip, port, refusal)
-            self._outcomes.refused(number, ip, port, refusal, 0.0)
         else:
             pending.step = Step.TOKENS
             self._steps.wait_for_tokens(pending, pools)
             self._pending.add(pending)
 
     def no_descriptor(self, ip: str, port: int) -> None:
-        """A connection was closed because this process has no descriptor left for it."""
+        """A connection is closed because this process has no descriptor left for it."""
         refusal = Refusal("fd_limit", "RLIMIT_NOFILE", self._fd_ceiling, 0)
         self._outcomes.refused(next(self._numbers), ip, port, refusal, 0.0)
 
@@ -216,11 +216,11 @@ class Admission:
     def _refuse(self, pending: PendingConnection) -> None:
         if pending.tokens or pending.suspended:
             self._steps.give_tokens_back(pending)
+        self._count_refused(pending)
         if self._dismissal is None:
             os.close(pending.fd)
         else:
             self._dismissal(pending.fd, pending.ip, pending.port, pending.refusal)
-        self._count_refused(pending)
 
     def _count_refused(self, pending: PendingConnection) -> None:
         self._outcomes.refused(pending.number, pending.ip, pending.port, pending.refusal, self._waited_ms(pending))

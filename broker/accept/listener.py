@@ -121,8 +121,8 @@ class Listener:
             except OSError:
                 pass
             else:
-                os.close(fd)
                 self._no_descriptor(address[0], address[1])
+                os.close(fd)
         try:
             self._spare = _open_spare()
         except OSError:

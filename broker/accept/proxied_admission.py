@@ -78,8 +78,8 @@ class ProxiedAdmission(Admission):
         if ":" in ip:
             ip = self._image.limits.counted(ip)
         if fd >= self._fd_ceiling and not self._make_room():
-            os.close(fd)
             self.no_descriptor(ip, port)
+            os.close(fd)
             return
         pending = AnnouncedConnection(
             self,
@@ -96,12 +96,12 @@ class ProxiedAdmission(Admission):
 
     def without_header(self, fd: int, ip: str, port: int, fault: ProxyFault, waited_ms: float) -> None:
         """A connection of the proxy at `ip` ends without its header."""
-        os.close(fd)
         self._counters.add(f"proxy_{fault}", 1)
         if fault not in _ENDED_BY_PEER:
             refusal = Refusal("proxy_header", fault, 0, 0)
             self._outcomes.refused(next(self._numbers), ip, port, refusal, waited_ms)
             self._log.warning("a proxy sent no PROXY header", ip=ip, listener=self.listener, why=str(fault))
+        os.close(fd)
 
     def _hand_over(self, pending: PendingConnection) -> None:
         if not isinstance(pending, AnnouncedConnection):

@@ -4,6 +4,8 @@ Invariants
 decided_and_counted_once  Every accepted connection is admitted or refused exactly once, and counted and journaled as what
     it was. One that was admitted and logs in is decided once more, for its user: if that refuses it, it counts as refused, and
     stays counted as admitted.
+refused_is_counted_before_it_is_seen  A refusal is in the counters before its socket is closed or anything is sent on it: a
+    program that saw it, and asks the admin API, finds it counted. In the journal it is at the end of the pass.
 journal_covers_token_use  `admitted` is journaled after the connection's tokens are taken, `closed` before they are
     released: the interval between the two lies within the time in which the tokens were held (journal/schema.py says what
     follows from it).
@@ -70,7 +72,7 @@ class Outcomes:
         self._sources.add(ip, "admitted")
 
     def refused(self, number: int, ip: str, port: int, refusal: Refusal, waited_ms: float) -> None:
-        """The connection holds no token, and its socket is closed."""
+        """The connection holds no token, and its socket is closed next (refused_is_counted_before_it_is_seen)."""
         reason, limit, value, version = refusal
         self._counters.refused(self.listener, reason)
         self._top_talkers.add(ip, reason)
