@@ -113,6 +113,22 @@ def test_one_that_should_have_been_refused_is_found(tmp_path: Path, seed: int) -
     assert verdicts(audited(tmp_path, events))["observed_caps"] == "exceeded"
 
 
+@pytest.mark.parametrize("dies", [True, False])
+def test_one_that_closed_before_it_was_decided_is_not_judged_if_its_process_died_then(
+    tmp_path: Path, dies: bool
+) -> None:
+    """Its decision is in no journal. Of a process that ends in order all are there, so it was in the observed world."""
+    quiet = ObservedStorm(1, shards=1, ips=1, per_ip=2, total=9)
+    quiet.arrive(0)
+    quiet.arrive(0)
+    quiet.now_ns += 10_000_000_000
+    same = {name: quiet.open[0][name] for name in ("ip", "port", "listener")}
+    quiet.close(quiet.add("admitted", 0, held_ms=0.1, version=1, **same, conn=99))
+    if dies:
+        quiet.kill()
+    assert verdicts(audited(tmp_path, quiet.end().events))["observed_caps"] == ("held" if dies else "exceeded")
+
+
 def _is_settled(events: list[dict[str, Any]], event: dict[str, Any]) -> bool:
     """Whether its version is the only one in force then, and it stays open for a while."""
     configs = [each for each in events if each["kind"] == "config" and each["shard"] == COORDINATOR]

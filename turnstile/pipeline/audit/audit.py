@@ -42,7 +42,7 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     whole, incomplete = journal_checks.checks(seen, timeline, journal.unreadable, live=journal.is_live)
     say("conservation")
     live = journal.is_live and not journal.unreadable
-    ends = Ends.of(seen.ends(live=live), seen.gaps)
+    ends = Ends.of(seen.ends(live=live), seen.gaps, seen.ended)
     connections = paired(events, ends).kept()
     of_connections = ConnectionChecks(connections, timeline, seen)
     say("caps")

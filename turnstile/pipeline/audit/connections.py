@@ -57,18 +57,21 @@ _FOUND = pyarrow.schema(
 
 class Ends(NamedTuple):
     """The ends of connections without a close (counted_while_certain): just after the last event of a process that is gone, or just
-    after the last event before each gap."""
+    after the last event before each gap. `in_order`: processes that have journaled all that was under way before they ended."""
 
     last_ns: Mapping[Incarnation, int]
     gaps_ns: Mapping[Incarnation, Sequence[int]]
+    in_order: frozenset[Incarnation] = frozenset()
 
     @classmethod
-    def of(cls, last_ns: Mapping[Incarnation, int], missing: Sequence[Gap]) -> "Ends":
-        """`last_ns`: as Survey.ends has it."""
+    def of(
+        cls, last_ns: Mapping[Incarnation, int], missing: Sequence[Gap], in_order: Collection[Incarnation] = ()
+    ) -> "Ends":
+        """`last_ns`: as Survey.ends has it, `in_order`: as Survey.ended."""
         gaps: dict[Incarnation, list[int]] = {}
         for gap in sorted(missing):
             gaps.setdefault(gap[:3], []).append(gap.before_ns + 1)
-        return cls({place: at_ns + 1 for place, at_ns in last_ns.items()}, gaps)
+        return cls({place: at_ns + 1 for place, at_ns in last_ns.items()}, gaps, frozenset(in_order))
 
 
 def paired(events: Rows, ends: Ends) -> Rows:

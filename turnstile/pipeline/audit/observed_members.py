@@ -4,7 +4,7 @@ In the observed world is an admitted connection from its admission, or from its 
 with a reason is not. An `observed` event with a user is about its login: one that a limit of its user would have refused is in the
 observed world until then, one that was let in later holds its user's token from then on. When an observation begins every open
 connection is in it, whatever was said of it before: `inside` leaves out such a connection, `using` counts it. What was under way in
-a process when that died is not known: `inside` leaves out what it had admitted within UNDER_WAY_NS before.
+a process when that died is not known: `inside` leaves out what it had admitted within UNDER_WAY_NS before, closed meanwhile or not.
 """
 
 from collections.abc import Sequence
@@ -72,9 +72,10 @@ def logged_in_using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> 
 
 def _certain(ends: Ends, found: pyarrow.Table, asked: list[arrays.Array], decided: _Decisions) -> pyarrow.Table:
     place = [arrays.numbers(found, name) for name in INCARNATION]
-    gone_ns = arrays.looked_up(place, lambda key: ends.last_ns.get((key[0], key[1], key[2]), sweep.NEVER))
+    died_ns = {each: at_ns for each, at_ns in ends.last_ns.items() if each not in ends.in_order}
+    gone_ns = arrays.looked_up(place, lambda key: died_ns.get((key[0], key[1], key[2]), sweep.NEVER))
     since_ns = arrays.numbers(found, "admitted_ns", null=sweep.NEVER)
-    is_recent = ~arrays.present(found, "closed_ns") & (since_ns > gone_ns - UNDER_WAY_NS)
+    is_recent = since_ns > gone_ns - UNDER_WAY_NS
     is_in = numpy.ones(found.num_rows, dtype=bool)
     for each in asked:
         is_in &= (each != _OUTSIDE) & ~((each == _INSIDE) & is_recent)
