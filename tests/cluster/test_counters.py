@@ -24,9 +24,11 @@ def test_requests_and_their_bytes_are_counted_exactly(tmp_path):
         unanswered = produce("counted", "t", 0, batch(b"y"), acks=0)
         socks[0].sendall(unanswered)
         sent += len(unanswered)
-        until(lambda: cluster.metric("turnstile_requests_total") == 33, what="counted, also the one without an answer")
-        assert cluster.metric("turnstile_bytes_total", direction="in") == sent
-        assert cluster.metric("turnstile_bytes_total", direction="out") == received
+        counted = ("turnstile_requests_total", {}), *(("turnstile_bytes_total", {"direction": way}) for way in ("in", "out"))
+        until(  # at the end of a pass, when clients have their answers
+            lambda: [cluster.metric(name, **labels) for name, labels in counted] == [33, sent, received],
+            what="counted, also the request without an answer",
+        )
         live = cluster.get("/v1/live")["totals"]
         assert (live["requests"], live["bytes_in"], live["bytes_out"]) == (33, sent, received)
         drawn = json.loads(cluster.turnstile("top", "--once", "--json"))

@@ -29,7 +29,7 @@ PATIENT = ("--set", "turnstile.shard.timeout.ms=60000")
 QUOTA = 100_000
 MOST_IN_A_WINDOW = QUOTA * (SAMPLES + 1)
 """What one Kafka meter lets pass without a throttle in any span of SAMPLES seconds."""
-LONGEST_WAIT_S = 0.25 + 0.75
+LONGEST_WAIT_S = 0.25 + 1.75
 """A charge waits 250 ms for its home; the rest is for a busy machine. Before, it was five seconds."""
 
 
@@ -146,15 +146,15 @@ def test_a_stopped_homes_stand_in_answers_each_produce_as_one_meter_does(tmp_pat
         client = Client(
             connect_to(cluster, stack, shard=0), produce(name, "t", 0, batch(b"x" * 30_000)), lambda it: produced(it)[1]
         )
-        client.run(1.5)
+        client.run(1)
         home = cluster.shard_pid(1)
         for _ in range(2):
             os.kill(home, signal.SIGSTOP)
             try:
-                client.run(2.5)
+                client.run(2)
             finally:
                 os.kill(home, signal.SIGCONT)
-            client.run(1.5)
+            client.run(1)
         assert max(each.waited_s for each in client.answers) < LONGEST_WAIT_S
         rows = charged(cluster, name, len(client.answers))
         assert [row.get("throttle_ms", 0) for row in rows] == [each.throttle_ms for each in client.answers]
@@ -172,7 +172,7 @@ def test_a_home_that_is_killed_again_and_again_forgets_nothing(tmp_path):
             connect_to(cluster, stack, shard=0), produce(name, "t", 0, batch(b"x" * 30_000)), lambda it: produced(it)[1]
         )
         with killing(cluster, 1):
-            client.run(8)
+            client.run(5)
         rows = charged(cluster, name, len(client.answers))
         assert [each.throttle_ms for each in client.answers] == by_one_meter(rows, QUOTA)
         assert {row.get("reason") for row in rows} == {None, "stand_in"}
@@ -235,10 +235,10 @@ def test_a_stopped_homes_stand_in_withholds_fetches_beyond_the_quota(tmp_path):
         home = cluster.shard_pid(1)
         os.kill(home, signal.SIGSTOP)
         try:
-            client.run(4)
+            client.run(3)
         finally:
             os.kill(home, signal.SIGCONT)
-        client.run(2)
+        client.run(1)
         assert max(each.waited_s for each in client.answers) < LONGEST_WAIT_S
         rows = charged(cluster, name, len(client.answers))
         assert {row.get("reason") for row in rows} == {None, "stand_in"}

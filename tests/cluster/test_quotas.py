@@ -20,7 +20,7 @@ from shards.limits.rate import Rate, Window
 
 SAMPLES = 3
 WINDOW = ("--set", f"quota.window.num={SAMPLES}", "--set", f"controller.quota.window.num={SAMPLES}")
-CONNECTIONS, QUOTA, STEADY_S = 32, 400_000, 7.0
+CONNECTIONS, QUOTA, STEADY_S = 32, 400_000, 5.0
 
 
 @pytest.fixture(scope="module")
@@ -139,9 +139,11 @@ def test_a_strict_mutation_is_refused_topic_by_topic(cluster):
             sock.sendall(create_topics("strict", topics, strict=True))
             return created(answer(sock), strict=True)
 
+        began_s = time.monotonic()
         first = create({"s1": 5, "s2": 1})
+        took_ms = (time.monotonic() - began_s) * 1000
         assert first.errors == {"s1": 0, "s2": THROTTLING_QUOTA_EXCEEDED}, "accepted in part"
-        assert 1500 < first.throttle_ms <= 2000, "two partitions too many, at one a second"
+        assert 2000 - took_ms - 1 <= first.throttle_ms <= 2000, "two partitions too many, at one a second"
         second = create({"s2": 1})
         assert second.errors == {"s2": 0}, "the channel was muted until there was a token"
 
@@ -149,10 +151,12 @@ def test_a_strict_mutation_is_refused_topic_by_topic(cluster):
 def test_a_permissive_mutation_is_done_and_throttled(cluster):
     limit(cluster, {"client-id": "permissive"}, controller_mutation_rate=1)
     with connect(cluster.address) as sock:
+        began_s = time.monotonic()
         sock.sendall(create_topics("permissive", {"p1": 5, "p2": 1}, strict=False))
         done = created(answer(sock), strict=False)
+        took_ms = (time.monotonic() - began_s) * 1000
     assert done.errors == {"p1": 0, "p2": 0}
-    assert 2500 < done.throttle_ms <= 3000
+    assert 3000 - took_ms - 1 <= done.throttle_ms <= 3000
 
 
 def test_request_time_is_charged_to_every_request_and_a_delay_is_one_window_at_most(cluster):

@@ -24,7 +24,7 @@ LISTENERS = (
     "--listener", "EXTERNAL=127.0.0.1:0", "--listener", "INTERNAL=127.0.0.1:0",
     "--set", "inter.broker.listener.name=INTERNAL",
 )  # fmt: skip
-STORM_S = 5.5
+STORM_S = 4.5
 
 
 @pytest.fixture(scope="module", params=[2, 4])
@@ -176,16 +176,16 @@ def test_a_rate_of_the_core_lets_wait_for_a_moment_and_then_refuses(cluster):
     with rates(
         cluster, {"kafka_connection_rate_limit": 20, "kafka_connection_rate_limit_overrides": [f"{OTHER}:1000"]}
     ):
-        storm = Storm(cluster, clients=16, seconds=3)
-        other = Storm(cluster, OTHER, clients=1, seconds=3, pause_s=0.05)
+        storm = Storm(cluster, clients=16, seconds=2)
+        other = Storm(cluster, OTHER, clients=1, seconds=2, pause_s=0.05)
         storm.join(), other.join()
     # Each core lets 20 in at once and then 20 a second.
-    assert len(storm.opened) <= shards * 20 * 4 + 16
+    assert len(storm.opened) <= shards * 20 * 3 + 16
     assert other.refused == []
     waits = [event["held_ms"] for event in journal(cluster, storm.began_ns) if event["held_ms"] > 1]
     assert waits and max(waits) < 100 + 200
     with rates(cluster, {"kafka_connection_rate_limit": 5}):
-        storm = Storm(cluster, clients=16, seconds=3).join()
+        storm = Storm(cluster, clients=16, seconds=1).join()
     assert {event["reason"] for event in journal(cluster, storm.began_ns, kind="refused")} == {"core_rate"}
 
 
