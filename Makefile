@@ -66,7 +66,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m turnstile.pipeline.class_archive
 	@touch $@
 
-slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time on Spark (make test has each in one of these numbers)
+slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time, in one process and on Spark (make test has each in some of these numbers)
 	TURNSTILE_ALL_SLICES=1 $(BIN)/pytest -n 0 tests/turnstile/pipeline/test_slices.py tests/turnstile/pipeline/test_slices_on_spark.py $(ARGS)
 
 simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas

@@ -1,11 +1,12 @@
 """What every test folder shares: `tests/support` as plain imports, a quick Hypothesis profile, how tests share two cores.
 
-Under `pytest -n 2 --dist loadgroup` (`make test`) three rules hold:
+Under `pytest -n N --dist loadgroup` (`make test`) three rules hold:
 
 1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process.
    Each page of the documents is a group of its own, as it has a machine of its own.
 2. Long groups begin first, so that no core is idle at the end. Within a group the order is random.
-3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it.
+3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it but one other of
+   its kind: they wait most of the time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Gives each test its group before xdist reads it, and sorts the groups after pytest-randomly has shuffled."""
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
-            name = group_of(item) or str(item.path.relative_to(TESTS))
-            item.add_marker(pytest.mark.xdist_group(item.name if name == "docs" else name))
+            file = str(item.path.relative_to(TESTS))
+            groups = {"docs": item.name, "timed": f"timed {file}", "": file}
+            name = group_of(item)
+            item.add_marker(pytest.mark.xdist_group(groups.get(name, name)))
     yield
     if "PYTEST_XDIST_WORKER" in os.environ and config.getoption("loadgroup", False) and items:
         assert all("@" in item.nodeid for item in items), "pytest-xdist does not keep groups in one process"
@@ -71,23 +74,60 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Keeps a `timed` test alone among the processes of this run."""
+    """Keeps `timed` tests apart from all others of this run, and lets no third one run beside two."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
-    with _machine(alone=item.get_closest_marker("timed") is not None):
+    with _timed() if item.get_closest_marker("timed") else _not_timed():
         return (yield)
+
+
+DOOR, GATE, MACHINE, *LANES = (TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker"))
+"""Folders on which the processes of a run lock each other out. A `timed` test has the gate, any other the machine; who waits for
+either to be free has the door, so that neither kind waits for all tests of the other."""
 
 
 @contextmanager
-def _machine(*, alone: bool) -> Iterator[None]:
-    """A readers-writer lock between processes, on two folders. Behind a waiting writer, at the gate, readers wait too."""
-    gate, lock = (os.open(folder, os.O_RDONLY) for folder in (TESTS / "support", TESTS))
+def _not_timed() -> Iterator[None]:
+    with _sharing(MACHINE, behind=GATE):
+        yield
+
+
+@contextmanager
+def _timed() -> Iterator[None]:
+    with _lane(), _sharing(GATE, behind=MACHINE):
+        yield
+
+
+@contextmanager
+def _sharing(folder: Path, *, behind: Path) -> Iterator[None]:
+    """Shares the lock of a folder, once nobody has that of another one."""
+    door, other, lock = (os.open(each, os.O_RDONLY) for each in (DOOR, behind, folder))
     try:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(gate, fcntl.LOCK_UN)
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        fcntl.flock(other, fcntl.LOCK_EX)
+        fcntl.flock(other, fcntl.LOCK_UN)
+        fcntl.flock(door, fcntl.LOCK_UN)
         yield
     finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)
-        os.close(lock)
-        os.close(gate)
+        for each in (door, other, lock):
+            fcntl.flock(each, fcntl.LOCK_UN)  # a process that the test has forked may have it open still
+            os.close(each)
+
+
+@contextmanager
+def _lane() -> Iterator[None]:
+    """One of LANES."""
+    lanes = [os.open(each, os.O_RDONLY) for each in LANES]
+    try:
+        for lane in lanes:
+            with suppress(BlockingIOError):
+                fcntl.flock(lane, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+        else:
+            fcntl.flock(lanes[0], fcntl.LOCK_EX)
+        yield
+    finally:
+        for lane in lanes:
+            fcntl.flock(lane, fcntl.LOCK_UN)
+            os.close(lane)

@@ -8,6 +8,15 @@ SLICES = (1, 2, 7, 40)
 TURNS = ("config", "ended", "meter", "shard_lost", "shard_up")
 """Kinds of events that begin, end or change something: a kill, a restart, a version, what a meter goes on from."""
 
+CARRIED = {
+    "one more connection than the cap of its address": "ip_cap",
+    "cut the last events of a killed process": "refused_with_cause",
+    "honest tokens": "used_within_grants",
+    "one more unit than its listener's rate": "listener_rate_units",
+    "one more unit than the broker's rate": "listener_rate_units",
+}
+"""Tampering -> the check that says something else where slices lack what is carried into them."""
+
 
 def bounds(events: Sequence[dict[str, Any]], slices: int, name: str) -> list[int]:
     """The instants at which time is cut, others for each name; a turn is the first of a slice, or the last."""

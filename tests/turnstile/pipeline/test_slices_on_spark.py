@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 import tampering
 from batched_rdd import Batch
-from slice_cuts import SLICES, bounds
+from slice_cuts import CARRIED, SLICES, bounds
 from storms import write
 from tampering import HELD, Tampering
 from tampering_table import TABLE
@@ -100,16 +100,6 @@ def windows_end_with_slices() -> Any:
         yield number, spark_rows.packed(pyarrow.concat_tables([kernel(iter(each)) for each in slices or [[]]]))
 
     return in_turn
-
-
-CARRIED = {
-    "one more connection than the cap of its address": "ip_cap",
-    "cut the last events of a killed process": "refused_with_cause",
-    "honest tokens": "used_within_grants",
-    "one more unit than its listener's rate": "listener_rate_units",
-    "one more unit than the broker's rate": "listener_rate_units",
-}
-"""Tampering -> the check that says something else where slices lack what is carried into them."""
 
 
 def test_slices_that_lack_what_is_carried_into_them_are_judged_otherwise(
