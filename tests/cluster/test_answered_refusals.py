@@ -1,7 +1,6 @@
 """Refused connections that are told so, on real processes: what each mode answers on each kind of listener, and that a refused
 connection is counted and journaled once, as refused, and is in no list of open ones."""
 
-import json
 import os
 import re
 import signal
@@ -241,7 +240,7 @@ def test_a_load_counts_refused_connections_that_are_answered_as_refused(cluster,
     cluster.put("/v1/cluster_config", {"upsert": {MODE: mode}, "remove": []})
     host, port = cluster.listeners[listener][0]
     words = ["load", "--bootstrap", f"{host}:{port}", "--sources", IP, "--connections", "6", "--hold", "end", *login]
-    seen = json.loads(cluster.turnstile(*words, "--json"))
+    seen = cluster.told(*words)
     assert (seen["admitted"], seen["refused"], seen["refused_as"]) == (2, 4, {mode: 4})
     assert seen["cluster"]["refused"] == {"ip_cap": 4} and seen["reconciled"] is True
     assert f"Refused connections ended by: {mode} 4" in cluster.turnstile(*words)

@@ -1,11 +1,16 @@
 """What a cluster says of its own traffic, beside what its clients saw."""
 
-import json
 from contextlib import ExitStack
 
 from batches import batch
-from harness import admitted, connect, running, until
+from harness import Cluster, admitted, connect, running, until
 from request_bytes import answer, produce, produced
+
+
+def counted(cluster: Cluster) -> list[float]:
+    """Requests, their bytes and those of answers: counted at the end of a pass, when clients have their answers."""
+    bytes_total = [cluster.metric("turnstile_bytes_total", direction=way) for way in ("in", "out")]
+    return [cluster.metric("turnstile_requests_total"), *bytes_total]
 
 
 def test_requests_and_their_bytes_are_counted_exactly(tmp_path):
@@ -24,14 +29,10 @@ def test_requests_and_their_bytes_are_counted_exactly(tmp_path):
         unanswered = produce("counted", "t", 0, batch(b"y"), acks=0)
         socks[0].sendall(unanswered)
         sent += len(unanswered)
-        counted = ("turnstile_requests_total", {}), *(("turnstile_bytes_total", {"direction": way}) for way in ("in", "out"))
-        until(  # at the end of a pass, when clients have their answers
-            lambda: [cluster.metric(name, **labels) for name, labels in counted] == [33, sent, received],
-            what="counted, also the request without an answer",
-        )
+        until(lambda: counted(cluster) == [33, sent, received], what="counted, also the request without an answer")
         live = cluster.get("/v1/live")["totals"]
         assert (live["requests"], live["bytes_in"], live["bytes_out"]) == (33, sent, received)
-        drawn = json.loads(cluster.turnstile("top", "--once", "--json"))
+        drawn = cluster.told("top", "--once")
         assert drawn["totals"]["requests"] == 33
         assert "requests" in cluster.turnstile("top", "--once")
 

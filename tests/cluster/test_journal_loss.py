@@ -46,7 +46,7 @@ def test_dropped_events_are_told_from_beginning_to_end(tmp_path):
         (line,) = until(is_over, what="a line at the end")[:1]
         assert line["dropped"] > 20
         until(lambda: not cluster.get("/v1/live")["journal"]["is_losing"], what="the coordinator's journal, too")
-        assert json.loads(cluster.turnstile("status", "--json"))["journal"]["events_dropped"] > 20
+        assert cluster.told("status")["journal"]["events_dropped"] > 20
         assert "events dropped since the start: audit" in cluster.turnstile("status")
         said = cluster.turnstile("audit", str(data), expect=2)
         assert "events are missing" in said, said

@@ -62,7 +62,7 @@ def test_connections_that_an_earlier_run_left_in_the_backlog_are_not_of_the_next
 
 def test_a_run_that_is_not_told_where_to_goes_to_the_brokers_of_the_admin_api(tmp_path):
     with running(tmp_path / "d", brokers=2, shards=1) as cluster:
-        told = json.loads(cluster.turnstile("load", "--sources", "127.1.0.0/24", "--connections", "40", "--json"))
+        told = cluster.told("load", "--sources", "127.1.0.0/24", "--connections", "40")
         assert told["reconciled"] is True and told["admitted"] == told["cluster"]["admitted"] == 40
 
 
@@ -89,7 +89,7 @@ def test_a_scenario_that_nothing_limits_ends_with_the_command_that_does(tmp_path
         )
         name, *pasted = shlex.split(told[-1])
         assert (name, pasted) == ("turnstile", ["load", "--bootstrap", cluster.bootstrap, *command[1:], "--apply"])
-        both = json.loads(cluster.turnstile(*pasted, "--json"))
+        both = cluster.told(*pasted)
         assert (both["without"]["refused"], both["with"]["refused"]) == (0, 15)
         cluster.set("kafka_connections_max_per_ip", 7)
         assert "Nothing was refused" not in cluster.turnstile(*command, "--bootstrap", cluster.bootstrap)

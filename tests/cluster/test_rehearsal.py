@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -202,7 +201,7 @@ def test_no_more_are_in_the_observed_world_than_its_cap_while_that_changes(tmp_p
                 observe(cluster, **{PER_IP: value})
         assert cluster.get("/v1/refusals")["total"] == 0
         assert cluster.get("/v1/refusals?observed=true")["total"] > 100
-    result = json.loads(cluster.turnstile("audit", "--json", str(cluster.data_dir)).splitlines()[0])
+    result = cluster.told("audit", str(cluster.data_dir))
     verdicts = {check["name"]: check["verdict"] for check in result["checks"]}
     assert (verdicts["observed_caps"], verdicts["observed_with_cause"], result["verdict"]) == ("held", "held", "held")
 
@@ -248,7 +247,7 @@ def test_observed_client_quotas_throttle_nobody_and_say_whom_they_would_have(tmp
                            observe=True)  # fmt: skip
         assert cluster.get("/v1/quotas/observed")["set"] == []
         assert "quota of client-id=app (observed)" in cluster.turnstile("config", "history")
-    result = json.loads(cluster.turnstile("audit", "--json", str(cluster.data_dir)).splitlines()[0])
+    result = cluster.told("audit", str(cluster.data_dir))
     verdicts = {check["name"]: check["verdict"] for check in result["checks"]}
     assert verdicts["observed_quota_charges"] == "held" and result["verdict"] == "held"
 
@@ -279,7 +278,7 @@ def test_observed_creation_rates_hold_up_nobody_and_the_audit_does_them_again(tm
             cluster.until_decided(100)
         assert cluster.get("/v1/refusals")["total"] == 0
         assert summary(cluster) is None
-    result = json.loads(cluster.turnstile("audit", "--json", str(cluster.data_dir)).splitlines()[0])
+    result = cluster.told("audit", str(cluster.data_dir))
     verdicts = {check["name"]: check for check in result["checks"]}
     assert result["verdict"] == "held", result
     assert "arrivals at observed rates" in verdicts["observed_rates"]["detail"]

@@ -3,7 +3,6 @@ answered as MSK answers. And the cap of all connections over TLS."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
@@ -206,7 +205,7 @@ def test_a_load_that_logs_in_agrees_with_the_cluster_of_what_was_refused(cluster
     set_caps(cluster, 2)
     host, port = cluster.listeners["SASL"][0]
     words = ["--bootstrap", f"{host}:{port}", "--sources", ANY_IP[0], "--connections", "6", "--hold", "end"]
-    seen = json.loads(cluster.turnstile("load", *words, "--user", "bob=bob-secret", "--json"))
+    seen = cluster.told("load", *words, "--user", "bob=bob-secret")
     assert (seen["admitted"], seen["refused"], seen["refused_as"]) == (2, 4, {"sasl-error": 4})
     assert seen["cluster"] == {"admitted": 2, "refused": {"user_cap": 4}} and seen["reconciled"] is True
 

@@ -115,7 +115,15 @@ class Cluster:
         self.put("/v1/cluster_config", {"upsert": {}, "remove": [name]})
 
     def turnstile(self, *arguments: str, expect: int = 0) -> str:
-        """Runs a turnstile command against this cluster, as a user would."""
+        """What a turnstile command says, run against this cluster as a user would."""
+        run = self._run(*arguments, expect=expect)
+        return run.stdout + run.stderr
+
+    def told(self, *arguments: str, expect: int = 0) -> Any:
+        """The JSON that a turnstile command prints. On a busy machine it may say on stderr how far it is."""
+        return json.loads(self._run(*arguments, "--json", expect=expect).stdout)
+
+    def _run(self, *arguments: str, expect: int) -> subprocess.CompletedProcess[str]:
         run = subprocess.run(
             [TURNSTILE, *arguments],
             env={**os.environ, "TURNSTILE_ADMIN": self.admin},
@@ -124,7 +132,7 @@ class Cluster:
             timeout=120,
         )
         assert run.returncode == expect, f"{arguments}: exit {run.returncode}\n{run.stdout}\n{run.stderr}"
-        return run.stdout + run.stderr
+        return run
 
     def shard_pid(self, shard: int, broker: int = 0) -> int:
         return next(

@@ -1,6 +1,5 @@
 """`turnstile explain` and `load --expect` against a cluster, as a user runs them."""
 
-import json
 import re
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,7 +26,7 @@ def test_which_limits_hold_and_how_much_of_each_is_used(tmp_path: Path) -> None:
         client = cluster.turnstile("explain", "user=alice", "client-id=app")
         assert "0 B/s of 1 kB/s (0 %)" in client and "user=alice" in client
         assert "no quota holds" in cluster.turnstile("explain", "client-id=app")
-        assert json.loads(cluster.turnstile("explain", "127.1.0.8", "--json"))["brokers"][0]["ip"] == "127.1.0.8"
+        assert cluster.told("explain", "127.1.0.8")["brokers"][0]["ip"] == "127.1.0.8"
         assert "is not ip=..." in cluster.turnstile("explain", "alice", expect=2)
         assert "must be an IP address" in cluster.turnstile("explain", "ip=nowhere", expect=1)
 
@@ -60,7 +59,7 @@ def produce_beyond_a_quota(bootstrap: str, cluster: Cluster) -> dict[str, float]
     for n in range(40):
         producer.produce("t", bytes(5000), partition=n % 2)
     producer.flush(20)
-    told = json.loads(cluster.turnstile("explain", "client-id=app", "--json"))["client"]["brokers"]
+    told = cluster.told("explain", "client-id=app")["client"]["brokers"]
     rates = {}
     for family in cluster.metrics():
         for sample in family.samples:

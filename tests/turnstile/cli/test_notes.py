@@ -1,6 +1,5 @@
 """What a change's answer says beside that it is in force, and refusals that name what there is."""
 
-import json
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -40,7 +39,7 @@ def test_a_rate_is_set_with_the_burst_that_passes_first(cluster: Cluster) -> Non
         said = cluster.turnstile(*words)
         assert "after a pause 20 connections pass at once before " in said
         assert "`turnstile up --set quota.window.num=2` lets 2 pass." in said
-    told = json.loads(cluster.turnstile("explain", "ip=127.1.0.1", "--json"))["brokers"][0]["rates"]
+    told = cluster.told("explain", "ip=127.1.0.1")["brokers"][0]["rates"]
     assert {(rate["of"], rate["value"], rate["burst"], rate["used"]) for rate in told} >= {
         ("ip", 2, 20, 0),
         ("broker", 2, 20, 0),

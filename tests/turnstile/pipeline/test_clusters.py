@@ -4,7 +4,6 @@ An audit that cries wolf would be seen here, and so would a cluster that admits 
 """
 
 import contextlib
-import json
 import os
 import random
 import signal
@@ -131,7 +130,7 @@ def test_a_restart_with_another_number_of_shards_and_a_living_cluster(tmp_path: 
             with storm(cluster, "PLAINTEXT", "--connections", "2000", "--rate", "500", "--hold", "0.2"):
                 cluster.until_decided(1000)  # more than the second that is left out of a living journal
             if shards == 2:
-                alive = json.loads(cluster.turnstile("audit", str(tmp_path / "data"), "--json"))
+                alive = cluster.told("audit", str(tmp_path / "data"))
                 assert alive["verdict"] == "held", alive
     result = judged(cluster)
     assert {check.verdict for check in result.checks} == {"held"}, result.checks
