@@ -28,6 +28,8 @@ from turnstile.pipeline.events.rows import Rows, RowsHere
 
 HONEST = [Tampering(f"honest {name}", name, list, tampering.HELD) for name in ("caps", "tokens", "rates", "quotas")]
 
+CASES = [*HONEST, *TABLE]
+
 
 def judged(rows: Rows) -> Any:
     return audit(Journal(rows, [], is_live=False)).as_json()
@@ -45,7 +47,7 @@ def slices_of(number: int, one: Tampering) -> Sequence[int]:
     return sorted({7, SLICES[(number + 2) % len(SLICES)]})
 
 
-@pytest.mark.parametrize(("number", "one"), enumerate([*HONEST, *TABLE]), ids=[one.name for one in [*HONEST, *TABLE]])
+@pytest.mark.parametrize(("number", "one"), list(enumerate(CASES)), ids=[one.name for one in CASES])
 def test_cut_anywhere_it_is_judged_as_in_one_piece(number: int, one: Tampering) -> None:
     events = one.how(tampering.copied(one.journal))
     table = pyarrow.Table.from_pylist(events, EVENTS)
@@ -60,7 +62,7 @@ ON_SPARK = ("honest tokens", "honest quotas", "admitted is there twice", "a refu
 """With an RDD of Spark's own for each; all others share one (test_slices_on_spark.py)."""
 
 
-@pytest.mark.parametrize("one", [one for one in [*HONEST, *TABLE] if one.name in ON_SPARK], ids=lambda one: one.name)
+@pytest.mark.parametrize("one", [one for one in CASES if one.name in ON_SPARK], ids=lambda one: one.name)
 def test_spark_judges_slices_of_parts_as_one_piece(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: Tampering
 ) -> None:
