@@ -42,6 +42,7 @@ BUILD = ROOT / "build" / "scoreboard"
 REPORTS = ROOT / "docs" / "clients"
 PAGE = ROOT / "docs" / "clients.md"
 KAFKA, OLDER_KAFKA = jars.VERSION, "4.1.0"
+CONNECT_S = 120.0  # Spark takes half a minute on a busy machine
 WORSE = ("unjudged", "pass", "warn", "fail")
 MARKS = {"pass": "pass", "warn": "*warn*", "fail": "**fail**", "unjudged": "–"}
 
@@ -182,7 +183,7 @@ def merged(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def judge(client: Client, copies: int) -> dict[str, Any]:
     """The report of one run of a client. Raises CannotJudge."""
     with turnstile.Cluster(topics=client.topics, shards=2, limits=PRIVATE) as cluster:
-        found = cluster.verdict(client.command, times=Times(copies=copies))
+        found = cluster.verdict(client.command, times=Times(copies=copies, connect_s=CONNECT_S))
     about = {"client": client.shown, "version": client.version, "measured": f"{datetime.now(UTC):%Y-%m-%d}"}
     return {**about, "turnstile": version("turnstile-kafka"), **found.as_json()}
 

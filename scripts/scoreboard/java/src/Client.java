@@ -70,22 +70,37 @@ public class Client {
         where.put("value.deserializer", "org.apache.kafka.common.serialization.StringDeserializer");
     }
 
-    static void share(Properties where) {
+    static void share(Properties where) throws Exception {
         read(where, "sharers");
-        try (KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(where)) {
-            consumer.subscribe(List.of("orders"));
-            while (running) {
-                consumer.poll(Duration.ofMillis(100));
+        again(() -> {
+            try (KafkaShareConsumer<String, String> consumer = new KafkaShareConsumer<>(where)) {
+                consumer.subscribe(List.of("orders"));
+                while (running) {
+                    consumer.poll(Duration.ofMillis(100));
+                }
             }
-        }
+        });
     }
 
-    static void consume(Properties where) {
+    static void consume(Properties where) throws Exception {
         read(where, "readers");
-        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(where)) {
-            consumer.subscribe(List.of("orders"));
-            while (running) {
-                consumer.poll(Duration.ofMillis(100));
+        again(() -> {
+            try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(where)) {
+                consumer.subscribe(List.of("orders"));
+                while (running) {
+                    consumer.poll(Duration.ofMillis(100));
+                }
+            }
+        });
+    }
+
+    /** Runs a consumer, and a second after an error that it can't go on from another one, as who runs it would. */
+    static void again(Runnable consumer) throws Exception {
+        while (running) {
+            try {
+                consumer.run();
+            } catch (KafkaException ended) {
+                Thread.sleep(1000);
             }
         }
     }
