@@ -28,6 +28,7 @@ from functools import partial
 from typing import TypeVar, cast
 
 from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
+from broker.accept.observed_tokens import ObservedTokens
 from broker.accept.rate_rehearsal import WAIT, RateRehearsal, RateVerdict
 from broker.accept.user_rehearsal import TokenHolder, UserRehearsal, leave
 from broker.runtime.shard_context import ShardContext
@@ -49,10 +50,12 @@ class Rehearsal:
         self.rates = rates
         self._outcomes = ObservedOutcomes(context)
         self.counts = self._outcomes.counts
-        self.users = UserRehearsal(context, connections, rates, self._outcomes)
+        self._world = ObservedTokens(context.tokens, context.cluster)
+        self.users = UserRehearsal(context, connections, rates, self._outcomes, self._world)
         self._context = context
         self._image = context.image
         self._tokens = context.tokens
+        self._cluster = context.cluster
         self._poller = context.poller
         self._connections = connections
         self._observed: dict[str, str] = {}
@@ -68,12 +71,12 @@ class Rehearsal:
         self.rates.follow()
         observed = self._image.observed_limits
         is_on = observed is not None and observed.has_other_world
-        if is_on is not self.is_on:
-            self.is_on = is_on
-            if is_on:
-                self._begin()
-            else:
-                self._end()
+        was_on, self.is_on = self.is_on, is_on
+        if is_on and not was_on:
+            self._begin()
+        self._cluster.follow_observed(self._members)
+        if was_on and not is_on:
+            self._end()
 
     def reset(self) -> None:
         """Back to the start of the cluster: nothing counted, and the windows of observed rates are empty."""
@@ -88,17 +91,18 @@ class Rehearsal:
         """
         if not (self.is_on or self.rates.is_on):
             return open_connection
-        tokens, under_way = self._tokens, self._under_way
+        tokens, world, under_way = self._tokens, self._world, self._under_way
+        take_at_hand = world.take_at_hand
         slots = tuple(OBSERVED + pool for pool in slot_pools) if self.is_on else ()
         asked_slots = tuple(pool for pool in slots if pool != _BROKER) if forced else slots
 
         def open_observed(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
             of_ip = OBSERVED + pools[-1]
             asked = (*asked_slots, of_ip)
-            taken = tokens.observe_at_hand(asked)
-            if taken < len(asked):
+            taken = take_at_hand(asked)
+            if taken <= len(asked):
                 attempt = ObservedAttempt(self, listener, number, ip, port, (*slots, of_ip), asked, self._poller.now_ns)
-                decision = tokens.observe_rest(asked, taken, attempt)
+                decision = world.take_rest(asked, taken, attempt)
                 if decision is not ADMITTED:
                     open_connection(fd, number, ip, port, pools, *via)
                     if isinstance(decision, Refused):
@@ -150,12 +154,9 @@ class Rehearsal:
         if verdict.refusal is not None or not attempt.asked:
             self._under_way.discard(attempt)
             return
-        taken = self._tokens.observe_at_hand(attempt.asked)
-        decision: Admitted | Refused | None = ADMITTED
-        if taken < len(attempt.asked):
-            decision = self._tokens.observe_rest(attempt.asked, taken, attempt)
+        decision = self._world.take(attempt.asked, attempt)
         if decision is not None:
-            self.decided(attempt, decision)
+            self._settle(attempt, decision)
         else:
             attempt.is_late = True
 
@@ -167,7 +168,13 @@ class Rehearsal:
             self._outcomes.turned_away(attempt, verdict.refusal)
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
-        """Homes have answered. A connection that has closed meanwhile was in the observed world until now."""
+        """Homes have answered."""
+        answer = self._world.answered(attempt.asked, attempt, decision)
+        if answer is not None:
+            self._settle(attempt, answer)
+
+    def _settle(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
+        """It is decided. A connection that has closed meanwhile was in the observed world until now."""
         self._under_way.discard(attempt)
         if isinstance(decision, Refused):
             self._outcomes.turned_away(attempt, observed_refusal(decision))
@@ -177,12 +184,16 @@ class Rehearsal:
         connection = self._connections.get(attempt.number)
         if connection is None:
             self._outcomes.note(attempt, CLOSED)
-            self._tokens.release(attempt.pools)
+            self._world.release(attempt.pools)
         else:
             connection.hold(connection.pools + attempt.pools)
             if attempt.is_late:
                 self._outcomes.note(attempt)
             self.users.came_in(connection)
+
+    def _members(self) -> int:
+        """The connections that are in the observed world."""
+        return sum(connection.pools[-1].startswith(OBSERVED) for connection in self._connections.values())
 
     def _begin(self) -> None:
         taken: Counter[str] = Counter()
@@ -195,12 +206,12 @@ class Rehearsal:
 
     def _end(self) -> None:
         for attempt in self._under_way:
-            self._tokens.cancel(attempt)
+            self._world.cancel(attempt)
             self._outcomes.note(attempt, ENDED)
         self._under_way.clear()
         self.users.end()
         for connection in self._connections.values():
-            leave(connection, self._tokens.release)
+            leave(connection, self._world.release)
 
 
 class ObservedAttempt:

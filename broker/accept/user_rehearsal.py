@@ -15,6 +15,7 @@ from functools import partial
 from typing import Protocol
 
 from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
+from broker.accept.observed_tokens import ObservedTokens
 from broker.accept.rate_rehearsal import RateRehearsal
 from broker.metrics.outcomes import Refusal
 from broker.runtime.shard_context import ShardContext
@@ -47,6 +48,7 @@ class UserRehearsal:
         connections: Mapping[int, TokenHolder],
         rates: RateRehearsal,
         outcomes: ObservedOutcomes,
+        world: ObservedTokens,
     ) -> None:
         self._tokens = context.tokens
         self._poller = context.poller
@@ -54,6 +56,7 @@ class UserRehearsal:
         self._connections = connections
         self._rates = rates
         self._outcomes = outcomes
+        self._world = world
         self._under_way: dict[int, ObservedLogin] = {}
 
     def came_in(self, connection: TokenHolder) -> None:
@@ -111,7 +114,7 @@ class UserRehearsal:
         self._outcomes.turned_away(login, refusal)
         connection = self._connections.get(login.number)
         if connection is not None:
-            leave(connection, self._tokens.release)
+            leave(connection, self._world.release)
 
 
 def leave(connection: TokenHolder, release: Callable[[tuple[str, ...]], None]) -> None:

@@ -219,7 +219,10 @@ class Explanation(TypedDict):
 
     brokers: NotRequired[list[AddressLimits]]
     cluster: NotRequired[
-        Annotated[PoolUse, "Beside `brokers`, if the whole cluster has a cap: its use, without home and holders."]
+        Annotated[
+            AddressPool,
+            "Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.",
+        ]
     ]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]

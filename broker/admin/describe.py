@@ -53,7 +53,7 @@ from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.usage_timelines import Watches
-from broker.admin.uses import Use, told_broker
+from broker.admin.uses import OF_CLUSTER, Use, told_broker
 from broker.admin.utilisation import UtilisationView
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourcesAnswer, summed
@@ -63,7 +63,6 @@ from broker.runtime.set_aside import set_aside_in
 from shards.config.cluster_plan import ClusterAbout
 from shards.config.coordinator import Coordinator
 from shards.config.messages import TopicToCreate
-from shards.limits.caps import CLUSTER
 from shards.ownership import BrokerShard
 from shards.settings.broker_config import EVERY_BROKER
 from shards.supervisor.restarts import Restarts
@@ -316,7 +315,7 @@ class Admin:
 
 def _pool(pools: dict[tuple[int, str], TokenPool], broker: int, pool: str) -> TokenPool:
     kind, _, key = pool.partition(":")
-    if pool == CLUSTER:
+    if pool in OF_CLUSTER:
         broker = EVERY_BROKER
     blank: TokenPool = {"broker": told_broker(broker), "kind": kind, "key": key, "home": None, "cap": None, "limit": "", "mode": "",
              "free": None, "waiting": 0, "in_use": 0, "cached": 0, "holders": []}  # fmt: skip

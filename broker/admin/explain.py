@@ -55,12 +55,15 @@ async def explain_address(
     return found
 
 
-async def explain_cluster(coordinator: Coordinator, images: Images) -> PoolUse | None:
-    """The pool of all connections to all brokers; None: it has no cap."""
-    if images.of(0).rule_of(CLUSTER).cap is None:
+async def explain_cluster(coordinator: Coordinator, images: Images) -> AddressPool | None:
+    """The pool of all connections to all brokers; None: it has no cap, and none is observed."""
+    image, observed = images.of(0), _observed(images.of(0), CLUSTER, {})
+    if observed is None and image.rule_of(CLUSTER).cap is None:
         return None
-    used = in_use(await coordinator.ask_all("describe_tokens", [CLUSTER]))
-    return {**_pool(images.of(0), CLUSTER, {}), "in_use": used[EVERY_BROKER, CLUSTER]}
+    used = in_use(await coordinator.ask_all("describe_tokens", [CLUSTER, OBSERVED + CLUSTER]))
+    if observed is not None:
+        observed["in_use"] = used[EVERY_BROKER, OBSERVED + CLUSTER]
+    return {**_pool(image, CLUSTER, {}), "in_use": used[EVERY_BROKER, CLUSTER], "observed": observed}
 
 
 def checked_address(image: ClusterImage, text: str) -> str:

@@ -11,7 +11,7 @@ from broker.admin.images import Images
 from broker.admin.live_answers import LimitedUse, LimitUse
 from broker.admin.sampler import Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
-from shards.limits.caps import CLUSTER
+from shards.limits.caps import CLUSTER, OBSERVED
 from shards.limits.utilisation import utilisation
 from shards.ownership import BrokerShard
 from shards.settings.broker_config import EVERY_BROKER
@@ -19,6 +19,8 @@ from shards.settings.config_def import LISTENER_PREFIX
 
 CONNECTIONS: Final = "connections"
 NEW_CONNECTIONS: Final = "new_connections"
+OF_CLUSTER: Final = (CLUSTER, OBSERVED + CLUSTER)
+"""The pools that all brokers have together."""
 _ACCEPT_RATES: Final = {
     "kafka_server_socket_server_metrics_connection_accept_rate": "ip", "turnstile_user_connection_accept_rate": "user",
 }  # fmt: skip
@@ -52,11 +54,11 @@ def told_broker(broker: int) -> int | None:
 
 def in_use(answers: Mapping[BrokerShard, Mapping[str, Any]]) -> Counter[tuple[int, str]]:
     """Open connections by (broker, pool), from what shards answer to describe_tokens: those of a pool's home and holders. Of the
-    pool `cluster` those of all brokers, by EVERY_BROKER."""
+    pool `cluster`, and of the observed one, those of all brokers, by EVERY_BROKER."""
     found: Counter[tuple[int, str]] = Counter()
     for (broker, _), answer in answers.items():
         for row in (*answer["home"], *answer["holds"]):
-            found[EVERY_BROKER if row["pool"] == CLUSTER else broker, row["pool"]] += row["in_use"]
+            found[EVERY_BROKER if row["pool"] in OF_CLUSTER else broker, row["pool"]] += row["in_use"]
     return found
 
 

@@ -15,6 +15,7 @@ from broker.serve.muted import Muted
 from broker.serve.proxied_connection import ProxiedConnection, Via
 from broker.serve.request_memory import AnswerMemory, RequestMemory
 from broker.wire.answer_parts import Encoded
+from shards.limits.caps import OBSERVED
 from shards.loop.deferred import MaybeDeferred
 from shards.settings.addresses import IPV6_BITS
 
@@ -122,6 +123,8 @@ class Serving:
         self._tokens.release(channel.pools)
         if self._cluster.is_on:
             self._cluster.release()
+        if self._cluster.is_observed and channel.pools[-1].startswith(OBSERVED):
+            self._cluster.release_observed()
 
 
 def _nothing() -> None:

@@ -353,8 +353,8 @@ public sealed record EndingAnswer(bool Ending);
 public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
 
 /// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
-/// <param name="Cluster">Beside `brokers`, if the whole cluster has a cap: its use, without home and holders.</param>
-public sealed record Explanation(List<AddressLimits>? Brokers = null, PoolUse? Cluster = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
+/// <param name="Cluster">Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.</param>
+public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
 /// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>
@@ -523,13 +523,6 @@ public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InU
 
 /// <summary>A broker.</summary>
 public sealed record OneBroker(RedpandaBroker Broker);
-
-/// <summary>A limit on open connections, and its use.</summary>
-/// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
-/// <param name="Limit">The setting; empty: unlimited.</param>
-/// <param name="Value">null: unlimited.</param>
-/// <param name="Waits">Over it a connection waits, and is not refused.</param>
-public sealed record PoolUse(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders);
 
 /// <summary>The reason why a request was refused, or can't be answered now.</summary>
 /// <param name="Message">One sentence.</param>

@@ -774,8 +774,8 @@ type EntityQuotas struct {
 // asked; and of a user those of its connections.
 type Explanation struct {
 	Brokers []AddressLimits `json:"brokers,omitempty"`
-	// Beside `brokers`, if the whole cluster has a cap: its use, without home and holders.
-	Cluster         *PoolUse          `json:"cluster,omitempty"`
+	// Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.
+	Cluster         *AddressPool      `json:"cluster,omitempty"`
 	Client          *ClientQuotas     `json:"client,omitempty"`
 	UserConnections []UserConnections `json:"user_connections,omitempty"`
 }
@@ -1165,22 +1165,6 @@ type ObservedUse struct {
 // OneBroker: A broker.
 type OneBroker struct {
 	Broker RedpandaBroker `json:"broker"`
-}
-
-// PoolUse: A limit on open connections, and its use.
-type PoolUse struct {
-	// broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
-	Pool string `json:"pool"`
-	// The setting; empty: unlimited.
-	Limit string `json:"limit"`
-	// null: unlimited.
-	Value *int64 `json:"value"`
-	// Over it a connection waits, and is not refused.
-	Waits   bool         `json:"waits"`
-	Home    *int64       `json:"home"`
-	InUse   int64        `json:"in_use"`
-	Cached  int64        `json:"cached"`
-	Holders []HeldTokens `json:"holders"`
 }
 
 // Problem: The reason why a request was refused, or can't be answered now.

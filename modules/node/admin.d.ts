@@ -397,8 +397,8 @@ export interface EntityQuotas {
  */
 export interface Explanation {
   brokers?: AddressLimits[]
-  /** Beside `brokers`, if the whole cluster has a cap: its use, without home and holders. */
-  cluster?: PoolUse
+  /** Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
+  cluster?: AddressPool
   client?: ClientQuotas
   user_connections?: UserConnections[]
 }
@@ -792,22 +792,6 @@ export interface ObservedUse {
 /** A broker. */
 export interface OneBroker {
   broker: RedpandaBroker
-}
-
-/** A limit on open connections, and its use. */
-export interface PoolUse {
-  /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
-  pool: string
-  /** The setting; empty: unlimited. */
-  limit: string
-  /** null: unlimited. */
-  value: number | null
-  /** Over it a connection waits, and is not refused. */
-  waits: boolean
-  home: number | null
-  in_use: number
-  cached: number
-  holders: HeldTokens[]
 }
 
 /** The reason why a request was refused, or can't be answered now. */

@@ -519,8 +519,8 @@ class Explanation(TypedDict):
     """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections."""
 
     brokers: NotRequired[list[AddressLimits]]
-    # Beside `brokers`, if the whole cluster has a cap: its use, without home and holders.
-    cluster: NotRequired[PoolUse]
+    # Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.
+    cluster: NotRequired[AddressPool]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
 
@@ -937,23 +937,6 @@ class OneBroker(TypedDict):
     """A broker."""
 
     broker: RedpandaBroker
-
-
-class PoolUse(TypedDict):
-    """A limit on open connections, and its use."""
-
-    # broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.
-    pool: str
-    # The setting; empty: unlimited.
-    limit: str
-    # null: unlimited.
-    value: int | None
-    # Over it a connection waits, and is not refused.
-    waits: bool
-    home: int | None
-    in_use: int
-    cached: int
-    holders: list[HeldTokens]
 
 
 class Problem(TypedDict):

@@ -3,8 +3,8 @@ it.
 
 An observed cap takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
 broker. What follows from all of them together is the configuration that would be, and its caps are those of the observed
-pools: `observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`, `observed/user:NAME`. An observed client
-quota takes the place that `quota set` would give it, beside the entity's other quotas.
+pools: `observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`, `observed/user:NAME`,
+`observed/cluster`. An observed client quota takes the place that `quota set` would give it, beside the entity's other quotas.
 
 differences_only  An observed pool has a cap only where that differs from the enforced one. An equal one would refuse nothing:
     what is open in the observed pool is open in the enforced one, too.
@@ -12,25 +12,22 @@ differences_only  An observed pool has a cap only where that differs from the en
 
 from collections.abc import Iterable, Mapping
 
-from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
+from shards.limits.caps import CLUSTER, OBSERVED, UNLIMITED, CapRule
 from shards.limits.connection_limits import CAPS_AND_RATES, CORE_RATE, CORE_RATE_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import Entity
-from shards.settings.broker_config import RATE, USER_RATE, USER_RATE_OVERRIDES
+from shards.settings.broker_config import CLUSTER_CAP, RATE, USER_RATE, USER_RATE_OVERRIDES
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
 
-OBSERVABLE = CAPS_AND_RATES
+OBSERVABLE = (*CAPS_AND_RATES, CLUSTER_CAP)
 """The settings that can be observed."""
-_EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip", "user"))
+_EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip", "user", CLUSTER))
 
 
 def check_observable(name: str) -> None:
     """Raises ConfigInvalid for a setting, by its canonical name, that is none of OBSERVABLE."""
     setting = broker_setting(name)
     if setting.name not in OBSERVABLE:
-        if setting.of_cluster:
-            raise ConfigInvalid(name, None, "can't be observed: that is not emulated for a setting of all brokers together",
-                                error="INVALID_REQUEST")  # fmt: skip
         each = ", ".join(OBSERVABLE)
         raise ConfigInvalid(name, None, f"can't be observed: only limits of connections can be ({each})",
                             error="INVALID_REQUEST")  # fmt: skip

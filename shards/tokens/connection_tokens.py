@@ -134,6 +134,11 @@ class ConnectionTokens:
             return None
         return ADMITTED
 
+    def observe_resumed(self, waiter: TokenWaiter) -> Admitted | Refused | None:
+        """As resume() without further pools, `at_once` and not counted."""
+        pools, held = self._waiting.resume(waiter)
+        return self.observe_rest(pools, len(pools) if held else 0, waiter)
+
     def force(self, key: str, n: int = 1) -> None:
         """n tokens of a pool for connections that its cap must not stop: those of the inter-broker listener (KIP-402), or
         those that were open when a cap began to be observed. What is used beyond the cap is known at the home by the end of

@@ -46,7 +46,8 @@ class Tokens(ConnectionTokens):
     `peer_up` comes before the first message is received. `rule_of(pool)` is the rule of the version last applied.
     `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it must
     not call back. `returns`, `asking`: see full_pools.py.
-    Counted since the start, beside what connection_tokens.py counts: `borrows`, `reclaims` (of pools at home here).
+    Counted since the start, beside what connection_tokens.py counts: `borrows`, `reclaims` (of pools at home here), and the waiters
+    that were `told` their decision.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Tokens(ConnectionTokens):
         self.me: Final = me
         self.shards: Final = shards
         self.version = version
+        self.told = 0
         self._send = send
         self._turn_s = ttl_s / 2  # between one and two turns of the wheel after its last use, a token goes home
         self._deadline_s = deadline_s
@@ -267,6 +269,7 @@ class Tokens(ConnectionTokens):
 
     def _tell(self, attempt: Attempt) -> None:
         if attempt.decision is not None and self._waiting.take_decided(attempt):
+            self.told += 1
             if not attempt.observed:
                 self.decided_rpc += 1
                 self.refused += attempt.decision is not ADMITTED

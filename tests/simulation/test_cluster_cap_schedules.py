@@ -4,7 +4,7 @@ sees it."""
 from __future__ import annotations
 
 import pytest
-from simulation.cluster_cap_schedule import MUTANTS, ClusterCapSchedule, first_that_sees
+from simulation.cluster_cap_schedule import MUTANTS, OBSERVED_MUTANTS, ClusterCapSchedule, first_that_sees
 from simulation.mutants import Mutant
 
 
@@ -35,3 +35,27 @@ def test_connections_are_let_in_refused_by_either_cap_and_left_without_an_answer
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_schedule_sees_it(mutant: Mutant) -> None:
     assert first_that_sees(mutant, range(10)) is not None
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_every_invariant_holds_of_what_is_observed(start: int) -> None:
+    for seed in range(start, start + 50):
+        try:
+            ClusterCapSchedule(seed, observes=True).run()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+
+
+def test_connections_are_in_the_observed_world_or_would_be_refused_by_either_cap() -> None:
+    ends: set[tuple[bool, str | None]] = set()
+    for seed in range(20):
+        schedule = ClusterCapSchedule(seed, observes=True)
+        schedule.run()
+        told = [client.inside for client in schedule.world.clients if client.inside.asked]
+        ends |= {(each.came_in, each.refused and each.refused[0]) for each in told}
+    assert ends >= {(True, None), (False, None), (False, "cluster_cap"), (False, "broker_cap")}
+
+
+@pytest.mark.parametrize("mutant", OBSERVED_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_schedule_sees_it_where_caps_are_observed(mutant: Mutant) -> None:
+    assert first_that_sees(mutant, range(20), observes=True) is not None

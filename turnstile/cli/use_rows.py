@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 UseRow = tuple[str, ...]
 
 
-def address_rows(brokers: Sequence[AddressLimits], cluster: PoolUse | None, *, internals: bool) -> list[UseRow]:
-    """The limits of an address's connections, as rows; `cluster`: that of the whole cluster. With `internals`, the tokens of each
+def address_rows(brokers: Sequence[AddressLimits], cluster: AddressPool | None, *, internals: bool) -> list[UseRow]:
+    """The limits of an address's connections, as rows; `cluster`: those of the whole cluster. With `internals`, the tokens of each
     pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     if cluster is not None:
-        used = use(cluster["in_use"], cluster["value"])
-        rows.append((f"connections of {pool_text(cluster['pool'])}", broker_text(None), used, cluster["limit"],
-                     *(["-"] if internals else [])))  # fmt: skip
+        rows += _of_cluster(cluster, internals)
     for broker in brokers:
         for pool in broker["connections"]:
             rows += _pool(broker["broker"], pool, internals)
@@ -70,10 +68,19 @@ def _pool(broker: int, pool: AddressPool | UserConnections, internals: bool) -> 
         yield _observed(broker, pool["pool"], cap, internals)
 
 
-def _observed(broker: int, pool: str, cap: ObservedUse, internals: bool) -> UseRow:
+def _of_cluster(pool: AddressPool, internals: bool) -> Iterator[UseRow]:
+    """The same of the whole cluster; the enforced cap only if there is one."""
+    if pool["value"] is not None:
+        row = (f"connections of {pool_text(pool['pool'])}", broker_text(None), use(pool["in_use"], pool["value"]))
+        yield (*row, pool["limit"], *(["-"] if internals else []))
+    if (cap := pool["observed"]) is not None:
+        yield _observed(None, pool["pool"], cap, internals)
+
+
+def _observed(broker: int | None, pool: str, cap: ObservedUse, internals: bool) -> UseRow:
     """The cap that is observed beside the enforced one, in a row of its own."""
     would = "a connection would wait" if cap["waits"] else "a connection would be refused"
-    row = (f"observed: {pool_text(pool)}", str(broker), use(cap["in_use"], cap["value"]))
+    row = (f"observed: {pool_text(pool)}", broker_text(broker), use(cap["in_use"], cap["value"]))
     return (*row, f"{cap['limit']}; over it {would}", *(["-"] if internals else ()))
 
 

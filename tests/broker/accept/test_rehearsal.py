@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from cluster_pools import uncapped
 
 from broker.accept.rate_rehearsal import RateRehearsal
 from broker.accept.rehearsal import Rehearsal
@@ -55,6 +56,7 @@ class Desk:
             log=SimpleNamespace(call_mistaken=self.mistakes.append),
             image=self.image,
             tokens=self.tokens,
+            cluster=uncapped(),
             poller=SimpleNamespace(now_ns=0),
             journal=SimpleNamespace(
                 add=lambda kind, **row: self.journal.append(row),

@@ -62,7 +62,8 @@ def test_a_listener_can_be_observed():
     ("before", "after", "pools"),
     [
         ([], [("observed", f"/{PER_IP}", "5")],
-         {"observed/broker", "observed/listener", "observed/ssl", "observed/ip", "observed/user"}),
+         {"observed/broker", "observed/listener", "observed/ssl", "observed/ip", "observed/user",
+          "observed/cluster"}),
         ([("observed", f"/{PER_IP}", "5")], [("observed", f"/{USERS}", "alice:2")], {"observed/user:alice"}),
         ([("observed", f"/{PER_IP}", "5")], [("observed", f"/{PER_IP}", "6")], {"observed/ip"}),
         ([("observed", f"/{PER_IP}", "5")], [("setting", f"/{CAP}", "9")],

@@ -13,15 +13,18 @@ from simulation.oracle import require
 from simulation.world import DEADLINE_S, TTL_S
 
 from broker.accept.admission import Admission
+from broker.accept.observed_tokens import ObservedTokens
+from broker.accept.rehearsal import Rehearsal
 from broker.accept.step_actions import StepActions
 from shards.ownership import BrokerShard
 from shards.tokens.cluster_pool import ClusterPool
 
 
 class ClusterCapSchedule:
-    """One seeded run."""
+    """One seeded run. `observes`: caps are observed, too."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, observes: bool = False) -> None:
+        self.kinds = ("setting", "observed") if observes else ("setting",)
         self.draw = draw = random.Random(f"cluster cap {seed}")
         self.is_calm = draw.random() < 0.4
         self.faults = 0.0 if self.is_calm else draw.choice([0.02, 0.05])
@@ -55,9 +58,10 @@ class ClusterCapSchedule:
     def _state(self) -> Records:
         draw = self.draw
         state: Records = {}
-        for name, likely in ((CLUSTER_CAP, 0.8), (BROKER_CAP, 0.6)):
-            if draw.random() < likely:
-                state["setting", f"/{name}"] = str(draw.choice(self.caps))
+        for kind in self.kinds:
+            for name, likely in ((CLUSTER_CAP, 0.8), (BROKER_CAP, 0.6)):
+                if draw.random() < likely - 0.3 * (len(self.kinds) > 1 and kind == "setting"):
+                    state[kind, f"/{name}"] = str(draw.choice(self.caps))
         return state
 
     def _fault(self) -> None:
@@ -164,9 +168,9 @@ class ClusterCapSchedule:
 
 
 MUTANTS = [
-    with_line(ClusterPool, "follow", "self.tokens.force(CLUSTER, connections)", "pass", "4"),
-    with_line(ClusterPool, "follow", "self.tokens.release(POOLS * connections)", "pass", "4"),
-    with_line(ClusterPool, "_when_done", "self.is_on and self._done < version", "False", "1/5"),
+    with_line(ClusterPool, "_count", "self.tokens.force(pool, connections)", "pass", "4"),
+    with_line(ClusterPool, "_count", "self.tokens.release((pool,) * connections)", "pass", "4"),
+    with_line(ClusterPool, "_when_done", "self._has_caps and self._done < version", "False", "1/5"),
     with_line(StepActions, "_cluster_answered", "self._cluster.release()", "pass", "4"),
     with_line(StepActions, "_cluster_answered", "not (is_admitted and self._cluster.is_on)", "not is_admitted", "4"),
     with_line(StepActions, "_cluster_answered", "self._tokens.cancel(pending)", "pass", "4"),
@@ -181,14 +185,28 @@ MUTANTS = [
     with_line(Admission, "follow", "self._capped if self._cluster.is_on else self._uncapped", "self._uncapped", "4"),
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
+OBSERVED_MUTANTS = [
+    with_line(ClusterPool, "apply", "self._has_caps or self._had_caps", "self.is_on", "3"),
+    with_line(ClusterPool, "flush", "self.is_on or self.is_observed", "self.is_on", "3"),
+    with_line(Rehearsal, "follow", "self._cluster.follow_observed(self._members)", "pass", "1/5"),
+    with_line(Rehearsal, "_end", "self._world.cancel(attempt)", "self._tokens.cancel(attempt)", "4"),
+    with_line(ObservedTokens, "answered", "self._cluster.release_observed()", "pass", "4"),
+    with_line(
+        ObservedTokens, "answered", "others is ADMITTED and self._cluster.is_observed", "others is ADMITTED", "4"
+    ),
+    with_line(ObservedTokens, "answered", "self._tokens.cancel(waiter)", "pass", "4"),
+    with_line(ObservedTokens, "_take_of_cluster", "self._tokens.release(pools)", "pass", "4"),
+    with_line(ObservedTokens, "_take_of_cluster", "self._tokens.suspend(pools, waiter)", "pass", "4"),
+]
+"""The same of what is observed."""
 
 
-def first_that_sees(mutant: Mutant, seeds: range) -> int | None:
+def first_that_sees(mutant: Mutant, seeds: range, *, observes: bool = False) -> int | None:
     """The first schedule that fails with the mutant in place."""
     for seed in seeds:
         with broken(mutant):
             try:
-                ClusterCapSchedule(seed).run()
+                ClusterCapSchedule(seed, observes=observes).run()
             except Exception:
                 return seed
     return None

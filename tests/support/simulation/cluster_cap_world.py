@@ -8,6 +8,9 @@ never_beyond_a_cap       no connection is admitted beyond the loosest cap, of it
 no_false_refusal         at some instant since its arrival the whole cap that refused it was in use
 counted_while_capped     after a pass a shard has a token of the cluster's pool for each open connection, or none without a cap
 in_flight_is_known       after a pass a broker's pool has a token for each open connection, and for each that waits for the cluster
+observed_counts_members  after a pass a shard has a token of the cluster's observed pool for each connection of the observed world
+never_beyond_observed    no connection comes into the observed world beyond the loosest cap of the cluster that may be observed
+no_false_observation     at some instant since its admission the whole cap that would have refused it was in use
 everything_comes_home    at rest no connection waits, and no set has a token or a pool
 """
 
@@ -17,19 +20,20 @@ import os
 import socket
 from collections import Counter, deque
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from simulation.accept_world import Ignore, Records, SimulatedPoller
 from simulation.oracle import require
 from simulation.world import DEADLINE_S, TTL_S
 
 from broker.accept.acceptors import Acceptors
+from broker.accept.pending_connection import PendingConnection
 from broker.accept.steps import Step
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
-from shards.limits.caps import CLUSTER
+from shards.limits.caps import CLUSTER, OBSERVED
 from shards.loop.timers import Timers
 from shards.ownership import BrokerShard
 from shards.tokens.cluster_pool import NAME, ClusterPool
@@ -49,13 +53,35 @@ class Client:
         self.ended: int | None = None
         self.refused: tuple[str, int] | None = None  # for which reason, at which cap
         self.held = False  # it held its broker's tokens while it waited for the cluster's
+        self.inside = Inside()
 
 
-class Open(NamedTuple):
+class Inside:
+    """A connection in the observed world: it was asked about from `asked` on, and that was decided at `told`. `refused`: the cap
+    that would have refused it, and its value; `came_in`: it has been in that world. `held`: as of a client."""
+
+    def __init__(self) -> None:
+        self.asked = self.told = 0
+        self.refused: tuple[str, int] | None = None
+        self.came_in = self.held = False
+
+
+class Open:
     """An open connection as the shard has it."""
 
-    client: Client
-    pools: tuple[str, ...]
+    def __init__(self, shard: Shard, number: int, client: Client, ip: str, port: int, pools: tuple[str, ...]) -> None:
+        self.shard, self.id, self.client, self.ip, self.port = shard, number, client, ip, port
+        self.listener = LISTENER
+        self.pools = pools
+
+    @property
+    def is_inside(self) -> bool:
+        return self.pools[-1].startswith(OBSERVED)
+
+    def hold(self, pools: tuple[str, ...]) -> None:
+        was_inside, self.pools = self.is_inside, pools
+        if self.is_inside and not was_inside:
+            self.shard.world.came_in(self)
 
 
 class Shard:
@@ -64,7 +90,7 @@ class Shard:
     def __init__(self, world: ClusterCapWorld, place: BrokerShard, epoch: int) -> None:
         self.world, self.place, self.epoch = world, place, epoch
         self.done = 0
-        self.listens = self.is_open = self.is_ending = False
+        self.listens = self.is_open = self.is_ending = self.is_beginning = False
         self.pushed: deque[tuple[int, bool]] = deque()
         self.known: dict[BrokerShard, int] = {}  # number of the link to each shard that is up
         self.open: dict[int, Open] = {}
@@ -115,16 +141,20 @@ class Shard:
             self.listens = self.listens or not (self.tokens.ahead or self.cluster.is_ahead)
             self.world.count_acks()
 
+        self.is_beginning = True
         self.acceptors.image_changed(changed.kinds)
+        self.is_beginning = False
         self.cluster.apply(self.tokens, version, done, changed.pools)
 
     def close(self, number: int) -> None:
         """An open connection ends; as Serving.closed."""
-        client, pools = self.open.pop(number)
-        self.world.ended(client)
-        self.tokens.release(pools)
+        opened = self.open.pop(number)
+        self.world.ended(opened.client)
+        self.tokens.release(opened.pools)
         if self.cluster.is_on:
             self.cluster.release()
+        if self.cluster.is_observed and opened.is_inside:
+            self.cluster.release_observed()
 
     def end(self) -> None:
         """It accepts no more, and refuses who waits."""
@@ -133,14 +163,20 @@ class Shard:
 
     def _admitted(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         os.close(fd)
-        self.open[number] = Open(self.world.clients[port], pools)
-        self.world.judge_admission(self.world.clients[port])
+        opened = self.open[number] = Open(self, number, self.world.clients[port], ip, port, pools)
+        self.world.judge_admission(opened.client)
+        opened.client.inside.asked = self.world.instant
+        if opened.is_inside:
+            self.world.came_in(opened)
 
     def refused(self, number: int, ip: str, port: int, listener: str, **why: Any) -> None:
         """The journal's row."""
         client = self.world.clients[port]
         if self.world.alive.get(self.place) is not self:
             return  # it has died
+        if why.get("code"):
+            client.inside.refused, client.inside.told = (why["reason"], int(why["limit_value"])), self.world.instant
+            return
         client.refused = why["reason"], int(why["limit_value"])
         self.world.ended(client)
         is_fine = why["reason"] != "shard_unavailable" or self.is_ending or not self.world.is_calm
@@ -151,6 +187,11 @@ class Shard:
             return lambda *anything, **named: None
         raise AttributeError(name)
 
+    def add(self, kind: str, *, port: int, **row: Any) -> None:
+        """The journal's row of an observed decision that did not come at once."""
+        if self.world.alive.get(self.place) is self:
+            self.world.clients[port].inside.told = self.world.instant
+
 
 class NotingTokens(Tokens):
     """Those of a broker; notes which connections have waited for the cluster's."""
@@ -160,7 +201,9 @@ class NotingTokens(Tokens):
         self._world = world
 
     def suspend(self, pools: tuple[str, ...], waiter: Any) -> None:
-        self._world.clients[waiter.port].held = True
+        client = self._world.clients[waiter.port]
+        holder = client if isinstance(waiter, PendingConnection) else client.inside
+        holder.held = True
         super().suspend(pools, waiter)
 
 
@@ -340,6 +383,14 @@ class ClusterCapWorld:
         caps = (state.get(("setting", f"/{name}")) for state in self.states[self.acked :])
         return max(float("inf") if cap is None else int(cap) for cap in caps)
 
+    def _observed_caps(self, name: str) -> float:
+        """The loosest that may be observed; one that is in force is not (differences_only)."""
+        caps = (
+            (state.get(("observed", f"/{name}")), state.get(("setting", f"/{name}")))
+            for state in self.states[self.acked :]
+        )
+        return max(float("inf") if cap is None or cap == enforced else int(cap) for cap, enforced in caps)
+
     # Connections
 
     def arrived(self, place: BrokerShard) -> int:
@@ -363,6 +414,16 @@ class ClusterCapWorld:
             mine <= self._caps(BROKER_CAP), "1/5", f"{mine} open on broker {client.place[0]}, {self.acked} is acked"
         )
 
+    def came_in(self, opened: Open) -> None:
+        """never_beyond_observed"""
+        self.instant += 1
+        opened.client.inside.came_in = True
+        if opened.shard.is_beginning:
+            return  # all are in the observed world then, also beyond its cap
+        inside = sum(each.is_inside for shard in self.alive.values() for each in shard.open.values())
+        cap = self._observed_caps(CLUSTER_CAP)
+        require(inside <= cap, "1/5", f"{inside} in the observed world, {self.acked} is acked")
+
     def tick(self, place: BrokerShard) -> None:
         shard = self.alive[place]
         shard.tokens.tick(self.now_s)
@@ -383,11 +444,24 @@ class ClusterCapWorld:
         require(
             used == len(shard.open) + in_flight, "4", f"{place}: {used} tokens for {len(shard.open)} and {in_flight}"
         )
-        asked = {waiter for waiter in of_cluster.in_flight if cast(Any, waiter).step is not Step.CLUSTER_TOKENS}
+        inside = sum(each.is_inside for each in shard.open.values())
+        observed = OBSERVED + "broker"
+        in_flight = sum(observed in taken for taken, _ in of_broker.in_flight.values())
+        used = of_broker.in_use.get(observed, 0)
+        require(used == inside + in_flight, "4", f"{place}: {used} observed tokens for {inside} and {in_flight}")
+        members = inside if shard.cluster.is_observed else 0
+        held = of_cluster.in_use.get(OBSERVED + CLUSTER, 0)
+        require(held == members, "4", f"{place} has {held} observed tokens of the cluster for {members} connections")
+        asked = {
+            waiter
+            for waiter in of_cluster.in_flight
+            if isinstance(waiter, PendingConnection) and waiter.step is not Step.CLUSTER_TOKENS
+        }
         require(not asked, "8", "asks the cluster without being at that step")
 
     def look_back(self) -> None:
-        """no_false_refusal: of the cluster's cap, and of the brokers'."""
+        """no_false_refusal: of the cluster's cap, and of the brokers'; and no_false_observation."""
+        self._look_back_inside()
         for client in self.clients:
             if client.refused is None or client.refused[0] == "shard_unavailable":
                 continue
@@ -402,3 +476,29 @@ class ClusterCapWorld:
             instants = [client.arrived, *(since for since, _ in spans if client.arrived < since <= client.ended)]
             most = max(sum(since <= at < until for since, until in spans) for at in instants)
             require(most >= cap, "3", f"refused by {reason} {cap} at {client.ended}, never more than {most} in use")
+
+    def _look_back_inside(self) -> None:
+        asked = [(client, client.inside) for client in self.clients if client.inside.asked]
+        ends = [self.instant + 1 if client.ended is None else client.ended for client, _ in asked]
+        for client, inside in asked:
+            if inside.refused is None or inside.refused[0] == "shard_unavailable":
+                continue
+            reason, cap = inside.refused
+            spans = [
+                (of.asked, _until(of, end))
+                for (other, of), end in zip(asked, ends, strict=True)
+                if (of.held or other is not client) and (reason == "cluster_cap" or other.place[0] == client.place[0])
+            ]
+            instants = [inside.asked, *(since for since, _ in spans if inside.asked < since <= inside.told)]
+            most = max(sum(since <= at <= until for since, until in spans) for at in instants)
+            require(
+                most >= cap, "3", f"would be refused by {reason} {cap} at {inside.told}, never more than {most} in use"
+            )
+
+
+def _until(inside: Inside, ended: int) -> float:
+    """When a connection has surely stopped using what it held there: one that had closed goes on until it is decided, which is not
+    told of all that a shard took with it when it died."""
+    if inside.came_in:
+        return max(ended, inside.told)
+    return inside.told or float("inf")

@@ -17,6 +17,8 @@ from typing import Any
 
 import pyarrow
 
+from shards.limits.caps import CLUSTER
+from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, Ends
 from turnstile.pipeline.audit.observed_members import (
@@ -35,6 +37,7 @@ from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.audit.user_checks import CAP as USER
 from turnstile.pipeline.audit.user_checks import beyond_of_user
+from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.logins import by_user
@@ -44,7 +47,10 @@ from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
 
 CAPS, CAUSED = "observed_caps", "observed_with_cause"
-REASONS = {"broker_cap": "broker_cap", "broker_wait": "broker_cap", "ssl_cap": "ssl_cap", "ip_cap": "ip_cap"}
+REASONS = {
+    "cluster_cap": "cluster_cap", "broker_cap": "broker_cap", "broker_wait": "broker_cap", "ssl_cap": "ssl_cap",
+    "ip_cap": "ip_cap",
+}  # fmt: skip
 """Of an observed decision -> of the refusal that it is judged as."""
 
 
@@ -78,6 +84,8 @@ def _caps(members: Rows, logged_in: Rows, timeline: ObservedTimeline) -> Check:
     steps = members.each(sweep.steps, sweep.STEPS)
     judge = partial(sweep.beyond, timeline)
     rows: list[TableRow] = steps.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
+    if timeline.any_limit(CLUSTER):
+        rows += steps.each(of_cluster, sweep.STEPS).swept([CLUSTER], judge, sweep.EXCESS, closes_first=True).to_pylist()
     if timeline.any_limit("ssl"):
         steps = members.each(partial(over_tls, timeline), CONNECTIONS).each(sweep.steps, sweep.STEPS)
         rows += steps.swept(["ssl"], judge, sweep.EXCESS, closes_first=True).to_pylist()
@@ -92,10 +100,11 @@ def _caps(members: Rows, logged_in: Rows, timeline: ObservedTimeline) -> Check:
         counts[row["broker"]] += row.pop("excess")
     rows.sort(key=lambda row: row["at_ns"])
     first = rows[0]
-    pool = f"{first['kind']} {first['pool']}".rstrip()
+    of = broker_text(first["broker"])
+    pool = of if first["kind"] == CLUSTER else f"{first['kind']} {first['pool']}".rstrip() + f" of {of}"
     detail = (
-        f"{counts.total()} admissions to the observed world beyond its cap; first {pool} of broker {first['broker']}: "
-        f"{first['open']} in it, {first['allowed']} allowed, at mono_ns {first['at_ns']}"
+        f"{counts.total()} admissions to the observed world beyond its cap; first {pool}: {first['open']} in it, "
+        f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
     )
     return Check(CAPS, EXCEEDED, detail, rows[: sweep.SHOWN], counts)
 
@@ -154,6 +163,7 @@ def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
 
 
 _POOLS: Mapping[str, Sequence[str]] = {
+    "cluster_cap": (CLUSTER,),
     "broker_cap": ("broker", "broker:all"),
     "broker_wait": ("broker",),
     "listener_wait": ("listener:{listener}",),
@@ -180,11 +190,11 @@ def _why_misnamed(timeline: ObservedTimeline, row: Mapping[str, Any]) -> str:
 def _caused(rows: list[TableRow], total: int, incomplete: Collection[int]) -> Check:
     if not rows:
         return Check(CAUSED, HELD, f"{total} observed decisions, each by a cap that was reached", [])
-    counts, shown, is_sure = unjustified(rows, incomplete)
+    counts, shown, is_sure = unjustified(rows, [*incomplete, EVERY_BROKER] if incomplete else ())
     first = shown[0]
     detail = (
-        f"{counts.total()} observed decisions; first {first['ip']} by {first['limit']} of version {first['version']} on broker "
-        f"{first['broker']}, at mono_ns {first['at_ns']}: {first['why']}"
+        f"{counts.total()} observed decisions; first {first['ip']} by {first['limit']} of version {first['version']} on "
+        f"{broker_text(first['broker'])}, at mono_ns {first['at_ns']}: {first['why']}"
     )
     verdict = NOT_JUSTIFIED if is_sure else UNKNOWN
     return Check(CAUSED, verdict, detail, shown, counts)

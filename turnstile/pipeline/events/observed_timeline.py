@@ -11,7 +11,7 @@ from shards.limits.observed_limits import ObservedLimits
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
 from turnstile.pipeline.events.config_states import OBSERVED_QUOTA, QUOTA
 from turnstile.pipeline.events.timeline import Timeline
-from turnstile.pipeline.events.version_limits import UNLIMITED, VersionLimits
+from turnstile.pipeline.events.version_limits import ONE_OF_KIND, UNLIMITED, VersionLimits
 
 
 class ObservedVersionLimits(VersionLimits):
@@ -32,8 +32,8 @@ class ObservedVersionLimits(VersionLimits):
 
 
 def _pools(kind: str, key: str) -> tuple[str, ...]:
-    if kind == "ssl":
-        return ("ssl",)
+    if kind in ONE_OF_KIND:
+        return (kind,)
     return ("broker", "broker:all") if kind == "broker" else (f"{kind}:{key}",)
 
 

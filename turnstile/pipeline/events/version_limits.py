@@ -7,7 +7,7 @@ from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.ip_quotas import IpQuotaTable
 
 UNLIMITED = 1 << 62
-_ONE_OF_KIND = ("ssl", CLUSTER)
+ONE_OF_KIND = ("ssl", CLUSTER)
 """Kinds of pool whose key is the kind."""
 
 
@@ -36,7 +36,7 @@ class VersionLimits:
         """
         limits = self.limits
         if kind != "broker":
-            cap = limits.rule_of(kind if kind in _ONE_OF_KIND else f"{kind}:{key}").cap
+            cap = limits.rule_of(kind if kind in ONE_OF_KIND else f"{kind}:{key}").cap
         else:
             shared = limits.waiting.cap if slots and key != self.inter_broker else None
             above = limits.refusing.cap if refusing else None

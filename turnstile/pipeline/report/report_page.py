@@ -219,6 +219,7 @@ def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
 
 
 OBSERVED = {
+    "cluster_cap": "would be refused",
     "broker_cap": "would be refused",
     "ssl_cap": "would be refused",
     "ip_cap": "would be refused",

@@ -645,8 +645,8 @@ public final class AdminApi {
      */
     public record Explanation(
             List<AddressLimits> brokers,
-            /** Beside `brokers`, if the whole cluster has a cap: its use, without home and holders. */
-            PoolUse cluster,
+            /** Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
+            AddressPool cluster,
             ClientQuotas client,
             List<UserConnections> userConnections) {}
 
@@ -1011,21 +1011,6 @@ public final class AdminApi {
     /** A broker. */
     public record OneBroker(
             RedpandaBroker broker) {}
-
-    /** A limit on open connections, and its use. */
-    public record PoolUse(
-            /** broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster. */
-            String pool,
-            /** The setting; empty: unlimited. */
-            String limit,
-            /** null: unlimited. */
-            Long value,
-            /** Over it a connection waits, and is not refused. */
-            boolean waits,
-            Long home,
-            long inUse,
-            long cached,
-            List<HeldTokens> holders) {}
 
     /** The reason why a request was refused, or can't be answered now. */
     public record Problem(
