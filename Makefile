@@ -1,7 +1,7 @@
 # Each target sets everything up by itself, in .venv; nothing else of the machine is touched.
 SHELL := /bin/bash
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= 3
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Sphinx and its theme; nothing else needs them.
@@ -9,7 +9,7 @@ DOCS := .venv-docs
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compiled demo test docs test-docs lint house clients slices simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup compiled demo test docs test-docs lint house clients slices hasty simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -19,7 +19,7 @@ demo: setup ## launch a cluster, drive a load, show who was refused and why
 	@$(BIN)/turnstile demo --data-dir out/demo
 
 # Costly fixtures are shared in groups and timed tests run alone: tests/conftest.py.
-test: setup ## every test, in random order on two cores (JOBS=n for others); ARGS="..." go to pytest
+test: setup ## every test, in random order; three processes, as tests wait most of their time (JOBS=n for others); ARGS="..." go to pytest
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 docs: setup $(DOCS)/.installed ## the documents as a site in site; every link and anchor is followed
@@ -68,6 +68,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time, in one process and on Spark (make test has each in some of these numbers)
 	TURNSTILE_ALL_SLICES=1 $(BIN)/pytest -n 0 tests/turnstile/pipeline/test_slices.py tests/turnstile/pipeline/test_slices_on_spark.py $(ARGS)
+
+hasty: setup ## clients that pipeline, dawdle and leave at random, with a hundred seeds (make test has forty)
+	TURNSTILE_ALL_SEEDS=1 $(BIN)/pytest -n $(JOBS) tests/broker/serve/test_hasty_clients.py $(ARGS)
 
 simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas
 	$(BIN)/python tests/simulation/run.py --schedules 10000
