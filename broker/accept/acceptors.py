@@ -17,7 +17,6 @@ from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
-from broker.accept.rate_rehearsal import RateRehearsal
 from broker.accept.refused_sockets import Answering, RefusedSockets
 from broker.accept.rehearsal import OpenT, Rehearsal
 from broker.accept.step_actions import Deciders
@@ -84,9 +83,10 @@ class Acceptors:
             call=call,
             now_ms=context.now_ms,
             touch=context.poller.touch,
+            after=context.timers.after,
             notes=ObservedRateEvents(context.journal, context.image),
         )
-        self.rehearsal = Rehearsal(context, connections, RateRehearsal(context.image, self._observed_rates))
+        self.rehearsal = Rehearsal(context, connections, self._observed_rates)
         self._core_rates = CoreRates(context.image)
         self._pending: set[PendingConnection] = set()
         self._deciders = Deciders(
@@ -252,7 +252,7 @@ class Acceptors:
         while rates.busy or cluster.flush():
             rates.flush(now_ms=self._context.now_ms())
             tokens.flush()
-        self._observed_rates.flush()  # last: what was admitted until here asks in this pass
+        self._observed_rates.flush()  # what was admitted until here asks in this pass
         self.eviction.flush()
         due_ms = rates.next_ms()
         if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):

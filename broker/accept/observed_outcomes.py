@@ -21,12 +21,16 @@ class Rehearsed(Protocol):
     """An open connection about which observed limits decide. `at_ns`: when that decision began. `user`: given if it is about the
     login."""
 
-    number: int
-    ip: str
-    port: int
-    listener: str
-    at_ns: int
-
+    @property
+    def number(self) -> int: ...
+    @property
+    def ip(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def listener(self) -> str: ...
+    @property
+    def at_ns(self) -> int: ...
     @property
     def user(self) -> str | None: ...
 

@@ -1,34 +1,46 @@
 """Creation rates that are observed instead of enforced: what each of them would have done to an admitted connection.
 
 The order is that of an enforced rate (steps.py): the core's, the listener's and the broker's, the address's. A connection that
-one of them would have refused asks no later one, and is not in the observed world (rehearsal.py).
+one of them would have refused asks no later one, and is not in the observed world (rehearsal.py). Nothing waits for an answer, so
+the questions of many connections go together (shards/rates/observed_rates.py).
 
 answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this shard no longer observes counts as neither a wait nor
     a refusal.
 """
 
-from collections.abc import Callable
-from functools import partial
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from broker.accept.core_rates import CoreRates
+from broker.accept.observed_outcomes import ObservedOutcomes
 from broker.metrics.outcomes import Refusal
+from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.limits.caps import RateRule
-from shards.limits.observed_windows import RateAnswer
-from shards.loop.deferred import MaybeDeferred, then
-from shards.rates.observed_rates import ObservedRates
+from shards.limits.observed_windows import ADDRESS, LISTENER, WITHIN, RateAnswer
+from shards.rates.observed_rates import Beyond, ObservedRates
 
 WAIT = "rate_wait"
 """The reason of a connection that a rate would have delayed."""
 
 
-class RateVerdict(NamedTuple):
-    """`waits`: rates that would have delayed the connection; `refusal`: the rate that would have refused it, or the home that did
-    not answer; None: it would have been let in."""
+class Arrival(NamedTuple):
+    """A connection that was admitted, at `at_ns`. In the observed world `pools` are its observed ones, and `asked` those of which
+    it asks for a token; outside of it, none."""
 
-    waits: tuple[RateRule, ...]
-    refusal: Refusal | None
+    listener: str
+    number: int
+    ip: str
+    port: int
+    at_ns: int
+    pools: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+
+    @property
+    def user(self) -> None:
+        """It is not about a login (observed_outcomes.py)."""
 
 
 class _ObservedCoreRates:
@@ -41,19 +53,31 @@ class _ObservedCoreRates:
 
 class RateRehearsal:
     """The observed rates of one shard. `is_on`: whether any observed rate of arriving connections (core, listener, broker or
-    address) differs from the enforced one."""
+    address) differs from the enforced one. `decided` is called with each arrival in the observed world, and why a rate would
+    have refused it, or None."""
 
-    def __init__(self, image: ClusterImage, rates: ObservedRates) -> None:
+    def __init__(
+        self,
+        context: ShardContext,
+        rates: ObservedRates,
+        outcomes: ObservedOutcomes,
+        decided: Callable[[Arrival, Refusal | None], None],
+    ) -> None:
         self.is_on = False
-        self._has_core_rates = False
-        self._image = image
+        self._has_core_rates = self._has_ip_rates = False
+        self._image = context.image
+        self._poller = context.poller
+        self._mistaken = context.log.call_mistaken
         self._rates = rates
-        self._core = CoreRates(_ObservedCoreRates(image))
+        self._outcomes = outcomes
+        self._decided = decided
+        self._core = CoreRates(_ObservedCoreRates(context.image))
+        rates.answer_to({LISTENER: self._listeners_answered, ADDRESS: self._addresses_answered})
 
     def follow(self) -> None:
         """The image has another version."""
         self._rates.follow()
-        self._has_core_rates = self._image.observes_core_rates
+        self._has_core_rates, self._has_ip_rates = self._image.observes_core_rates, self._image.observes_ip_rates
         if self._image.observes_rates is not self.is_on:
             self.is_on = self._image.observes_rates
             self._core.reset()
@@ -68,65 +92,77 @@ class RateRehearsal:
         """Called a few times a second."""
         self._core.tick(now_ms=now_ms)
 
-    def ask(self, listener: str, ip: str, *, now_ms: int) -> MaybeDeferred[RateVerdict]:
-        """Asks each observed rate that applies to a connection that was admitted."""
-        waits: tuple[RateRule, ...] = ()
+    def first_question(self, listener: str) -> Callable[[Arrival], None]:
+        """The function that asks each observed rate that applies to a connection that was admitted there, in this version."""
         if self._has_core_rates:
-            core = self._image.observed_core_rate_of(ip)
-            wait_ms = self._core.take(ip, now_ms=now_ms)
-            if wait_ms is None:
-                return RateVerdict((), Refusal("core_rate", core.name, core.rate or 0, self._image.version))
-            waits = (core,) if wait_ms else ()
-        of_listener = self._rates.at_listener(listener)
-        return then(of_listener, partial(self._at_listener, listener, ip, waits))
+            return self._at_core
+        return self._at_listener if self._rates.observes(LISTENER, listener) else self._at_address
 
-    @property
-    def is_of_listeners(self) -> bool:
-        """True if no rates but those of the broker and its listeners are observed: then `ask_later` is enough."""
-        return not (self._has_core_rates or self._image.observes_ip_rates)
+    def _at_core(self, arrival: Arrival) -> None:
+        core = self._image.observed_core_rate_of(arrival.ip)
+        wait_ms = self._core.take(arrival.ip, now_ms=self._poller.now_ns // 1_000_000)
+        if wait_ms is None:
+            self._end(arrival, Refusal("core_rate", core.name, core.rate or 0, self._image.version))
+            return
+        if wait_ms:
+            self._would_wait(arrival, core)
+        self._at_listener(arrival)
 
-    def ask_later(self, listener: str, would_wait: Callable[[RateVerdict], None]) -> None:
-        """As `ask` where it `is_of_listeners`, at a small part of its cost: `would_wait` is called for a connection that would
-        not have been let in at once, and nothing else is."""
-        self._rates.at_listener_later(listener, partial(self._come_later, listener, would_wait))
+    def _at_listener(self, arrival: Arrival) -> None:
+        if not self._rates.ask(LISTENER, arrival.listener, arrival):
+            self._at_address(arrival)
 
-    def _come_later(self, listener: str, would_wait: Callable[[RateVerdict], None], answer: RateAnswer) -> None:
-        if answer.own_ms or answer.broker_ms:
-            would_wait(self._of_listener(listener, (), answer))
+    def _at_address(self, arrival: Arrival) -> None:
+        if not self._rates.ask(ADDRESS, arrival.ip, arrival):
+            self._end(arrival, None)
 
-    def of_user(self, user: str) -> MaybeDeferred[Refusal | None]:
-        """Asks the observed rate of a user for a connection that has logged in: why it would have been refused, or None."""
-        return then(self._rates.of_user(user), partial(self._of_user, user))
+    def _end(self, arrival: Arrival, refusal: Refusal | None) -> None:
+        if arrival.pools:
+            self._decided(arrival, refusal)
+        elif refusal is not None:
+            self._outcomes.turned_away(arrival, refusal)
 
-    def _of_user(self, user: str, answer: RateAnswer) -> Refusal | None:
-        return self._refusal("user_rate", self._image.observed_rate_of(f"user:{user}"), answer)
+    def _would_wait(self, arrival: Arrival, rule: RateRule) -> None:
+        self._outcomes.count(arrival, WAIT, rule.name, rule.rate or 0)
 
-    def _at_listener(
-        self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer
-    ) -> MaybeDeferred[RateVerdict]:
-        verdict = self._of_listener(listener, waits, answer)
-        if verdict.refusal is not None:
-            return verdict
-        return then(self._rates.from_address(ip), partial(self._from_address, listener, ip, verdict.waits))
+    # Answers of homes
 
-    def _of_listener(self, listener: str, waits: tuple[RateRule, ...], answer: RateAnswer) -> RateVerdict:
-        if answer.own_ms < 0:
-            return RateVerdict(waits, self._unavailable(self._image.observed_rate_of(f"listener:{listener}")))
-        if answer.own_ms or answer.broker_ms:
-            pool = f"listener:{listener}" if answer.own_ms >= answer.broker_ms else "broker"
-            rule = self._image.observed_rate_of(pool)
-            waits = (*waits, rule) if rule.rate is not None else waits
-        return RateVerdict(waits, None)
+    def _listeners_answered(self, arrivals: Sequence[Arrival], beyond: Beyond) -> None:
+        if beyond or self._has_ip_rates or any(arrival.pools for arrival in arrivals):
+            self._each(arrivals, beyond, self._from_listener)
 
-    def _from_address(self, listener: str, ip: str, waits: tuple[RateRule, ...], answer: RateAnswer) -> RateVerdict:
-        refusal = self._refusal("ip_rate", self._image.observed_rate_of(f"ip:{ip}"), answer)
+    def _addresses_answered(self, arrivals: Sequence[Arrival], beyond: Beyond) -> None:
+        if beyond or any(arrival.pools for arrival in arrivals):
+            self._each(arrivals, beyond, self._from_address)
+
+    def _each(self, arrivals: Sequence[Arrival], beyond: Beyond, go_on: Callable[[Arrival, RateAnswer], None]) -> None:
+        for place, arrival in enumerate(arrivals):
+            try:
+                go_on(arrival, beyond.get(place, WITHIN))
+            except Exception as mistake:  # the others are to hear their answers
+                self._mistaken(mistake)
+
+    def _from_listener(self, arrival: Arrival, answer: RateAnswer) -> None:
+        if answer is not WITHIN:
+            listener = f"listener:{arrival.listener}"
+            if answer.own_ms < 0:
+                self._end(arrival, self._unavailable(self._image.observed_rate_of(listener)))
+                return
+            rule = self._image.observed_rate_of(listener if answer.own_ms >= answer.broker_ms else "broker")
+            if rule.rate is not None:
+                self._would_wait(arrival, rule)
+        self._at_address(arrival)
+
+    def _from_address(self, arrival: Arrival, answer: RateAnswer) -> None:
+        refusal = self.refusal("ip_rate", f"ip:{arrival.ip}", answer)
         if refusal is not None and answer.own_ms > 0:
-            self._rates.take_back(listener)
-        return RateVerdict(waits, refusal)
+            self._rates.take_back(arrival.listener)
+        self._end(arrival, refusal)
 
-    def _refusal(self, reason: str, rule: RateRule, answer: RateAnswer) -> Refusal | None:
+    def refusal(self, reason: str, pool: str, answer: RateAnswer) -> Refusal | None:
         """The refusal by the rate of an address or a user, or None."""
-        if not answer.own_ms or rule.rate is None:
+        rule = self._image.observed_rate_of(pool)
+        if answer is WITHIN or rule.rate is None:
             return None
         return (
             self._unavailable(rule) if answer.own_ms < 0 else Refusal(reason, rule.name, rule.rate, self._image.version)

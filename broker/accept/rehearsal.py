@@ -24,16 +24,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TypeVar, cast
 
 from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
 from broker.accept.observed_tokens import ObservedTokens
-from broker.accept.rate_rehearsal import WAIT, RateRehearsal, RateVerdict
+from broker.accept.rate_rehearsal import Arrival, RateRehearsal
 from broker.accept.user_rehearsal import TokenHolder, UserRehearsal, leave
+from broker.metrics.outcomes import Refusal
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
-from shards.loop.deferred import Deferred, use_unawaited
+from shards.rates.observed_rates import ObservedRates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 OpenT = TypeVar("OpenT", bound=Callable[..., object])
@@ -42,17 +42,16 @@ _BROKER = f"{OBSERVED}broker"
 
 
 class Rehearsal:
-    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether a cap, or the rate of a
-    user, is observed, so that there are observed pools."""
+    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether there are observed pools
+    (shards/limits/observed_limits.py)."""
 
-    def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder], rates: RateRehearsal) -> None:
+    def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder], rates: ObservedRates) -> None:
         self.is_on = False
-        self.rates = rates
         self._outcomes = ObservedOutcomes(context)
         self.counts = self._outcomes.counts
         self._world = ObservedTokens(context.tokens, context.cluster)
-        self.users = UserRehearsal(context, connections, rates, self._outcomes, self._world)
-        self._context = context
+        self.rates = RateRehearsal(context, rates, self._outcomes, self._rated)
+        self.users = UserRehearsal(context, connections, rates, self.rates, self._outcomes, world=self._world)
         self._image = context.image
         self._tokens = context.tokens
         self._cluster = context.cluster
@@ -60,6 +59,7 @@ class Rehearsal:
         self._connections = connections
         self._observed: dict[str, str] = {}
         self._quotas: Mapping[str | None, float] = {}
+        self._unrated: dict[int, Arrival] = {}  # in the observed world, by number; rates have not answered
         self._under_way: set[ObservedAttempt] = set()
 
     def follow(self) -> None:
@@ -69,8 +69,8 @@ class Rehearsal:
             self._observed, self._quotas = dict(self._image.observed), quotas
             self.counts.clear()
         self.rates.follow()
-        observed = self._image.observed_limits
-        is_on = observed is not None and observed.has_other_world
+        is_on = self._image.has_observed_world
+        self.users.follow(has_world=is_on)
         was_on, self.is_on = self.is_on, is_on
         if is_on and not was_on:
             self._begin()
@@ -91,104 +91,98 @@ class Rehearsal:
         """
         if not (self.is_on or self.rates.is_on):
             return open_connection
-        tokens, world, under_way = self._tokens, self._world, self._under_way
-        take_at_hand = world.take_at_hand
         slots = tuple(OBSERVED + pool for pool in slot_pools) if self.is_on else ()
         asked_slots = tuple(pool for pool in slots if pool != _BROKER) if forced else slots
+        if self.rates.is_on:
+            return cast(OpenT, self._open_rated(listener, slots, asked_slots, open_connection))
+        return cast(OpenT, self._open_capped(listener, slots, asked_slots, open_connection))
+
+    def _open_capped(
+        self, listener: str, slots: tuple[str, ...], asked_slots: tuple[str, ...], open_connection: OpenT
+    ) -> Callable[..., None]:
+        tokens, world, poller, is_forced = self._tokens, self._world, self._poller, asked_slots != slots
+        take_at_hand = world.take_at_hand
 
         def open_observed(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
             of_ip = OBSERVED + pools[-1]
             asked = (*asked_slots, of_ip)
             taken = take_at_hand(asked)
             if taken <= len(asked):
-                attempt = ObservedAttempt(self, listener, number, ip, port, (*slots, of_ip), asked, self._poller.now_ns)
+                attempt = ObservedAttempt(
+                    self, Arrival(listener, number, ip, port, poller.now_ns, (*slots, of_ip), asked)
+                )
                 decision = world.take_rest(asked, taken, attempt)
                 if decision is not ADMITTED:
                     open_connection(fd, number, ip, port, pools, *via)
                     if isinstance(decision, Refused):
-                        self._outcomes.turned_away(attempt, observed_refusal(decision))
+                        self._outcomes.turned_away(attempt.of, observed_refusal(decision))
                     else:
                         attempt.is_late = True
-                        under_way.add(attempt)
+                        self._under_way.add(attempt)
                     return
-            if forced:
+            if is_forced:
                 tokens.force(_BROKER)
             open_connection(fd, number, ip, port, (*pools, *slots, of_ip), *via)
 
+        return open_observed
+
+    def _open_rated(
+        self, listener: str, slots: tuple[str, ...], asked_slots: tuple[str, ...], open_connection: OpenT
+    ) -> Callable[..., None]:
+        ask, unrated, poller = self.rates.first_question(listener), self._unrated, self._poller
+        arrival_of = tuple.__new__  # the same as Arrival(...) at half its cost
+
         def open_rated(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
             open_connection(fd, number, ip, port, pools, *via)
-            of_ip = (OBSERVED + pools[-1],) if self.is_on else ()
-            attempt = ObservedAttempt(
-                self, listener, number, ip, port, (*slots, *of_ip), (*asked_slots, *of_ip), self._poller.now_ns
-            )
-            under_way.add(attempt)
-            verdict = self.rates.ask(listener, ip, now_ms=self._poller.now_ns // 1_000_000)
-            if isinstance(verdict, Deferred):
-                attempt.is_late = True
-                use_unawaited(verdict, partial(self._rated, attempt), self._context.log.call_mistaken)
-            else:
-                self._rated(attempt, verdict)
+            if not slots:
+                ask(arrival_of(Arrival, (listener, number, ip, port, poller.now_ns, (), ())))
+                return
+            of_ip = OBSERVED + pools[-1]
+            arrival = Arrival(listener, number, ip, port, poller.now_ns, (*slots, of_ip), (*asked_slots, of_ip))
+            unrated[number] = arrival
+            ask(arrival)
 
-        def open_counted(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
-            open_connection(fd, number, ip, port, pools, *via)
-            at_ns = self._poller.now_ns
-            self.rates.ask_later(listener, lambda verdict: self._would_wait(listener, number, ip, port, at_ns, verdict))
+        return open_rated
 
-        if not self.rates.is_on:
-            return cast(OpenT, open_observed)
-        return cast(OpenT, open_counted if self.rates.is_of_listeners and not self.is_on else open_rated)
-
-    def _would_wait(self, listener: str, number: int, ip: str, port: int, at_ns: int, verdict: RateVerdict) -> None:
-        """An observed rate would have delayed a connection, or its home did not answer; no cap is observed, so that is all."""
-        attempt = ObservedAttempt(self, listener, number, ip, port, (), (), at_ns)
-        try:
-            self._count(attempt, verdict)
-        except Exception as mistake:  # the others of the pass are to hear their answers
-            self._context.log.call_mistaken(mistake)
-
-    def _rated(self, attempt: ObservedAttempt, verdict: RateVerdict) -> None:
-        """The observed rates have answered; the caps are asked next (rates_before_caps)."""
-        if attempt not in self._under_way:
+    def _rated(self, arrival: Arrival, refusal: Refusal | None) -> None:
+        """The observed rates have answered about one in the observed world; the caps are asked next (rates_before_caps)."""
+        if self._unrated.get(arrival.number) is not arrival:
             return
-        self._count(attempt, verdict)
-        if verdict.refusal is not None or not attempt.asked:
-            self._under_way.discard(attempt)
+        del self._unrated[arrival.number]
+        if refusal is not None:
+            self._outcomes.turned_away(arrival, refusal)
             return
-        decision = self._world.take(attempt.asked, attempt)
+        attempt = ObservedAttempt(self, arrival)
+        attempt.is_late = True
+        decision = self._world.take(arrival.asked, attempt)
         if decision is not None:
             self._settle(attempt, decision)
         else:
-            attempt.is_late = True
-
-    def _count(self, attempt: ObservedAttempt, verdict: RateVerdict) -> None:
-        """Counts the delays and the refusal that observed rates would have been."""
-        for rule in verdict.waits:
-            self._outcomes.count(attempt, WAIT, rule.name, rule.rate or 0)
-        if verdict.refusal is not None:
-            self._outcomes.turned_away(attempt, verdict.refusal)
+            self._under_way.add(attempt)
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """Homes have answered."""
-        answer = self._world.answered(attempt.asked, attempt, decision)
+        answer = self._world.answered(attempt.of.asked, attempt, decision)
         if answer is not None:
             self._settle(attempt, answer)
 
     def _settle(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """It is decided. A connection that has closed meanwhile was in the observed world until now."""
         self._under_way.discard(attempt)
+        of = attempt.of
         if isinstance(decision, Refused):
-            self._outcomes.turned_away(attempt, observed_refusal(decision))
+            self._outcomes.turned_away(of, observed_refusal(decision))
             return
-        if attempt.asked != attempt.pools:
+        if of.asked != of.pools:
             self._tokens.force(_BROKER)
-        connection = self._connections.get(attempt.number)
+        connection = self._connections.get(of.number)
         if connection is None:
-            self._outcomes.note(attempt, CLOSED)
-            self._world.release(attempt.pools)
+            self._outcomes.note(of, CLOSED)
+            self._world.release(of.pools)
         else:
-            connection.hold(connection.pools + attempt.pools)
+            connection.hold(connection.pools + of.pools)
             if attempt.is_late:
-                self._outcomes.note(attempt)
+                self._outcomes.note(of)
             self.users.came_in(connection)
 
     def _members(self) -> int:
@@ -205,9 +199,12 @@ class Rehearsal:
             self._tokens.force(pool, tokens)
 
     def _end(self) -> None:
+        for arrival in self._unrated.values():
+            self._outcomes.note(arrival, ENDED)
+        self._unrated.clear()
         for attempt in self._under_way:
             self._world.cancel(attempt)
-            self._outcomes.note(attempt, ENDED)
+            self._outcomes.note(attempt.of, ENDED)
         self._under_way.clear()
         self.users.end()
         for connection in self._connections.values():
@@ -217,33 +214,15 @@ class Rehearsal:
 class ObservedAttempt:
     """A connection whose observed decision is asked for: the TokenWaiter of its observed pools.
 
-    `pools`: its observed pools; `asked`: those of which it asks for a token. `at_ns`: when it was admitted. `is_late`: its
-    decision did not come at once (each_wait_ends_in_the_journal).
+    `of`: the connection. `is_late`: its decision did not come at once (each_wait_ends_in_the_journal).
     """
 
-    __slots__ = ("_rehearsal", "asked", "at_ns", "ip", "is_late", "listener", "number", "pools", "port")
-    user = None
+    __slots__ = ("_rehearsal", "is_late", "of")
 
-    def __init__(
-        self,
-        rehearsal: Rehearsal,
-        listener: str,
-        number: int,
-        ip: str,
-        port: int,
-        pools: tuple[str, ...],
-        asked: tuple[str, ...],
-        at_ns: int,
-    ) -> None:
+    def __init__(self, rehearsal: Rehearsal, of: Arrival) -> None:
         self._rehearsal = rehearsal
-        self.listener = listener
-        self.number = number
-        self.ip = ip
-        self.port = port
-        self.pools = pools
-        self.asked = asked
+        self.of = of
         self.is_late = False
-        self.at_ns = at_ns
 
     def decided(self, decision: Admitted | Refused) -> None:
         """Called by the tokens when homes have answered."""

@@ -6,12 +6,13 @@ rate_before_cap_there  As of the enforced ones (user_admission.py): a login beyo
     asks for no token; one that the observed cap refuses stays recorded.
 turned_away_is_out  A connection that a limit of its user would have refused would be closed: it gives back all of its observed
     tokens.
+rate_without_a_world  Where nothing else that refuses is observed there is no observed world: each login asks the rate of its user,
+    and only what that would have refused is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
@@ -20,7 +21,8 @@ from broker.accept.rate_rehearsal import RateRehearsal
 from broker.metrics.outcomes import Refusal
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import OBSERVED, CapRule
-from shards.loop.deferred import Deferred, use_unawaited
+from shards.limits.observed_windows import USER, WITHIN
+from shards.rates.observed_rates import Beyond, ObservedRates
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
 _USER = "user:"
@@ -39,38 +41,50 @@ class TokenHolder(Protocol):
 
 
 class UserRehearsal:
-    """The observed logins of one shard. `connections`: those that are open, by number; without an observed world none of them holds
-    an observed token, and none is asked about."""
+    """The observed logins of one shard. `connections`: those that are open, by number."""
 
     def __init__(
         self,
         context: ShardContext,
         connections: Mapping[int, TokenHolder],
-        rates: RateRehearsal,
+        rates: ObservedRates,
+        refusals: RateRehearsal,
         outcomes: ObservedOutcomes,
+        *,
         world: ObservedTokens,
     ) -> None:
+        self._is_without_world = False  # and a rate is observed
         self._tokens = context.tokens
         self._poller = context.poller
         self._mistaken = context.log.call_mistaken
         self._connections = connections
         self._rates = rates
+        self._refusals = refusals
         self._outcomes = outcomes
         self._world = world
         self._under_way: dict[int, ObservedLogin] = {}
+        rates.answer_to({USER: self._answered})
+
+    def follow(self, *, has_world: bool) -> None:
+        """The image has another version; the rates have followed it."""
+        self._is_without_world = self._rates.is_on and not has_world
 
     def came_in(self, connection: TokenHolder) -> None:
-        """A connection has logged in, or has come to be in the observed world: it is asked about once it is both."""
+        """A connection has logged in, or has come to be in the observed world: it is asked about once it is both, or once it has
+        logged in if there is no such world."""
         pools = connection.pools
-        if not (pools[0].startswith(_USER) and pools[-1].startswith(OBSERVED)):
+        if not pools[0].startswith(_USER):
             return
-        login = self._under_way[connection.id] = ObservedLogin(self, connection, self._poller.now_ns)
-        refusal = self._rates.of_user(login.user)
-        if isinstance(refusal, Deferred):
+        is_inside = pools[-1].startswith(OBSERVED)
+        if not (is_inside or self._is_without_world):
+            return
+        login = ObservedLogin(self, connection, self._poller.now_ns, is_inside=is_inside)
+        if is_inside:
+            self._under_way[connection.id] = login
+        if self._rates.ask(USER, login.user, login):
             login.is_late = True
-            use_unawaited(refusal, partial(self._rated, login), self._mistaken)
-        else:
-            self._rated(login, refusal)
+        elif is_inside:
+            self._rated(login, None)
 
     def end(self) -> None:
         """Nothing is observed any more; the connections give back their tokens elsewhere."""
@@ -79,12 +93,24 @@ class UserRehearsal:
             self._outcomes.note(login, ENDED)
         self._under_way.clear()
 
+    def _answered(self, logins: Sequence[ObservedLogin], beyond: Beyond) -> None:
+        for place, login in enumerate(logins):
+            answer = beyond.get(place, WITHIN)
+            if answer is WITHIN and not login.is_inside:
+                continue
+            try:
+                self._rated(login, self._refusals.refusal("user_rate", f"user:{login.user}", answer))
+            except Exception as mistake:  # the others are to hear their answers
+                self._mistaken(mistake)
+
     def _rated(self, login: ObservedLogin, refusal: Refusal | None) -> None:
         """The observed rate has answered; the cap is asked next (rate_before_cap_there)."""
-        if self._under_way.get(login.number) is not login:
+        if login.is_inside and self._under_way.get(login.number) is not login:
             return
         if refusal is not None:
             self._turned_away(login, refusal)
+            return
+        if not login.is_inside:
             return
         pools = (login.pool,)
         taken = self._tokens.observe_at_hand(pools)
@@ -110,7 +136,8 @@ class UserRehearsal:
             self._outcomes.note(login)
 
     def _turned_away(self, login: ObservedLogin, refusal: Refusal) -> None:
-        del self._under_way[login.number]
+        if login.is_inside:
+            del self._under_way[login.number]
         self._outcomes.turned_away(login, refusal)
         connection = self._connections.get(login.number)
         if connection is not None:
@@ -127,11 +154,11 @@ def leave(connection: TokenHolder, release: Callable[[tuple[str, ...]], None]) -
 
 class ObservedLogin:
     """A login that observed limits of its user are asked about: the TokenWaiter of the observed pool. `at_ns`: when that began.
-    `is_late`: its decision did not come at once."""
+    `is_inside`: its connection is in the observed world. `is_late`: its decision did not come at once."""
 
-    __slots__ = ("_rehearsal", "at_ns", "ip", "is_late", "listener", "number", "pool", "port", "user")
+    __slots__ = ("_rehearsal", "at_ns", "ip", "is_inside", "is_late", "listener", "number", "pool", "port", "user")
 
-    def __init__(self, rehearsal: UserRehearsal, connection: TokenHolder, at_ns: int) -> None:
+    def __init__(self, rehearsal: UserRehearsal, connection: TokenHolder, at_ns: int, *, is_inside: bool) -> None:
         self._rehearsal = rehearsal
         self.number = connection.id
         self.ip = connection.ip
@@ -140,6 +167,7 @@ class ObservedLogin:
         self.user = connection.pools[0][len(_USER) :]
         self.pool = OBSERVED + connection.pools[0]
         self.at_ns = at_ns
+        self.is_inside = is_inside
         self.is_late = False
 
     def decided(self, decision: Admitted | Refused) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from broker.journal.writer import JournalWriter
 from shards.config.image import ClusterImage
-from shards.rates.observed_rates import ADDRESS, BACK, LISTENER, USER, AnswerRun, Ask
+from shards.limits.observed_windows import ADDRESS, BACK, LISTENER, USER, RateAnswer
 
 KIND = "observed_rate"
 
@@ -19,17 +20,24 @@ class ObservedRateEvents:
         self._image = image
         self._details: dict[tuple[int, bool], str] = {}
 
-    def answered(self, ask: Ask, run: AnswerRun, *, asker: int, at_ms: int) -> None:
+    def within(self, what: str, names: Sequence[str], *, asker: int, at_ms: int) -> None:
+        """One row for arrivals from addresses, or logins of users, that were within their rates: their names are in its detail."""
+        self._journal.add(
+            KIND, bytes_moved=len(names), throttle_ms=0, version=self._image.version, detail={"asker": asker, what: names},
+            at_ns=at_ms * 1_000_000,
+        )  # fmt: skip
+
+    def answered(self, what: str, name: str, answer: RateAnswer, arrivals: int, *, asker: int, at_ms: int) -> None:
         """A row for arrivals that were answered alike, and for those that were taken back."""
-        key = asker, ask.what == BACK
+        key = asker, what == BACK
         detail = self._details.get(key)
         if detail is None:
             of = {"asker": asker, "back": True} if key[1] else {"asker": asker}
             detail = self._details[key] = json.dumps(of, separators=(",", ":"))
         self._journal.add(
-            KIND, ip=ask.name if ask.what == ADDRESS else None, user=ask.name if ask.what == USER else None,
-            listener=ask.name if ask.what in (LISTENER, BACK) else None, bytes_moved=run.arrivals,
-            throttle_ms=run.answer.ms, version=self._image.version, detail=detail, at_ns=at_ms * 1_000_000,
+            KIND, ip=name if what == ADDRESS else None, user=name if what == USER else None,
+            listener=name if what in (LISTENER, BACK) else None, bytes_moved=arrivals,
+            throttle_ms=answer.ms, version=self._image.version, detail=detail, at_ns=at_ms * 1_000_000,
         )  # fmt: skip
 
     def began(self, *, at_ms: int) -> None:

@@ -285,6 +285,12 @@ class ClusterImage:
         return self.observed_limits is not None and self.observed_limits.has_other_user_rates
 
     @property
+    def has_observed_world(self) -> bool:
+        """True if there are observed pools (ObservedLimits.has_other_world)."""
+        observed = self.observed_limits
+        return observed is not None and observed.has_other_world(other_ip_rates=self.observes_ip_rates)
+
+    @property
     def observes_core_rates(self) -> bool:
         """True if a rate of a core is observed that would be another one."""
         return self.observed_limits is not None and self.observed_limits.has_other_core_rates

@@ -4,7 +4,7 @@ windows_are_forgotten  An address is forgotten one or two spans after its last r
     sample counts until `samples` sizes after its last record.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shards.limits.rate import Rate, Window
 
@@ -30,6 +30,13 @@ class AddressRates:
         if rate is None:
             rate = self._rates[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
         return rate
+
+    def take_each(self, ips: Iterable[str], *, now_ms: int) -> list[Rate]:
+        """Those of some addresses."""
+        if now_ms >= self._turn_ms:
+            self._turn(now_ms)
+        found = self._rates.get
+        return [found(ip) or self.take(ip, now_ms=now_ms) for ip in ips]
 
     def items(self) -> Iterator[tuple[str, Rate]]:
         """Every address that is remembered, and its rate."""

@@ -63,11 +63,10 @@ class ObservedLimits:
         """True if the cap of any pool would be another one."""
         return bool(self.rehearsed.changed_pools(self.enforced))
 
-    @property
-    def has_other_world(self) -> bool:
-        """True if there are observed pools: the cap of any would be another one, or the creation rate of a user, which a
-        connection meets only if it is in the observed world."""
-        return self.has_other_caps or self.has_other_user_rates
+    def has_other_world(self, *, other_ip_rates: bool) -> bool:
+        """True if there are observed pools: the cap of any would be another one. Or the rate of a user would be, and one that
+        refuses arrivals, of a core or (`other_ip_rates`) of an address: only who is let in by these meets that of its user."""
+        return self.has_other_caps or (self.has_other_user_rates and (self.has_other_core_rates or other_ip_rates))
 
     @property
     def has_other_core_rates(self) -> bool:

@@ -10,11 +10,16 @@ Times are ms, quotas connections a second, None: no quota. The same windows run 
 Source: SocketServer.ConnectionQuotas (KIP-612).
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from shards.limits.address_rates import AddressRates
 from shards.limits.rate import Rate, Window
 from shards.limits.rate_replay import RateQuotas
+
+LISTENER, BACK, ADDRESS, USER = "listener", "back", "ip", "user"
+"""The kinds of questions to a home: an arrival at a listener, that it is taken back, one from an address, a login of a user."""
 
 
 class RateAnswer(NamedTuple):
@@ -29,6 +34,9 @@ class RateAnswer(NamedTuple):
         return max(self)
 
 
+WITHIN: Final = RateAnswer(0)
+
+
 class ObservedWindows:
     """The windows of one home."""
 
@@ -39,11 +47,23 @@ class ObservedWindows:
         self._ips = AddressRates(window)
         self._users = AddressRates(window)
 
-    def arrive(self, listener: str, quotas: RateQuotas, *, now_ms: int) -> RateAnswer:
-        """One connection at a listener; its delays, each at most one window."""
+    def arrive(
+        self, listener: str, quotas: RateQuotas, arrivals: int = 1, *, now_ms: int
+    ) -> list[tuple[RateAnswer, int]]:
+        """Connections at a listener, one after the other: the answers in turn, with delays of one window at most, and how many
+        got each."""
+        together = self._charge(listener, quotas, arrivals, now_ms)
+        if together is WITHIN or arrivals == 1:
+            return [(together, arrivals)]  # what is within a rate together is so one by one
+        self.take_back(listener, quotas, arrivals, now_ms=now_ms)
+        each = groupby(self._charge(listener, quotas, 1, now_ms) for _ in range(arrivals))
+        return [(answer, sum(1 for _ in alike)) for answer, alike in each]
+
+    def _charge(self, listener: str, quotas: RateQuotas, arrivals: int, now_ms: int) -> RateAnswer:
         size_ms = self.window.size_ms
-        broker_ms = 0 if quotas.exempt else self._broker.charge(1, quotas.broker, now_ms=now_ms, max_ms=size_ms)
-        return RateAnswer(self._listener(listener).charge(1, quotas.own, now_ms=now_ms, max_ms=size_ms), broker_ms)
+        broker_ms = 0 if quotas.exempt else self._broker.charge(arrivals, quotas.broker, now_ms=now_ms, max_ms=size_ms)
+        own_ms = self._listener(listener).charge(arrivals, quotas.own, now_ms=now_ms, max_ms=size_ms)
+        return RateAnswer(own_ms, broker_ms) if own_ms or broker_ms else WITHIN
 
     def take_back(self, listener: str, quotas: RateQuotas, arrivals: int = 1, *, now_ms: int) -> None:
         """The connections would have been refused by the rates of their addresses."""
@@ -51,20 +71,27 @@ class ObservedWindows:
         if not quotas.exempt:
             self._broker.record(-arrivals, now_ms=now_ms)
 
-    def arrive_from(self, ip: str, quota: float | None, *, now_ms: int) -> int:
-        """One connection of an address: 0, or how long it would have been held before it was refused."""
-        return self._arrive_of(self._ips, ip, quota, now_ms)
+    def arrive_from(self, ips: Sequence[str], quotas: Sequence[float | None], *, now_ms: int) -> list[tuple[int, int]]:
+        """Connections of addresses, with the quota of each, one after the other: the places of those that would have been held
+        before they were refused, and for how long."""
+        return self._arrive_of(self._ips, ips, quotas, now_ms)
 
-    def log_in(self, user: str, quota: float | None, *, now_ms: int) -> int:
-        """One connection of a user that logs in: 0, or how long it is until one would not have been refused."""
-        return self._arrive_of(self._users, user, quota, now_ms)
+    def log_in(self, users: Sequence[str], quotas: Sequence[float | None], *, now_ms: int) -> list[tuple[int, int]]:
+        """Connections of users that log in: the places of those that would have been refused, and how long it is until one would
+        not have been."""
+        return self._arrive_of(self._users, users, quotas, now_ms)
 
-    def _arrive_of(self, rates: AddressRates, name: str, quota: float | None, now_ms: int) -> int:
-        rate = rates.take(name, now_ms=now_ms)
-        delay_ms = rate.charge(1, quota, now_ms=now_ms, max_ms=self.window.size_ms)
-        if delay_ms:
-            rate.record(-1, now_ms=now_ms)
-        return delay_ms
+    def _arrive_of(
+        self, rates: AddressRates, names: Sequence[str], quotas: Sequence[float | None], now_ms: int
+    ) -> list[tuple[int, int]]:
+        size_ms = self.window.size_ms
+        beyond = []
+        for place, rate in enumerate(rates.take_each(names, now_ms=now_ms)):
+            delay_ms = rate.charge(1, quotas[place], now_ms=now_ms, max_ms=size_ms)
+            if delay_ms:
+                rate.record(-1, now_ms=now_ms)
+                beyond.append((place, delay_ms))
+        return beyond
 
     def __len__(self) -> int:
         """Addresses and users that are remembered."""

@@ -143,13 +143,38 @@ def test_those_who_have_logged_in_count_from_the_beginning(cluster: Cluster, log
 
 
 def test_a_rate_observed_counts_the_logins_beyond_it(cluster: Cluster, logins: Logins) -> None:
+    """Thirty logins at 1/s: ten seconds' worth passes at once. Without another observed limit they hold no observed token."""
+    before = cluster.metric("turnstile_observed_refusals_total", reason="user_rate")
     observe(cluster, **{RATE: 1})
     assert logins.more(30) == 30
+    assert not observed_pools(cluster)
+    told = until(lambda: would_refuse(cluster).get(RATE), what="logins beyond the rate")
+    assert 0 < told <= 20
     until(
-        lambda: sum(would_refuse(cluster).values()) + observed_pools(cluster)["observed/user"] == 30, what="all decided"
+        lambda: (
+            would_refuse(cluster)
+            == {RATE: cluster.metric("turnstile_observed_refusals_total", reason="user_rate") - before}
+        ),
+        what="the same counted by metrics",
     )
-    assert 0 < would_refuse(cluster)[RATE] <= 20  # ten seconds' worth passes at once
-    assert would_refuse(cluster) == {RATE: cluster.metric("turnstile_observed_refusals_total", reason="user_rate")}
+
+
+def test_a_rate_observed_beside_one_of_addresses_asks_about_those_in_the_observed_world(
+    cluster: Cluster, logins: Logins
+) -> None:
+    of_ip = {"alter": [{"entity": {"ip": None}, "set": {"connection_creation_rate": 1000}, "remove": []}]}
+    cluster.client.put("/v1/quotas", of_ip, observe=True)
+    try:
+        observe(cluster, **{RATE: 1})
+        assert logins.more(30) == 30
+        until(
+            lambda: sum(would_refuse(cluster).values()) + observed_pools(cluster)["observed/user"] == 30,
+            what="all decided",
+        )
+        assert 0 < would_refuse(cluster)[RATE] <= 20
+    finally:
+        of_ip["alter"][0] |= {"set": {}, "remove": ["connection_creation_rate"]}
+        cluster.client.put("/v1/quotas", of_ip, observe=True)
 
 
 def test_a_home_that_hangs_leaves_observed_logins_undecided_and_delays_none(cluster: Cluster, logins: Logins) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from shards.config.image import ClusterImage
 from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
+from shards.limits.quota_entities import key_of_entity
 
 PER_IP, OVERRIDES, CAP = "kafka_connections_max_per_ip", "kafka_connections_max_overrides", "max.connections"
 USER_CAP = "turnstile.max.connections.per.user"
@@ -14,7 +15,7 @@ USER_RATE = "turnstile.max.connection.creation.rate.per.user"
 IP = f"{OBSERVED}ip:10.0.0.1"
 
 
-def image(*records: tuple[str, str, str], broker: int = 0) -> ClusterImage:
+def image(*records: tuple[str, str, object], broker: int = 0) -> ClusterImage:
     found = ClusterImage(broker)
     found.apply(1, records, whole=True)
     return found
@@ -76,12 +77,20 @@ def test_a_change_names_the_pools_that_may_have_another_cap(before, after, pools
     assert found.apply(2, after).pools == pools
 
 
-@pytest.mark.parametrize("name", [USER_CAP, USERS, USER_RATE, f"{USER_RATE}.overrides"])
-def test_limits_of_users_make_an_observed_world(name):
-    """A rate of arrivals makes none: who it would have refused is known when it is asked."""
-    observed = image(("observed", f"/{name}", "alice:2" if name.endswith("overrides") else "2")).observed_limits
-    assert observed.has_other_world
-    assert not image(("observed", "/max.connection.creation.rate", "9")).observed_limits.has_other_world
+@pytest.mark.parametrize("name", [USER_CAP, USERS])
+def test_caps_of_users_make_an_observed_world(name):
+    assert image(("observed", f"/{name}", "alice:2" if name.endswith("overrides") else "2")).has_observed_world
+
+
+def test_rates_make_an_observed_world_only_where_one_of_users_comes_after_one_that_refuses():
+    """Else who a rate would have refused is known when it is asked."""
+    of_user, of_broker = ("observed", f"/{USER_RATE}", "2"), ("observed", "/max.connection.creation.rate", "9")
+    of_core = ("observed", "/kafka_connection_rate_limit", "9")
+    of_address = ("observed_quota", key_of_entity((("ip", None),)), {"connection_creation_rate": 1})
+    for alone in (of_user, of_broker, of_core, of_address):
+        assert not image(alone).has_observed_world
+    assert not image(of_user, of_broker).has_observed_world
+    assert image(of_user, of_core).has_observed_world and image(of_user, of_address).has_observed_world
 
 
 def test_rates_of_users_are_observed_apart_from_those_of_arrivals():

@@ -312,11 +312,13 @@ class Shadow(Beside):
     """That of observed pools, of a connection or of its login."""
 
     def __init__(self, world: AcceptWorld, attempt: ObservedAttempt | ObservedLogin) -> None:
-        pools = (attempt.pool,) if isinstance(attempt, ObservedLogin) else attempt.pools
-        super().__init__(world, attempt, world.cast_shadow(world.everybody[attempt.port], pools))
+        is_login = isinstance(attempt, ObservedLogin)
+        self._port = attempt.port if is_login else attempt.of.port
+        pools = (attempt.pool,) if is_login else attempt.of.pools
+        super().__init__(world, attempt, world.cast_shadow(world.everybody[self._port], pools))
 
     def _of(self) -> int:
-        return int(self._attempt.port)
+        return self._port
 
 
 class Login(Beside):

@@ -12,14 +12,14 @@ from broker.accept.user_rehearsal import UserRehearsal
 from shards.tokens.connection_tokens import ConnectionTokens
 
 REHEARSAL_MUTANTS = [
-    with_line(Rehearsal, "_settle", "self._world.release(attempt.pools)", "pass", "4"),
+    with_line(Rehearsal, "_settle", "self._world.release(of.pools)", "pass", "4"),
     with_line(Rehearsal, "_begin", "self._tokens.force(pool, tokens)", "pass", "4"),
     with_line(Rehearsal, "_end", "leave(connection, self._world.release)", "pass", "4"),
     with_line(Rehearsal, "_end", "self._world.cancel(attempt)", "pass", "4"),
     with_line(UserRehearsal, "decided", "self._tokens.release((login.pool,))", "pass", "4"),
     with_line(UserRehearsal, "_turned_away", "leave(connection, self._world.release)", "pass", "4"),
     with_line(UserRehearsal, "end", "self._tokens.cancel(login)", "pass", "4"),
-    with_line(UserRehearsal, "came_in", "and pools[-1].startswith(OBSERVED)", "", "4"),
+    with_line(UserRehearsal, "came_in", "is_inside = pools[-1].startswith(OBSERVED)", "is_inside = True", "4"),
     with_line(Rehearsal, "_settle", "self.users.came_in(connection)", "pass", "4"),
     with_line(ConnectionTokens, "observe_rest", "self._waiting.give_back(pools[:index])", "pass", "4"),
     with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
@@ -29,14 +29,14 @@ REHEARSAL_MUTANTS = [
 
 
 SEEN = {
-    "Rehearsal._settle: pass for self._world.release(attempt.pools)": 1,
+    "Rehearsal._settle: pass for self._world.release(of.pools)": 1,
     "Rehearsal._begin: pass for self._tokens.force(pool, tokens)": 15,
     "Rehearsal._end: pass for leave(connection, self._world.release)": 52,
     "Rehearsal._end: pass for self._world.cancel(attempt)": 56,
     "UserRehearsal.decided: pass for self._tokens.release((login.pool,))": 1,
     "UserRehearsal._turned_away: pass for leave(connection, self._world.release)": 9,
     "UserRehearsal.end: pass for self._tokens.cancel(login)": 19,
-    "UserRehearsal.came_in:  for and pools[-1].startswith(OBSERVED)": 23,
+    "UserRehearsal.came_in: is_inside = True for is_inside = pools[-1].startswith(OBSERVED)": 23,
     "Rehearsal._settle: pass for self.users.came_in(connection)": 23,
     "ConnectionTokens.observe_rest: pass for self._waiting.give_back(pools[:index])": 6,
     "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,

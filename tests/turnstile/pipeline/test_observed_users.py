@@ -137,3 +137,22 @@ def test_an_answer_that_the_arithmetic_of_kafka_does_not_give_is_found(tmp_path:
     assert check.verdict == "exceeded" and "a login of alice was answered with 0 ms" in check.detail
     check = answers(RatedLogins(), tmp_path / "refused", [0, 500])
     assert check.verdict == "not justified", check
+
+
+def test_logins_that_a_row_tells_together_are_judged_each(tmp_path: Path) -> None:
+    for last, verdict in (["carol", "bob"], "exceeded"), (["carol"], "held"):
+        logins = RatedLogins()
+        with logins.at_once():
+            logins.answered(detail={"asker": 1, "user": ["alice", "bob"] * 10})
+            logins.answered("alice", 999)  # a millisecond later
+            logins.answered(detail={"asker": 1, "user": last})
+        check = logins.verdicts(tmp_path / verdict, [])["observed_rates"]
+        assert check.verdict == verdict, check.detail
+        assert ("a login of bob was answered with 0 ms" in check.detail) == (verdict == "exceeded")
+
+
+def test_a_row_that_tells_no_arrival_is_not_judged(tmp_path: Path) -> None:
+    for number, detail in enumerate(({"asker": 1}, {"asker": 1, "user": [3]}, {"asker": 1, "ip": "a"}, [1])):
+        logins = RatedLogins()
+        logins.answered(detail=detail)
+        assert logins.verdicts(tmp_path / str(number), [])["observed_rates"].verdict == "unknown"

@@ -6,13 +6,14 @@ observed_rates  Each home's answers are done again in their order (shards/limits
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow
 
 from shards.limits.caps import RateRule
-from shards.limits.observed_windows import ObservedWindows
+from shards.limits.observed_windows import ADDRESS, USER, ObservedWindows
 from shards.limits.rate_replay import RateQuotas
 from turnstile.pipeline.audit.audit_result import EXCEEDED, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.quota_findings import FOUND, Findings, check_of
@@ -54,6 +55,30 @@ def answered(timeline: ObservedTimeline, until: Mapping[Incarnation, int], table
     return found.table()
 
 
+class _Told(NamedTuple):
+    """The arrivals that a row tells of. `names`: of addresses or of users (`what`); none where it is about a listener."""
+
+    what: str
+    names: Sequence[str]
+    arrivals: int
+    is_begun: bool
+    is_back: bool
+
+    @classmethod
+    def of(cls, row: TableRow) -> "_Told":
+        """Raises ValueError, TypeError or AttributeError for a row that can't be read."""
+        detail = json.loads(row["detail"])
+        what = USER if row["user"] is not None or USER in detail else ADDRESS
+        arrivals, name, names = row["bytes"] or 1, row[what], detail.get(what, [])
+        if name is not None:
+            names = [name] * arrivals
+        is_begun = bool(detail.get("began"))
+        is_told = is_begun or row["listener"] is not None or (names and isinstance(names, list))
+        if not is_told or not all(isinstance(each, str) for each in names):
+            raise ValueError("no arrival is told")
+        return cls(what, names, arrivals, is_begun, bool(detail.get("back")))
+
+
 class _Home:
     """The windows of one process. `windows`: None while they are not known."""
 
@@ -64,8 +89,7 @@ class _Home:
 
     def note(self, row: TableRow) -> None:
         try:
-            detail = json.loads(row["detail"])
-            is_begun, is_back = bool(detail.get("began")), bool(detail.get("back"))
+            told = _Told.of(row)
         except (ValueError, TypeError, AttributeError):
             self._found.add(NAME, UNKNOWN, "an answer of an observed rate can't be read", row)
             self._windows = None
@@ -73,42 +97,40 @@ class _Home:
         if row["version"] not in self._timeline.versions:
             self._windows = None
             return
-        if is_begun:
+        if told.is_begun:
             window = self._timeline.limits(row["version"], row["broker"]).limits.window
             self._windows = ObservedWindows(window)
         elif self._windows is not None:
-            self._judge(self._windows, row, is_back=is_back)
+            self._judge(self._windows, row, told)
 
-    def _judge(self, windows: ObservedWindows, row: TableRow, *, is_back: bool) -> None:
-        now_ms, at, arrivals = row["mono_ns"] // 1_000_000, (row["version"], row["broker"]), row["bytes"] or 1
-        if is_back:
-            listener = row["listener"] or ""
-            windows.take_back(listener, self._quotas(*at, listener), arrivals, now_ms=now_ms)
-            return
-        for _ in range(arrivals):
-            self._judge_one(windows, row, now_ms)
-
-    def _judge_one(self, windows: ObservedWindows, row: TableRow, now_ms: int) -> None:
-        at = row["version"], row["broker"]
-        if row["ip"] is not None:
-            should = windows.arrive_from(
-                row["ip"], self._timeline.observed_rate(*at, f"ip:{row['ip']}").rate, now_ms=now_ms
-            )
-            what = f"an arrival of {row['ip']}"
-        elif row["user"] is not None:
-            rate = self._timeline.observed_rate(*at, f"user:{row['user']}").rate
-            should = windows.log_in(row["user"], rate, now_ms=now_ms)
-            what = f"a login of {row['user']}"
+    def _judge(self, windows: ObservedWindows, row: TableRow, told: "_Told") -> None:
+        now_ms, at, listener = row["mono_ns"] // 1_000_000, (row["version"], row["broker"]), row["listener"]
+        if listener is None:
+            self._judge_each(windows, row, told)
+        elif told.is_back:
+            windows.take_back(listener, self._quotas(*at, listener), told.arrivals, now_ms=now_ms)
         else:
-            listener = row["listener"] or ""
-            should = windows.arrive(listener, self._quotas(*at, listener), now_ms=now_ms).ms
-            what = f"an arrival at {row['listener']}"
-        self._found.looked_at(NAME, "arrivals", row["broker"])
+            for answer, count in windows.arrive(listener, self._quotas(*at, listener), told.arrivals, now_ms=now_ms):
+                self._compare(row, f"an arrival at {listener}", answer.ms, count)
+
+    def _judge_each(self, windows: ObservedWindows, row: TableRow, told: "_Told") -> None:
+        """Arrivals from addresses, or logins of users, that were answered alike."""
+        at, now_ms = (row["version"], row["broker"]), row["mono_ns"] // 1_000_000
+        arrive, of = (windows.log_in, "a login of") if told.what == USER else (windows.arrive_from, "an arrival of")
+        quotas = [self._timeline.observed_rate(*at, f"{told.what}:{name}").rate for name in told.names]
+        beyond = dict(arrive(told.names, quotas, now_ms=now_ms))
+        for place, name in enumerate(told.names):
+            self._compare(row, f"{of} {name}", beyond.get(place, 0), 1)
+
+    def _compare(self, row: TableRow, what: str, should: int, arrivals: int) -> None:
+        """Judges the delay with which so many were answered."""
+        self._found.looked_at(NAME, "arrivals", row["broker"], arrivals)
         said = row["throttle_ms"] or 0
         if said != should:
             verdict = EXCEEDED if said < should else NOT_JUSTIFIED
             why = f"{what} was answered with {said:,} ms; by Kafka's arithmetic {should:,} ms"
-            self._found.add(NAME, verdict, why, row)
+            for _ in range(arrivals):
+                self._found.add(NAME, verdict, why, row)
 
     def _quotas(self, version: int, broker: int, listener: str) -> RateQuotas:
         own, of_broker = (

@@ -83,7 +83,11 @@ class ObservedTimeline(Timeline):
     def _has_world(self, version: int, broker: int) -> bool:
         """True if there are observed pools, as broker/accept/rehearsal.py has it."""
         limits = self.limits(version, broker)
-        return isinstance(limits, ObservedVersionLimits) and limits.observed.has_other_world
+        enforced, would_be = self._enforced.limits(version, broker), self._rehearsed(version, broker)
+        other_ip_rates = enforced.ip_quotas.by_ip != would_be.ip_quotas.by_ip
+        return isinstance(limits, ObservedVersionLimits) and limits.observed.has_other_world(
+            other_ip_rates=other_ip_rates
+        )
 
     def _is_observing(self, version: int, broker: int) -> bool:
         return bool(self.observed_settings(version, broker))
