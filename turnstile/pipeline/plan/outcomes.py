@@ -21,9 +21,11 @@ def outcomes(
     tasks: int,
     incident: Incident | None = None,
     by: EntityType = IP,
+    *,
+    with_peak: bool = False,
 ) -> DataFrame:
-    """TELLS of a log. `arrived`: ARRIVALS. `tasks`: how many share the entities."""
-    replays = Replays(candidates, tasks, by)
+    """TELLS of a log. `arrived`: ARRIVALS. `tasks`: how many share the entities; `with_peak`: as of Replays."""
+    replays = Replays(candidates, tasks, by, with_peak=with_peak)
 
     def decide(batches: Batches) -> Batches:
         first = next(batches, None)

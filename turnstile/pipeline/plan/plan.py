@@ -12,6 +12,7 @@ from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
 from turnstile.pipeline.inputs.entities import EntityType, Ips
 from turnstile.pipeline.inputs.small_log import SmallLog
 from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome, settings_of
+from turnstile.pipeline.plan.cluster_cap import ClusterCap, cluster_cap, tells_of_cluster
 from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.replays import tells_here
@@ -51,7 +52,8 @@ class LeftOut(NamedTuple):
 class LimitPlan(NamedTuple):
     """A plan's answer, of entities of the type `by`. `first`, `last`: when the log's first and last connection was opened.
     `peaks`: the most that an entity had open at once -> how many entities. `overrides`: those that every candidate had.
-    `recommended`: one or two variants with `headroom` (0.5: half as many more) above what the log shows."""
+    `recommended`: one or two variants with `headroom` (0.5: half as many more) above what the log shows; `cluster`: the cap of the
+    whole cluster, of a journal; None of other logs."""
 
     by: EntityType
     connections: int
@@ -65,6 +67,7 @@ class LimitPlan(NamedTuple):
     overrides: str
     headroom: float
     recommended: list[Variant]
+    cluster: ClusterCap | None
     left_out: LeftOut | None
     talkers: list[Talker]
     notes: list[str]
@@ -84,6 +87,7 @@ class LimitPlan(NamedTuple):
             "candidates": [self._candidate(each) for each in self.candidates],
             "headroom": self.headroom,
             "recommended": {each.name: each.as_json() for each in self.recommended},
+            "cluster": self.cluster and self.cluster.as_json(),
             "left_out": self.left_out and {of: self.left_out.entities, "connections": self.left_out.connections},
             "talkers": [_renamed(talker._asdict(), "name", one) for talker in self.talkers],
             "notes": self.notes,
@@ -154,6 +158,7 @@ def plan(
         overrides=chosen[0].overrides,
         headroom=float(headroom),
         recommended=recommended,
+        cluster=_of_cluster(source, sums, headroom),
         left_out=_left_out(levels, others, leaks),
         talkers=standing_out,
         notes=[*_notes(sums.by_name["busiest"], chosen, total, by), *_leaks(leaks, recommended)],
@@ -163,7 +168,8 @@ def plan(
 def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None) -> pyarrow.Table:
     """TELLS of a log."""
     if isinstance(source, SmallLog):
-        return tells_here(source.table, candidates, incident.of(source.contents) if incident else None, source.by)
+        return tells_here(source.table, candidates, incident.of(source.contents) if incident else None, source.by,
+                          with_peak=tells_of_cluster(source.format, source.by))  # fmt: skip
     from turnstile.pipeline.fetch import fetch
     from turnstile.pipeline.inputs.connection_logs import contents, explained
     from turnstile.pipeline.plan.outcomes import outcomes
@@ -171,7 +177,14 @@ def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident
     compared = incident.of(contents(source)) if incident else None
     tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
     with explained(source.paths, source.format):
-        return fetch(outcomes(source.arrived, candidates, tasks, compared, source.by))
+        with_peak = tells_of_cluster(source.format, source.by)
+        return fetch(outcomes(source.arrived, candidates, tasks, compared, source.by, with_peak=with_peak))
+
+
+def _of_cluster(source: "Input | SmallLog", sums: LogSums, headroom: Fraction) -> ClusterCap | None:
+    if not tells_of_cluster(source.format, source.by):
+        return None
+    return cluster_cap(max(sums.by_number["broker_peak"]), headroom)
 
 
 def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> LeftOut | None:

@@ -3,6 +3,7 @@
 from turnstile.pipeline.html_page import copyable, document, paragraph, section, table
 from turnstile.pipeline.pictures import bars
 from turnstile.pipeline.plan.candidates import settings_of
+from turnstile.pipeline.plan.cluster_cap import ClusterCap
 from turnstile.pipeline.plan.peaks_picture import peaks_picture
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.plan_text import (
@@ -13,6 +14,7 @@ from turnstile.pipeline.plan.plan_text import (
     left_out,
     looks_like,
     name,
+    of_cluster,
     overridden,
     put_aside,
     row,
@@ -28,6 +30,7 @@ def page(plan: LimitPlan, *, of: str) -> str:
     sections = [
         _advice(plan),
         *map(_settings, plan.recommended),
+        *([_of_cluster(plan, plan.cluster)] if plan.cluster else []),
         _peaks(plan),
         *_by_cap(plan),
         _candidates(plan),
@@ -61,6 +64,11 @@ def _settings(variant: Variant) -> str:
     """Its commands, a block to copy for each vocabulary."""
     blocks = (copyable(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in variant.commands.items())
     return section(f"To set it: {variant.name}", "", *blocks)
+
+
+def _of_cluster(plan: LimitPlan, found: ClusterCap) -> str:
+    blocks = (copyable(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in found.commands.items())
+    return section("The whole cluster", of_cluster(plan, found), *blocks)
 
 
 def _peaks(plan: LimitPlan) -> str:

@@ -2,6 +2,7 @@
 
 from turnstile.pipeline.inputs.entities import EntityType
 from turnstile.pipeline.plan.candidates import CandidateOutcome, settings_of
+from turnstile.pipeline.plan.cluster_cap import ClusterCap
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
 from turnstile.pipeline.plan.variants import Variant
@@ -59,8 +60,20 @@ def printed(plan: LimitPlan) -> str:
     for variant in plan.recommended:
         for vocabulary, commands in variant.commands.items():
             parts += ["", f"# {variant.name}, {TITLES[vocabulary]}", *commands]
+    if plan.cluster:
+        parts += ["", of_cluster(plan, plan.cluster)]
+        for vocabulary, commands in plan.cluster.commands.items():
+            parts += ["", f"# the whole cluster, {TITLES[vocabulary]}", *commands]
     parts += ["", *plan.notes] if plan.notes else []
     return "\n".join(parts)
+
+
+def of_cluster(plan: LimitPlan, found: ClusterCap) -> str:
+    """The cap of the whole cluster."""
+    return (
+        f"Of the whole cluster, at most {counted(found.without_headroom, 'connection')} were open at one time, on all brokers "
+        f"together: a cap of {found.cap:,}, with {plan.headroom:.0%} headroom."
+    )
 
 
 def facts(plan: LimitPlan) -> str:

@@ -17,6 +17,7 @@ from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.entities import IP, Entities, EntityType
 from turnstile.pipeline.plan import what_if
 from turnstile.pipeline.plan.candidates import Candidate
+from turnstile.pipeline.plan.cluster_cap import most_open
 from turnstile.pipeline.plan.replay_pieces import Batches, LogRows, Slots, gather, in_order, spread
 from turnstile.pipeline.plan.task_sums import SCHEMA, Incident, Part, TaskSums
 
@@ -25,16 +26,17 @@ Replay = Callable[[LogRows, Incident | None], TaskSums]
 
 
 class Replays:
-    """The replays of some candidates, by number: `tasks` of them share the entities."""
+    """The replays of some candidates, by number: `tasks` of them share the entities. `with_peak`: one tells the most that were open
+    at one time."""
 
-    def __init__(self, candidates: Sequence[Candidate], tasks: int, by: EntityType) -> None:
+    def __init__(self, candidates: Sequence[Candidate], tasks: int, by: EntityType, *, with_peak: bool) -> None:
         self.by = by
         numbered = list(enumerate(candidates))
         each = [(number, candidate) for number, candidate in numbered if candidate.is_per_entity]
         totals = [(number, candidate) for number, candidate in numbered if candidate.is_broker_cap_alone]
         rest = [pair for pair in numbered if pair not in each and pair not in totals]
         self._replays: list[Replay] = [_by_entity(each)] * tasks
-        if totals:
+        if totals or with_peak:
             self._replays.append(_by_broker(totals))
         self._replays += [_by_gate(number, candidate) for number, candidate in rest]
         self.slots = Slots(tasks, len(self._replays) - tasks)
@@ -51,10 +53,15 @@ class Replays:
 
 
 def tells_here(
-    arrived: pyarrow.Table, candidates: Sequence[Candidate], incident: Incident | None, by: EntityType
+    arrived: pyarrow.Table,
+    candidates: Sequence[Candidate],
+    incident: Incident | None,
+    by: EntityType,
+    *,
+    with_peak: bool = False,
 ) -> pyarrow.Table:
     """TELLS of a whole log. `arrived`: ARRIVALS in the log's order, perhaps with `rank`."""
-    replays = Replays(candidates, 1, by)
+    replays = Replays(candidates, 1, by, with_peak=with_peak)
     names = [*replays.columns, *(["rank"] if "rank" in arrived.schema.names else [])]
     pieces: list[list[pyarrow.RecordBatch]] = [[] for _ in range(replays.slots.total)]
     for batch in spread(replays.slots, by)(iter(arrived.select(names).to_batches())):
@@ -94,12 +101,15 @@ def _by_broker(candidates: Numbered) -> Callable[[LogRows, Incident | None], Tas
     def decide(rows: LogRows, incident: Incident | None) -> TaskSums:
         part = _part(in_order(rows, numpy.argsort(rows.opened_us, kind="stable")))
         tally = TaskSums(part, incident)
+        if not candidates:
+            tally.broker(most_open(part.opened_us, part.closed_us))
+            return tally
         levels = what_if.levels(part.opened_us, part.closed_us)
         for number, candidate in candidates:
             indices = numpy.flatnonzero(levels > candidate.broker_cap)
             tally.refused(number, indices)
             tally.affected(number, indices)
-        tally.broker(levels)
+        tally.broker(int(levels.max()))
         return tally
 
     return decide

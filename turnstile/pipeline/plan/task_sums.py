@@ -94,9 +94,9 @@ class TaskSums:
             for what, networks in zip(NETWORKS, self._part.names.networks(hit), strict=True):
                 self._tell(what, candidate, number=networks, n=numpy.ones(len(networks), "i8"))
 
-    def broker(self, levels: Array) -> None:
+    def broker(self, peak: int) -> None:
         """The most connections open at once, all addresses together."""
-        self._tell("broker_peak", number=[int(levels.max())], n=[1])
+        self._tell("broker_peak", number=[peak], n=[1])
 
     def entities(self, levels: Array) -> None:
         """Levels and peaks of all entities, the busiest one, how long connections last, and of those that `Excess.kept` keeps
