@@ -71,13 +71,13 @@ def test_connections_are_closed_and_what_they_were_counted_for_is_free(tmp_path)
 
 
 def test_rates_begin_anew(tmp_path):
-    """Two windows of ten seconds at 2 a second: 20 or so at once, and again 20 after a reset."""
+    """Two windows of ten seconds at 2 a second: 20 at once, more if that takes a while; and again after a reset."""
     window = ("--set", "quota.window.num=2", "--set", "quota.window.size.seconds=10")
     quota = {"alter": [{"entity": {"ip": IP}, "set": {RATE: 2.0}, "remove": []}]}
     with running(tmp_path / "data", *window) as cluster:
         cluster.put("/v1/quotas", quota)
-        first = until_refused(cluster)
-        assert first >= 20
+        assert until_refused(cluster) >= 20
+        assert until_refused(cluster) < 20
         reset(cluster)
         cluster.put("/v1/quotas", quota)
-        assert abs(until_refused(cluster) - first) <= 2
+        assert until_refused(cluster) >= 20

@@ -51,8 +51,23 @@ def storm(cluster, *options, cut=False):
 
 
 def journal(cluster):
-    """Every event so far, by time. A pass of a shard's loop writes its events before it answers its clients."""
+    """Every event so far, by time."""
     return sorted(events(cluster.data_dir / "journal"), key=lambda event: event["mono_ns"])
+
+
+def open_now(cluster):
+    return sum(each["connections"] for each in cluster.get("/v1/shards")["shards"])
+
+
+def journal_of_all(cluster):
+    """Every event once each connection has ended: while shards go on, what one reads of several files is of several instants."""
+
+    def ended():
+        happened = journal(cluster)
+        kinds = Counter(event["kind"] for event in happened)
+        return happened if kinds["admitted"] == kinds["closed"] and open_now(cluster) == 0 else None
+
+    return until(ended, what="the end of each connection")
 
 
 def sweep(happened, cap_at):
@@ -107,7 +122,7 @@ def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster, others)
         returned = max(index for index, change in enumerate(changes) if change[1] <= at)
         return max(value for asked, _, value in changes[returned:] if asked <= at)
 
-    happened = journal(cluster)
+    happened = journal_of_all(cluster)
     opened = Counter()
     beyond = []
     for event in happened:
@@ -129,8 +144,8 @@ def test_a_shard_killed_in_a_storm(cluster):
         os.kill(pid, signal.SIGKILL)
         until(lambda: cluster.shard_pid(1) not in (pid, None), within_s=30, what="a successor")
     assert report["reconciled"], report
+    until(lambda: open_now(cluster) == 0, what="all closed")
     assert sweep(journal(cluster), lambda event: 50) == []
-    until(lambda: sum(each["connections"] for each in cluster.get("/v1/shards")["shards"]) == 0, what="all closed")
     held = [connect(cluster.address, "127.1.0.1") for _ in range(120)]
     assert sum(map(admitted, held)) == 50, "its tokens are free again, no more and no fewer"
     for sock in held:
@@ -147,6 +162,7 @@ def test_the_coordinator_killed_in_a_storm(cluster):
         os.kill(before, signal.SIGKILL)
         until(lambda: cluster.get("/v1/cluster")["coordinator_pid"] != before, what="a new coordinator")
     assert all(map(admitted, held)), "connections stay open"
+    until(lambda: open_now(cluster) == len(held), what="the others closed")
     assert sweep(journal(cluster), lambda event: 50) == []
     assert cluster.get("/v1/cluster_config?key=kafka_connections_max_overrides") == {
         "kafka_connections_max_overrides": ["127.1.0.88:3"]
