@@ -37,7 +37,6 @@ COLUMNS = ("row", "kernel", "interpreter", "C libraries", "system calls, by thei
 _WHERE = "one shard, but where the row says more"
 _HZ = 499
 _MANY = 50_000_000  # more than are asked for while the tools look
-_UNTIL_KNOWN_S = 8.0
 _WAITING = (
     "epoll_wait", "restart_syscall", "sched_yield",
     "Poller._run_passes", "Poller._wait", "Poller.run_pass", "EpollIOManager.get_events",
@@ -69,16 +68,16 @@ def cluster(load: Load, shards: int = 1) -> Row:
     return run
 
 
-def borrowing(*, addresses: int, changes: bool) -> Row:
-    """The home and the holder of so many addresses; with `changes` their cap is raised again and again, once all are known."""
+def borrowing(*, addresses: int) -> Row:
+    """The home and the holder of so many addresses."""
 
     @contextmanager
     def run() -> Iterator[Subject]:
         with borrow.home_process() as (home, holder_command):
-            command = [*holder_command, "1", str(addresses), *(["forever"] if changes else [])]
+            command = [*holder_command, "1", str(addresses)]
             holder = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
             try:
-                time.sleep(_UNTIL_KNOWN_S if changes else 1)
+                time.sleep(1)
                 yield Subject([home, holder.pid], lambda: time.sleep(0.1))
             finally:
                 holder.terminate()
@@ -163,8 +162,7 @@ def rows(stack: ExitStack) -> dict[str, Row]:
         "ApiVersions, 64 connections": cluster(client("requests", frames=api_versions)),
         "Metadata, 64 connections": cluster(client("requests", frames=metadata)),
         "Produce + Fetch with byte quotas, 2 shards": cluster(metered(in_turn), shards=2),
-        "borrow, busy: home and holder": borrowing(addresses=_MANY, changes=False),
-        "a cap of 200,000 addresses changed: home and holder": borrowing(addresses=200_000, changes=True),
+        "borrow, busy: home and holder": borrowing(addresses=_MANY),
         "produce, 100 bytes": cluster(produced(100)),
         "produce, 1,000 bytes": cluster(produced(1000)),
         "consume, 100 bytes": cluster(consumed(100)),

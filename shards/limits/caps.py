@@ -6,6 +6,9 @@ from typing import Final, NamedTuple
 OBSERVED: Final = "observed/"
 """The beginning of the key of an observed pool, such as `observed/ip:10.0.0.1`: its tokens are those of the connections that the
 observed caps would have admitted (observed_limits.py)."""
+GENERAL: Final = "general/"
+"""Before a kind of pools, among the names of what a change concerns: the rule of the pools of that kind that no setting names. That
+rule is the one of the pool without a name, `ip:`."""
 CLUSTER: Final = "cluster"
 """The key of the pool of all connections to all brokers (shards/tokens/cluster_pool.py)."""
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from shards.limits.caps import CLUSTER, NO_RATE, UNLIMITED, CapRule, RateRule, tightest
+from shards.limits.changed_pools import changed_of_kind
 from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.rate import Window
 from shards.settings.addresses import counted_address
@@ -104,6 +105,7 @@ class ConnectionLimits:
         own_rates = cast(UserOverrides, self._value(USER_RATE_OVERRIDES)).entries
         self.user_rates = {user: RateRule(float(rate), USER_RATE_OVERRIDES) for user, rate in own_rates.items()}
         self.refusing = _optional(self._value(CORE_CAP), CORE_CAP)
+        self.exact["ip:"] = self.ip_default
         self.exact["broker"] = tightest((self.refusing, self.waiting))
         self.exact["broker:all"] = self.refusing if self.exact["broker"] is self.waiting else UNLIMITED
         self.exact[CLUSTER] = _optional(self._value(CLUSTER_CAP), CLUSTER_CAP)
@@ -184,8 +186,8 @@ class ConnectionLimits:
 
     def changed_pools(self, before: "ConnectionLimits") -> set[str]:
         """The pools whose cap may be another one than `before`: single ones (`broker`, `ssl`, `ip:10.0.0.1`) where they are few,
-        else their kind (`listener`, `ip`, `user`)."""
-        changed = {"user"} if self.user_default != before.user_default else self._changed_listed(before, "user:")
+        else their kind (`listener`, `ip`), or of a kind those that no setting names (GENERAL)."""
+        changed = self._changed_of_kind(before, "user")
         if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
             changed.add("broker")
         changed.update(pool for pool in ("ssl", CLUSTER) if self.exact[pool] != before.exact[pool])
@@ -193,19 +195,34 @@ class ConnectionLimits:
             changed.add("listener")
         if (self._redpanda, self._kafka) == (before._redpanda, before._kafka):
             return changed
-        if self.ip_default != before.ip_default or self._by_network() != before._by_network():
-            return changed | {"ip"}
-        return changed | self._changed_listed(before, "ip:")
+        return changed | (self._changed_of_kind(before, "ip") if self._keeps_networks(before) else {"ip"})
 
-    def _changed_listed(self, before: "ConnectionLimits", kind: str) -> set[str]:
-        """Of the pools of a kind that overrides list, now or before, those whose rule has changed."""
-        listed = {pool for pool in (*self.exact, *before.exact) if pool.startswith(kind)}
-        return {pool for pool in listed if self.rule_of(pool) != before.rule_of(pool)}
+    def _changed_of_kind(self, before: "ConnectionLimits", kind: str) -> set[str]:
+        return changed_of_kind(kind, before.rule_of, self.rule_of, {*self.exact, *before.exact})
 
-    def _by_network(self) -> list[object]:
-        """The rule of addresses that no override names."""
+    def _keeps_networks(self, before: "ConnectionLimits") -> bool:
+        """True if the addresses that a network's override names, and none of their own, surely have the rules that they had.
+        So they do if the general rule changes in the one vocabulary that is used: each override there replaces it."""
+        networks, earlier = self._by_network(), before._by_network()
+        if [own for _, own in networks] != [own for _, own in earlier]:
+            return False
+        is_general = [now == was for (now, _), (was, _) in zip(networks, earlier, strict=True)]
+        used = [any(limits._uses(place) for limits in (self, before)) for place in (0, 1)]
+        return all(is_general) or not any(own for _, own in networks) or not all(used)
+
+    def _uses(self, vocabulary: int) -> bool:
+        general, overrides = (self._redpanda, self._kafka)[vocabulary]
+        return general.cap is not None or bool(overrides)
+
+    def _by_network(self) -> list[tuple[CapRule, dict[str, int]]]:
+        """The rule of addresses that no override of their own names, in each vocabulary: the general one, and those of networks."""
         each = (self._redpanda, self._kafka)
         return [(rule, {key: n for key, n in own.entries.items() if "/" in key}) for rule, own in each]
+
+    @property
+    def lists_networks(self) -> bool:
+        """True if an override of connections is of a network."""
+        return self._networks
 
     # ---- rates
 

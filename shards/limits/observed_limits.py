@@ -12,7 +12,8 @@ differences_only  An observed pool has a cap only where that differs from the en
 
 from collections.abc import Iterable, Mapping
 
-from shards.limits.caps import CLUSTER, OBSERVED, UNLIMITED, CapRule
+from shards.limits.caps import CLUSTER, GENERAL, OBSERVED, UNLIMITED, CapRule
+from shards.limits.changed_pools import changed_of_kind
 from shards.limits.connection_limits import CAPS_AND_RATES, CORE_RATE, CORE_RATE_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import Entity
 from shards.settings.broker_config import CLUSTER_CAP, RATE, USER_RATE, USER_RATE_OVERRIDES
@@ -95,4 +96,14 @@ def changed_pools(before: ObservedLimits | None, after: ObservedLimits | None) -
     if before is None or after is None:
         return set(_EVERY_KIND)
     changed = after.enforced.changed_pools(before.enforced) | after.rehearsed.changed_pools(before.rehearsed)
-    return {OBSERVED + pool for pool in changed}
+    general = {name for name in changed if name.startswith(GENERAL)}
+    found = {OBSERVED + pool for pool in changed - general}
+    each = (before.enforced, before.rehearsed, after.enforced, after.rehearsed)
+    for kind in (name.removeprefix(GENERAL) for name in general):
+        if kind == "ip" and any(limits.lists_networks for limits in each):
+            found.add(f"{OBSERVED}ip")
+        else:
+            listed = {pool for limits in each for pool in limits.exact}
+            told = changed_of_kind(kind, before.rule_of, after.rule_of, listed)
+            found |= {f"{GENERAL}{OBSERVED}{kind}" if name in general else OBSERVED + name for name in told}
+    return found

@@ -8,7 +8,8 @@ uncapped_use_is_counted  Without a cap in_use is counted here and the home is no
     cap appears, exactly the excess is reported, once; so the home knows of every connection, however often the cap came and
     went.
 tight_pools_cache_nothing  A tight pool caches nothing: what is not in use has been given back. A pool is made tight by the
-    home's reclaim, by a grant that says so, and by a report; a grant that may be cached ends that, and so does holding nothing.
+    home's reclaim, by a grant that says so, by a report, and when what was recalled is given back; a grant that may be cached ends
+    that, and so does holding nothing.
 idle_tokens_go_home  A token that was not needed for one turn of the sweep is given back to the home.
 """
 
@@ -18,8 +19,8 @@ from typing import Any, Final
 from shards.limits.caps import CapRule
 from shards.ownership import home_of
 from shards.tokens.peers import Peers
-from shards.tokens.pool import NO_LIMIT, Pool, PoolTable
-from shards.tokens.pool_terms import PoolMode, terms_of
+from shards.tokens.pool import Pool, PoolTable
+from shards.tokens.pool_terms import EVEN, PoolMode, Terms
 
 
 class HolderPool(Pool):
@@ -27,10 +28,14 @@ class HolderPool(Pool):
 
     __slots__ = ("held", "peak")
 
-    def __init__(self, key: str, rule: CapRule, home: int) -> None:
-        super().__init__(key, terms_of(rule, home))
+    def __init__(self, key: str, terms: Terms) -> None:
+        super().__init__(key, terms)
         self.held = 0
-        self.peak = 0
+        self.level = self.peak = EVEN
+
+    @property
+    def in_use(self) -> int:
+        return self.level - EVEN + self.held
 
     @property
     def home(self) -> int:
@@ -45,12 +50,17 @@ class HolderPool(Pool):
     @tight.setter
     def tight(self, tight: bool) -> None:
         if tight is not self.terms.tight:
-            self.terms = terms_of(self.rule, self.home, PoolMode.TIGHT if tight else PoolMode.OPEN)
+            self.terms = self.terms.with_mode(PoolMode.TIGHT if tight else PoolMode.OPEN)
 
     @property
     def cached(self) -> int:
         """Tokens that are here and not in use."""
-        return max(0, self.held - self.in_use)
+        return max(0, EVEN - self.level)
+
+    @property
+    def beyond(self) -> int:
+        """Tokens in use that were not granted."""
+        return max(0, self.level - EVEN)
 
 
 class Cache:
@@ -68,9 +78,10 @@ class Cache:
             pool: HolderPool = known  # a cast() would be called for every token
             if self._table.changing is not None:
                 self._table.changing(pool)
+            if pool.terms.recalled:
+                self.freshen(pool)
         else:
-            pool = HolderPool(key, self._table.rule_of(key), home_of(key, self._shards))
-            self._limit(pool)
+            pool = HolderPool(key, self._table.terms_of(key, home_of(key, self._shards)))
             self._table.add(pool)
         return pool
 
@@ -86,6 +97,13 @@ class Cache:
         self._hold(pool, n)
         pool.tight = not may_cache
         return pool
+
+    def freshen(self, pool: HolderPool) -> None:
+        """Gives back what the home has recalled (recalled_is_not_at_hand). What is in use may be beyond the cap, so it is not to be
+        cached either, until the home says so."""
+        if pool.cached:
+            self._give(pool, pool.cached)
+        pool.terms = pool.terms.with_mode(PoolMode.TIGHT if pool.held else PoolMode.OPEN)
 
     def settle(self, pool: HolderPool) -> None:
         """Gives cached tokens back to the home if the pool is tight."""
@@ -105,6 +123,8 @@ class Cache:
 
     def change(self, pool: HolderPool, rule: CapRule) -> None:
         """The pool has another rule. A cap that appears makes use beyond what is held known to the home."""
+        if pool.terms.recalled:
+            self.freshen(pool)
         before = pool.terms.rule
         if (before.cap is None) == (rule.cap is None):
             pool.rule = rule  # what is held limits it as before, or nothing does
@@ -112,19 +132,13 @@ class Cache:
         self._count_away(pool, -1)
         pool.rule = rule
         self._count_away(pool, +1)
-        self._limit(pool)
-        if rule.cap is not None and pool.in_use > pool.held and self._peers.is_up(pool.home):
-            self._report(pool, pool.in_use - pool.held)
+        if rule.cap is not None and pool.beyond and self._peers.is_up(pool.home):
+            self._report(pool, pool.beyond)
 
     def exceed(self, pool: HolderPool, n: int) -> None:
         """Connections took n tokens that were not granted: the home hears of it, now or when it comes up."""
         if pool.terms.rule.cap is not None and self._peers.is_up(pool.home):
             self._report(pool, n)
-
-    def discard(self, pool: HolderPool) -> None:
-        """Forgets cached tokens: their home died, or may not have heard of a change."""
-        pool.tight = True
-        self._hold(pool, -pool.cached)
 
     def rejoin(self, home: int) -> None:
         """A home came up, or is linked again: it hears of all use that it has to count. Cached tokens are void."""
@@ -137,10 +151,12 @@ class Cache:
     def sweep(self, pool: HolderPool) -> bool:
         """Gives back the tokens that were not needed since the last sweep. False when the pool can be forgotten: no token
         of it is in use or held."""
-        spare = pool.held - max(pool.peak, pool.in_use)
+        if pool.terms.recalled:
+            self.freshen(pool)
+        spare = EVEN - max(pool.peak, pool.level)
         if spare > 0:
             self._give(pool, spare)
-        pool.peak = pool.in_use
+        pool.peak = pool.level
         return pool.in_use > 0 or pool.held > 0
 
     def _report(self, pool: HolderPool, n: int) -> None:
@@ -154,13 +170,11 @@ class Cache:
 
     def _hold(self, pool: HolderPool, n: int) -> None:
         pool.held += n
+        pool.level -= n
+        pool.peak -= n
         if not pool.held:
             pool.tight = False  # nothing is held, so nothing is to be given back; the next grant sets `tight` again
         self._table.away_held += n * pool.terms.away
-        self._limit(pool)
-
-    def _limit(self, pool: HolderPool) -> None:
-        pool.limit = NO_LIMIT if pool.terms.rule.cap is None else pool.held
 
     def _count_away(self, pool: HolderPool, sign: int) -> None:
         self._table.away_held += sign * pool.held * pool.terms.away
@@ -172,7 +186,6 @@ class Cache:
         assert self._table.away_held == sum(pool.held * pool.terms.away for pool in pools)
         for pool in pools:
             assert pool.held >= 0
-            assert pool.limit == (NO_LIMIT if pool.terms.rule.cap is None else pool.held)
             assert not (pool.tight and pool.cached), pool.key
             if pool.terms.rule.cap is not None and self._peers.is_up(pool.home):
                 assert pool.in_use <= pool.held, pool.key

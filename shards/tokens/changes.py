@@ -1,5 +1,14 @@
-"""A change of the rules, carried to the pools of one shard: to those that are waited for at once, to the others in pieces.
+"""A change of the rules, carried to the pools of one shard.
 
+From one cap to another, all pools of a kind that no setting names have their rule by a change of the few terms that they have in
+common (pool_terms.py), however many they are. Other changes that concern more pools than one piece have to be carried to each of
+them, as what is in use without a cap is not known to its home, and a network's pools are not told apart: to those that are waited
+for at once, to the others in pieces.
+
+cut_for_all_recalls  A home that cuts the cap of a whole kind does not look for the pools of which more is out. It recalls them
+    all, by one message to each holder, before it says `sync`; it grants by the new cap from then on, and every grant under the
+    earlier one went out before on the same link. So what was granted by an earlier cap is in use by open connections, or was
+    recalled.
 newest_rule_decides  Whatever is decided about a pool is decided by the rule of the newest version: PoolTable.changing
     brings it up to date when it is asked for by its key, and the pools that are waited for have their rules at once. Only
     what needs no decision, a token at hand or one that is given back, may go on under an earlier rule.
@@ -14,13 +23,13 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Final
 
-from shards.limits.caps import UNLIMITED
+from shards.limits.caps import GENERAL
 from shards.tokens.cache import Cache, HolderPool
 from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import MANY, Pool, PoolTable
-from shards.tokens.pool_terms import terms_of
+from shards.tokens.pool_terms import HERE, Terms
 from shards.tokens.waiting import Waiting
 
 PIECE: Final = 3000
@@ -53,6 +62,8 @@ class Changes:
         self._peers = peers
         self._piece: Final = piece
         self._on_applied = on_applied
+        self._general = {kind: table.rule_of(f"{kind}:") for kind in MANY}
+        """Of each kind, the rule of the pools that no setting names."""
         self._rest: Iterator[Pool] | None = None  # the pools that the sweep under way has not looked at
         self._of_this_sweep: list[PendingVersion] = []  # the versions that are applied when it ends
         self._of_the_next: deque[PendingVersion] = deque()  # the versions that came since it began
@@ -63,11 +74,14 @@ class Changes:
         return self._rest is not None
 
     def begin(self, version: int, done: Callable[[], None], names: Collection[str] | None) -> None:
-        """`rule_of` speaks for `version` from now on; `names` are the pools and kinds of pool that may have another rule."""
+        """`rule_of` speaks for `version` from now on; `names` are the pools and kinds of pool that may have another rule
+        (Tokens.apply)."""
         table = self._table
-        is_wide = names is None or any(kind in names for kind in MANY)
+        changed, kinds = self._change_general(names)
+        is_wide = names is None or any(kind in names or kind in kinds for kind in MANY)
         if not is_wide or len(table.pools) <= self._piece:
-            self._change(list(table.pools.values()) if names is None else table.matching(names))
+            self._change(list(table.pools.values()) if names is None else table.matching({*names, *kinds}))
+            self._enforce_contended(changed)
             if self._rest is None:
                 self._note_applied(version, done)
             else:
@@ -78,6 +92,7 @@ class Changes:
             self._sweep()
         waited_for = dict.fromkeys((*table.few, *sorted(self._ledger.contended), *self._waiting.queues.pools()))
         self._change([table.pools[key] for key in waited_for])
+        self._enforce_contended(changed)
 
     def go_on(self) -> bool:
         """The next piece of the sweep under way, if any; True while something is left to do."""
@@ -101,13 +116,8 @@ class Changes:
 
     def refresh(self, pool: Pool) -> None:
         """A pool that nobody waits for gets the rule of the newest version."""
-        if not self._renew(pool):
-            return
-        if isinstance(pool, HomePool):
+        if self._renew(pool) and isinstance(pool, HomePool):
             self._ledger.enforce(pool)
-        elif isinstance(pool, HolderPool) and self._peers.is_dead(pool.home):
-            # It can't revoke what was taken under the earlier rule until now (cuts_revoke_in_flight).
-            self._waiting.discard(pool)
 
     def _refresh_plain(self, piece: list[Pool]) -> list[Pool]:
         """Gives plain pools their rule, at a fraction of what refresh() costs: those that go from a cap to a cap under which
@@ -116,21 +126,51 @@ class Changes:
             return piece
         rest: list[Pool] = []
         rule_of = self._table.rule_of
-        before = after = terms_of(UNLIMITED)
+        before: Terms | None = None
+        after: Terms | None = None
         for pool in piece:
             terms, rule = pool.terms, rule_of(pool.key)
-            if terms is not before or rule is not after.rule:  # nearly all have the same of both
-                before, after = terms, terms_of(rule, terms.home, terms.mode)
-            if terms.tight or rule.cap is None or terms.rule.cap is None:
+            if terms is not before or after is None or rule is not after.rule:  # nearly all have the same of both
+                before, after = terms, terms.with_rule(rule)
+            if terms.tight or terms.recalled or rule.cap is None or terms.rule.cap is None:
                 rest.append(pool)
-            elif isinstance(pool, HolderPool):
-                pool.terms = after  # its limit is what it holds
-            elif isinstance(pool, HomePool) and pool.in_use + pool.lent <= rule.cap:
+            elif isinstance(pool, HolderPool) or pool.level <= rule.cap:
                 pool.terms = after
-                pool.limit = rule.cap - pool.lent
             else:
                 rest.append(pool)
         return rest
+
+    def _change_general(self, names: Collection[str] | None) -> tuple[list[Terms], set[str]]:
+        """Gives the pools that no setting names their rule, for the kinds of which `names` says so. Returns the terms that have
+        another one, and the kinds of which each pool has to be looked at for that."""
+        changed: list[Terms] = []
+        kinds: set[str] = set()
+        for kind in MANY:
+            before, rule = self._general[kind], self._table.rule_of(f"{kind}:")
+            self._general[kind] = rule
+            if names is None or f"{GENERAL}{kind}" not in names:
+                continue
+            if before.cap is None or rule.cap is None:
+                kinds.add(kind)
+                continue
+            of_kind = self._table.terms.change(kind, before, rule)
+            changed += of_kind
+            if rule.cap < before.cap and any(terms.home == HERE for terms in of_kind):
+                self._recall(kind)
+        return changed, kinds
+
+    def _recall(self, kind: str) -> None:
+        """The cap of all pools of a kind at home here was cut (cut_for_all_recalls)."""
+        self._peers.post_all(("recall", kind))
+        self._waiting.recall(self._peers.me, kind)
+
+    def _enforce_contended(self, changed: list[Terms]) -> None:
+        """Pools of these terms at home here, for which connections wait, are served or reclaimed by their new rule."""
+        if changed:
+            for key in sorted(self._ledger.contended):
+                pool = self._table.pools[key]
+                if isinstance(pool, HomePool) and any(pool.terms is terms for terms in changed):
+                    self._ledger.enforce(pool)
 
     def _sweep(self) -> None:
         """A look at every pool begins; it serves all versions that have come."""
@@ -151,7 +191,6 @@ class Changes:
         rule = self._table.rule_of(pool.key)
         if rule == pool.terms.rule:
             return False
-        self._waiting.renew(pool)
         if isinstance(pool, HomePool):
             self._ledger.change(pool, rule)
         elif isinstance(pool, HolderPool):

@@ -42,14 +42,15 @@ class ConnectionTokens:
             except KeyError:  # rare; to look first, by get(), would cost each decision 5 %
                 taken = pools.index(key)
                 break
-            in_use = pool.in_use
-            if in_use >= pool.limit:
+            level = pool.level
+            terms = pool.terms
+            if level >= terms.limit:
                 taken = pools.index(key)
                 break
-            pool.in_use = in_use = in_use + 1
-            if in_use > pool.peak:
-                pool.peak = in_use  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
-            away += pool.terms.away
+            pool.level = level = level + 1
+            if level > pool.peak:
+                pool.peak = level  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
+            away += terms.away
         else:
             if away:
                 self.decided_cached += 1
@@ -88,7 +89,7 @@ class ConnectionTokens:
         tight = False
         for key in pools:
             pool = known[key]
-            pool.in_use -= 1
+            pool.level -= 1
             terms = pool.terms
             away += terms.away
             if terms.tight:
@@ -144,7 +145,7 @@ class ConnectionTokens:
         those that were open when a cap began to be observed. What is used beyond the cap is known at the home by the end of
         the pass."""
         pool = self._waiting.pool(key)
-        beyond = min(n, pool.in_use + n - pool.limit)
+        beyond = min(n, pool.level + n - pool.terms.limit)
         self._table.occupy(pool, n)
         if beyond <= 0:
             return

@@ -16,8 +16,8 @@ returned_before_it_is_seen  A return is counted before anything of it can be see
 deaths_are_returns  The connections of a shard that dies stop using their tokens: nothing is known to be full while a shard is
     dead, and its next start counts as a return of every pool. A link that breaks is none: a grant that it takes along was
     sent after the probe, and a home that grants behind a probe tells no number.
-changes_are_returns  A shard that gives a tight pool another rule counts that as a return: under a wider cap the pool may not be
-    tight there any more, and what is given back then is not counted, while other shards still go by the earlier version.
+opening_is_a_return  A home that lets a tight pool be cached again counts that as a return: what is given back from then on is not
+    counted, and under a wider cap the pool may be half empty while other shards still go by the earlier version.
 known_under_the_newest_version  What is known is forgotten when a version is applied, and a refusal under an earlier version than
     the one applied here tells nothing.
 known_while_the_pool_is  What is known of a pool is forgotten with it, and all that is known when it becomes much.

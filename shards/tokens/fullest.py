@@ -86,7 +86,7 @@ def _look(of_kind: Mapping[str, Fullest[str]], pools: Iterable[Pool]) -> None:
         cap = pool.terms.rule.cap
         if cap is None or pool.__class__ is not HomePool:
             continue
-        out = pool.in_use + pool.lent
+        out = pool.level
         if not out:
             continue
         kind = pool.key[: pool.key.find(":") + 1]

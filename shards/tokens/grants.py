@@ -34,7 +34,7 @@ class Grants:
             self._share(pool)
             of = self._of[shard]
             of[pool.key] = of.get(pool.key, 0) + n
-        pool.lent += n
+        pool.lend(n)
 
     def take_back(self, shard: int, pool: HomePool, n: int) -> None:
         """A shard gave n tokens back; more than it was granted is a bug."""
@@ -46,7 +46,7 @@ class Grants:
                 self._of[shard][pool.key] = had - n
             else:
                 del self._of[shard][pool.key]
-        pool.lent -= n
+        pool.lend(-n)
 
     def doubt(self, shard: int) -> None:
         """The links to a shard were lost, and with them what was on its way in either direction."""
@@ -64,7 +64,7 @@ class Grants:
         sure = min(n, unsure.get(pool.key, 0))
         if sure:
             unsure[pool.key] -= sure
-            pool.lent -= sure
+            pool.lend(-sure)
         self.add(shard, pool, n)
         return n - sure
 

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from shards.tokens.grants import Grants
 from shards.tokens.home_pool import Contention, HomePool
 from shards.tokens.peers import Peers
-from shards.tokens.pool import NO_LIMIT, PoolTable
+from shards.tokens.pool import PoolTable
 
 OnGrant = Callable[[str, int, int, bool], None]
 """on_grant(pool, shard, tokens, whether that shard reported them: it has them already)."""
@@ -24,7 +24,7 @@ OnGrant = Callable[[str, int, int, bool], None]
 class HomeGrants:
     """The pools at home on one shard, and their tokens.
 
-    `blocked` are capped pools of which nothing is granted, because an older peer has not reported yet
+    `blocked` are the capped pools here while nothing of such is granted, because an older peer has not reported yet
     (no_grant_before_reports).
     """
 
@@ -35,6 +35,7 @@ class HomeGrants:
         self._peers = peers
         self._on_grant = on_grant
         self.blocked: dict[str, None] = {}
+        table.terms.blocked = bool(peers.unheard)
         self.grants = Grants((shard for shard in range(shards) if shard != me), table.pools)
         self._contended: dict[str, Contention] = {}
 
@@ -46,10 +47,9 @@ class HomeGrants:
             if self._table.changing is not None:
                 self._table.changing(pool)
         else:
-            pool = HomePool(key, self._table.rule_of(key))
-            if pool.terms.rule.cap is not None and self._peers.unheard:
+            pool = HomePool(key, self._table.terms_of(key))
+            if pool.terms.rule.cap is not None and self._table.terms.blocked:
                 self.blocked[key] = None
-            self._limit(pool)
             self._table.add(pool)
         return pool
 
@@ -63,7 +63,6 @@ class HomeGrants:
             self._table.occupy(pool, n)  # kept for its connections until it reads the grant
         else:
             self.grants.add(peer, pool, n)
-            self._limit(pool)
         self._peers.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
         if self._on_grant is not None:
             self._on_grant(key, peer, n, False)
@@ -76,13 +75,6 @@ class HomeGrants:
             return 0
         fair = (pool.terms.rule.cap // 2 - pool.out - waiting) // self._shards
         return max(0, min(fair, at_most) if self.grants.holds(peer, pool) else fair)
-
-    def _limit(self, pool: HomePool) -> None:
-        cap = pool.terms.rule.cap
-        if cap is None:
-            pool.limit = NO_LIMIT
-        else:
-            pool.limit = 0 if pool.key in self.blocked else cap - pool.lent
 
     # For people and tests
 

@@ -51,6 +51,7 @@ class Ledger(HomeGrants):
     ) -> None:
         super().__init__(me, shards, table, peers, on_grant)
         self.revoking: dict[str, None] = {}
+        self._full = full
         self._in_flight = in_flight
         self._on_reclaim = on_reclaim
         self._on_loss = on_loss
@@ -114,9 +115,9 @@ class Ledger(HomeGrants):
         home, or this link to it."""
         pool = self.pool_of(key)
         more = self.grants.reported(peer, pool, n)
-        if more:
-            if self._on_grant is not None:
-                self._on_grant(key, peer, more, True)
+        if more and self._on_grant is not None:
+            self._on_grant(key, peer, more, True)
+        if more or key not in self.revoking:  # else it was asked when it came back (returned)
             self._revoke_excess(pool)
         self._settle(pool)
 
@@ -132,7 +133,6 @@ class Ledger(HomeGrants):
 
     def exceeded(self, pool: HomePool) -> None:
         """A connection of this shard took a token beyond the cap (Tokens.force)."""
-        self._limit(pool)
         self._revoke_excess(pool)
 
     def probed(self, peer: int, number: int) -> None:
@@ -157,7 +157,7 @@ class Ledger(HomeGrants):
     def heard(self, peer: int) -> None:
         """A shard has reported all that it uses: the other tokens granted to it before its links were lost are free."""
         for key, n in self.grants.settle(peer).items():
-            self._as_it_is(key).lent -= n
+            self._as_it_is(key).lend(-n)
             pool = self.pool_of(key)
             if n and self._on_reclaim is not None:
                 self._on_reclaim(key, peer, n, False)
@@ -167,7 +167,7 @@ class Ledger(HomeGrants):
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
         lost = self.grants.drop(peer)
         for key, n in lost.items():
-            self._as_it_is(key).lent -= n
+            self._as_it_is(key).lend(-n)
         if lost and self._on_loss is not None:
             self._on_loss(peer, lost)
         self._forget_borrows(peer)
@@ -188,9 +188,8 @@ class Ledger(HomeGrants):
         pool.rule = rule
         if rule.cap is None:
             self.blocked.pop(pool.key, None)
-        elif self._peers.unheard:
+        elif self._table.terms.blocked:
             self.blocked[pool.key] = None
-        self._limit(pool)
 
     def enforce(self, pool: HomePool) -> None:
         """Applies the pool's new rule: revokes tokens beyond the cap, serves waiting connections, reclaims."""
@@ -201,6 +200,7 @@ class Ledger(HomeGrants):
         """Every older peer has reported or is dead: connections that waited for that are served."""
         blocked = list(self.blocked)
         self.blocked.clear()
+        self._table.terms.unblock()
         for key in blocked:
             pool = self.pool_of(key)
             self._revoke_excess(pool)
@@ -208,7 +208,9 @@ class Ledger(HomeGrants):
 
     def sweep(self, pool: HomePool) -> bool:
         """False when the pool can be forgotten: no token is out and no connection waits."""
-        if pool.in_use or pool.lent or pool.key in self._contended:
+        if pool.level or pool.key in self._contended:
+            if pool.terms.tight:
+                self._loosen(pool)  # a cap that was raised for all may have left it half empty
             return True
         self.blocked.pop(pool.key, None)
         return False
@@ -228,7 +230,6 @@ class Ledger(HomeGrants):
         """Serves waiting connections with free tokens. If some still wait, has cached tokens reclaimed; else lets holders
         cache again if the pool is half empty."""
         key = pool.key
-        self._limit(pool)
         contention = self._contended.get(key)
         if contention is not None:
             if key not in self.blocked:
@@ -239,7 +240,12 @@ class Ledger(HomeGrants):
                 return
             if not contention.awaiting:
                 del self._contended[key]
+        self._loosen(pool)
+
+    def _loosen(self, pool: HomePool) -> None:
+        """Lets holders cache a pool again that is half empty."""
         if pool.terms.mode is PoolMode.TIGHT and pool.is_roomy(self._shards):
+            self._full.returned(pool.key)  # opening_is_a_return
             pool.enter(PoolMode.OPEN)
 
     def _serve(self, pool: HomePool, contention: Contention) -> None:
@@ -321,9 +327,7 @@ class Ledger(HomeGrants):
         for key, pool in pools.items():
             contention = self._contended.get(key)
             assert (pool.terms.mode is PoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
-            limit = pool.limit
-            self._limit(pool)
-            assert pool.limit == limit, key
+            assert not (self._table.terms.blocked and pool.terms.rule.cap is not None) or key in self.blocked, key
             if contention is not None and contention.borrows and key not in self.blocked:
                 cap = pool.terms.rule.cap
                 assert cap is not None and pool.out >= cap and pool.terms.mode is not PoolMode.OPEN, key

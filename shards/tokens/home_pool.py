@@ -5,7 +5,7 @@ from typing import Final
 
 from shards.limits.caps import CapRule
 from shards.tokens.pool import Pool
-from shards.tokens.pool_terms import PoolMode, terms_of
+from shards.tokens.pool_terms import PoolMode, Terms
 
 SEVERAL: Final = -1
 _MOST: Final = (1 << 30) - 1  # no in_use is above it, and ints of one digit compare faster
@@ -34,15 +34,24 @@ class HomePool(Pool):
     __slots__ = ("holder", "lent")
     peak = _MOST  # none is remembered: a home keeps its tokens
 
-    def __init__(self, key: str, rule: CapRule) -> None:
-        super().__init__(key, terms_of(rule))
+    def __init__(self, key: str, terms: Terms) -> None:
+        super().__init__(key, terms)
         self.lent = 0
         self.holder = SEVERAL
 
     @property
+    def in_use(self) -> int:
+        return self.level - self.lent
+
+    @property
     def out(self) -> int:
         """Tokens that are not free: in use at home, or lent."""
-        return self.in_use + self.lent
+        return self.level
+
+    def lend(self, n: int) -> None:
+        """n more tokens are out to other shards; fewer, where n is negative."""
+        self.lent += n
+        self.level += n
 
     def may_cache(self, shards: int) -> bool:
         """True if holders may keep what they don't use: there must be more tokens than shards (the RFC's rule)."""
@@ -60,7 +69,7 @@ class HomePool(Pool):
             return
         if (self.mode, mode) not in TRANSITIONS:
             raise RuntimeError(f"{self.key}: {self.mode.value} can't become {mode.value}")
-        self.terms = terms_of(self.rule, self.terms.home, mode)
+        self.terms = self.terms.with_mode(mode)
 
 
 class PendingBorrow:

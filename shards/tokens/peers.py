@@ -4,7 +4,8 @@ A message is (session, items); an item is (kind, arguments...). All items of a p
 
     holder -> home   borrow key waiting welcome first last at_once | withdraw key ticket | give key n
                      report key n | reclaimed key n | probed number
-    home -> holder   grant key n may_cache last | refuse key last cap name version wait returns | reclaim key revoke | probe number
+    home -> holder   grant key n may_cache last | refuse key last cap name version wait returns | reclaim key revoke | recall kind
+                     probe number
     both             sync version | synced version
 
 sessions_are_unique  A session is the higher epoch of the two incarnations. Epochs only rise, so no two sessions of a pair

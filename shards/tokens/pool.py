@@ -2,7 +2,10 @@
 
 Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
 
-taken_below_limit_only  A connection may take a token of a pool here at once, if and only if in_use < limit.
+taken_below_limit_only  A connection may take a token of a pool here at once, if and only if pool.level < pool.terms.limit. The
+    level of a pool at home is the number of tokens that are not free, its limit the cap. The level of another pool is EVEN and
+    what is in use, less what was granted, and its limit is EVEN. Both rise and fall by one with each token, and a change of the
+    cap of many pools changes none of their levels.
 tight_pools_keep_nothing  A token released to a pool whose terms are `tight` is not kept here: the caller reports it to the
     home (Waiting.settle).
 
@@ -15,10 +18,9 @@ from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 from shards.limits.caps import OBSERVED, CapRule
-from shards.tokens.pool_terms import PoolMode, Terms, terms_of
+from shards.tokens.pool_terms import HERE, PoolMode, Terms, TermsTable
 
-NO_LIMIT: Final = 1 << 62
-MANY: Final = ("ip", f"{OBSERVED}ip", "user")
+MANY: Final = ("ip", f"{OBSERVED}ip", "user", f"{OBSERVED}user")
 """The kinds of pool of which there may be a million."""
 _OF_MANY: Final = tuple(f"{kind}:" for kind in MANY)
 
@@ -57,20 +59,23 @@ class TokenWaiter(Protocol):
 class Pool:
     """The part of a pool that take() and release() need. There may be a million of them: no field that can be done without.
 
-    in_use  tokens held by connections of this shard, open or in flight
-    limit   how high in_use may rise without asking the home: NO_LIMIT when the pool has no cap
-    terms   what it has in common with others: its rule, its home, its mode
-    peak    the highest in_use since the last sweep; tokens beyond it may be given back to the home
+    level   rises with each token that is taken here, up to the limit of its terms (taken_below_limit_only)
+    terms   what it has in common with others: its rule, its home, its mode, its limit
+    peak    the highest level since the last sweep; tokens beyond it may be given back to the home
     """
 
-    __slots__ = ("in_use", "key", "limit", "terms")
+    __slots__ = ("key", "level", "terms")
     peak: int
 
     def __init__(self, key: str, terms: Terms) -> None:
         self.key = key
         self.terms = terms
-        self.in_use = 0
-        self.limit = 0
+        self.level = 0
+
+    @property
+    def in_use(self) -> int:
+        """Tokens held by connections of this shard, open or in flight."""
+        raise NotImplementedError
 
     @property
     def mode(self) -> PoolMode:
@@ -84,7 +89,7 @@ class Pool:
 
     @rule.setter
     def rule(self, rule: CapRule) -> None:
-        self.terms = terms_of(rule, self.terms.home, self.terms.mode)
+        self.terms = self.terms.with_rule(rule)
 
 
 class TokenTotals(NamedTuple):
@@ -106,6 +111,7 @@ class PoolTable:
 
     def __init__(self, rule_of: Callable[[str], CapRule]) -> None:
         self.rule_of = rule_of
+        self.terms = TermsTable()
         self.changing: Callable[[Pool], None] | None = None  # brings a pool's rule up to date: newest_rule_decides
         self.pools: dict[str, Pool] = {}
         self.few: dict[str, Pool] = {}  # all but those of MANY
@@ -131,6 +137,10 @@ class PoolTable:
             self.few[pool.key] = pool
         self._wheel[-1].append(pool)
 
+    def terms_of(self, key: str, home: int = HERE) -> Terms:
+        """The terms of a pool that is new here."""
+        return self.terms.of(key.partition(":")[0], self.rule_of(key), home)
+
     def forget(self, pool: Pool) -> None:
         """Removes a pool that `due` just returned."""
         del self.pools[pool.key]
@@ -151,6 +161,7 @@ class PoolTable:
 
     def keep(self, pool: Pool) -> None:
         """Puts a pool that `due` just returned back on the wheel."""
+        pool.terms.seen = self.ticks
         self._wheel[-1].append(pool)
 
     def due(self, now_s: float, turn_s: float) -> list[Pool]:
@@ -167,19 +178,24 @@ class PoolTable:
             found += self._wheel.popleft()
         else:
             self._next_turn_s = now_s + turn_s / self.TICKS
+        self.terms.tick = self.ticks
         return found
+
+    def visited(self) -> None:
+        """What `due` returned was kept or forgotten."""
+        self.terms.forget_unseen(self.ticks - self.TICKS)
 
     def occupy(self, pool: Pool, n: int = 1) -> None:
         """Takes n tokens of one pool, off the fast path."""
-        pool.in_use += n
-        if pool.in_use > pool.peak:
-            pool.peak = pool.in_use  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
+        pool.level += n
+        if pool.level > pool.peak:
+            pool.peak = pool.level  # type: ignore[misc]  # a HolderPool has the slot, a HomePool never gets here
         self.in_use += n
         self.away_in_use += n * pool.terms.away
 
     def vacate(self, pool: Pool, n: int = 1) -> None:
         """Gives n tokens of one pool back, off the fast path; the caller reports them to the home (tight_pools_keep_nothing)."""
-        pool.in_use -= n
+        pool.level -= n
         self.in_use -= n
         self.away_in_use -= n * pool.terms.away
 
@@ -196,6 +212,7 @@ class PoolTable:
         assert self.in_use == sum(pool.in_use for pool in pools)
         assert self.away_in_use == sum(pool.in_use * pool.terms.away for pool in pools)
         assert all(pool.in_use >= 0 for pool in pools)
+        assert all(self.terms.knows(terms) for terms in {pool.terms for pool in pools})  # terms_in_use_are_known
         swept = [pool for tick in self._wheel for pool in tick]
         assert len(swept) == len(self.pools)
         assert all(self.pools.get(pool.key) is pool for pool in swept)

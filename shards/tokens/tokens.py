@@ -117,6 +117,7 @@ class Tokens(ConnectionTokens):
             "grant": self._waiting.grant,
             "refuse": self._waiting.refuse,
             "reclaim": self._waiting.reclaim,
+            "recall": self._waiting.recall,
             "probe": self._answer_probe,
             "sync": self._sync,
             "synced": self._synced,
@@ -158,12 +159,13 @@ class Tokens(ConnectionTokens):
 
         `changed`: the pools ("ip:10.0.0.1") or kinds of pool ("ip") that may have another rule; None for any. It is
         what keeps a change of something else from visiting every pool. Where many have to be visited, change_some() does.
+        GENERAL and a kind ("general/ip"): of that kind the pools that no setting names have another rule, all the same; of the
+        others, those whose rule is another one or may look so are among `changed`.
         """
         self.version = self._ledger.refusals.version = self._waiting.version = version
         self._full.forget_all()
         for home in filter(self._peers.is_dead, range(self.shards)):
-            for pool in self._cache.pools_of(home):  # granted under a later version, maybe, of another rule
-                self._waiting.discard(pool)
+            self._waiting.recall(home)  # granted under a later version, maybe, of another rule
         self._changes.begin(version, done, changed)
 
     @property
@@ -212,8 +214,7 @@ class Tokens(ConnectionTokens):
         self._ledger.down(peer)
         self._waiting.home_changed(peer)
         if self._unconfirmed or self._changes.under_way:
-            for pool in self._cache.pools_of(peer):
-                self._waiting.discard(pool)
+            self._waiting.recall(peer)
 
     def tick(self, now_s: float) -> None:
         """Deadlines, and idle tokens; about four times a second, with any clock that does not jump."""
@@ -225,6 +226,7 @@ class Tokens(ConnectionTokens):
             else:
                 self._table.forget(pool)
                 self._full.forget(pool.key)
+        self._table.visited()
         self.fullest.visited(kept)
         self._waiting.expire(now_s, self._deadline_s)
 
@@ -236,18 +238,18 @@ class Tokens(ConnectionTokens):
         Tells waiters their decisions, and calls the `done` of versions that are done (done_when_all_peers_confirm); both
         may call back.
         """
-        waiting, peers = self._waiting, self._peers
+        waiting, peers, terms = self._waiting, self._peers, self._table.terms
         while True:
             if peers.local:
                 item = peers.local.popleft()
                 self._handlers[item[0]](self.me, *item[1:])
             elif waiting.decided:  # before revoke(): a connection that was admitted may be suspended now, and in flight
                 self._tell(waiting.decided.popleft())
-            elif waiting.revoked:
+            elif waiting.revoked or waiting.recalled:
                 waiting.revoke()
             elif waiting.queues.unasked:
                 waiting.ask()
-            elif not ((self._unconfirmed or self._to_confirm or self._ledger.blocked) and self._confirm_versions()):
+            elif not ((self._unconfirmed or self._to_confirm or terms.blocked) and self._confirm_versions()):
                 self._ledger.confirm()
                 if not peers.local:
                     break
@@ -297,7 +299,7 @@ class Tokens(ConnectionTokens):
 
     def _confirm_versions(self) -> bool:
         """Does what waited for peers to apply a version; True if there was anything to do."""
-        if self._ledger.blocked and not self._peers.unheard:
+        if self._table.terms.blocked and not self._peers.unheard:
             self._ledger.unblock()
             return True
         known = min(self._changes.version, self._peers.applied_everywhere)

@@ -26,7 +26,9 @@ from shards.tokens.full_pools import FullPools
 from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
-from shards.tokens.pool import ADMITTED, NO_LIMIT, Pool, PoolTable, Refused, TokenWaiter
+from shards.tokens.pool import ADMITTED, Pool, PoolTable, Refused, TokenWaiter
+from shards.tokens.pool_terms import NO_LIMIT
+from shards.tokens.recalled_pools import RecalledPools
 
 
 class Waiting:
@@ -53,6 +55,7 @@ class Waiting:
         self.borrows = 0
         self.decided: deque[Attempt] = deque()
         self.revoked: list[tuple[str, int | None, int]] = []  # pool, home to answer, cached tokens returned with it
+        self.recalled = RecalledPools(me, table.pools)
         self.queues = Queues()
         self._on_wait = on_wait
         self._me: Final = me
@@ -74,7 +77,7 @@ class Waiting:
         holds a token of, and its refusal if no shard needs to be asked for that."""
         for index in range(start, len(pools)):
             pool = self.pool(pools[index])
-            if pool.in_use < pool.limit:
+            if pool.level < pool.terms.limit:
                 self._table.occupy(pool)
             else:
                 return index, self._refused_here(pool)
@@ -125,11 +128,6 @@ class Waiting:
             self._table.vacate(pool)
             if pool.terms.tight:
                 self.settle(pool)
-
-    def renew(self, pool: Pool) -> None:
-        """A pool is given another rule here (full_pools.py, changes_are_returns)."""
-        if pool.terms.tight:
-            self._full.returned(pool.key)
 
     def settle(self, pool: Pool) -> None:
         """A token of a pool was given back here: reports it to the pool's home if the pool is tight."""
@@ -195,18 +193,20 @@ class Waiting:
         else:
             self._peers.post(peer, ("reclaimed", key, spare))
 
-    def discard(self, pool: HolderPool) -> None:
-        """A pool's home is dead and can't revoke tokens beyond a changed cap: cached tokens and tokens of connections in
-        flight are given up unasked."""
-        self._cache.discard(pool)
-        self.revoked.append((pool.key, None, 0))
+    def recall(self, home: int, kind: str | None = None) -> None:
+        """A home recalls what is cached of its pools of a kind, and at the end of the pass what connections in flight hold. Or
+        all of a home that is dead, and can't revoke tokens beyond a changed cap."""
+        if home != self._me:
+            self._table.terms.recall(home, kind)
+        if self.in_flight():
+            self.recalled.add(home, kind)
 
     def serve(self, pool: Pool, last: int = 0, meant: int = NO_LIMIT) -> None:
         """Serves waiting attempts in order with the tokens held here. The home knows already that `meant` of the tickets up
         to `last` need no grant. All are served before the first goes on to its next pool: if that pool refuses it, its
         token is given back to the home, and would take along cached tokens that the others wait for."""
         served: list[Attempt] = []
-        while pool.in_use < pool.limit and (attempt := self.queues.pop(pool.key)) is not None:
+        while pool.level < pool.terms.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)
             served.append(attempt)
         if served:
@@ -237,7 +237,7 @@ class Waiting:
         """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew
         (cuts_revoke_in_flight)."""
         revoked, self.revoked = self.revoked, []
-        keys = {key for key, _, _ in revoked}
+        keys = {key for key, _, _ in revoked} | self.recalled.take(self.queues, self._suspended.values())
         for waiter, (pools, held) in self._suspended.items():
             if held and not keys.isdisjoint(pools):
                 self._suspended[waiter] = (pools, False)
@@ -262,6 +262,8 @@ class Waiting:
         if pool is not None:
             if self._table.changing is not None:
                 self._table.changing(pool)
+            if pool.terms.recalled and isinstance(pool, HolderPool):
+                self._cache.freshen(pool)
             return pool
         return self._ledger.pool_of(key) if self._home(key) == self._me else self._cache.pool_of(key)
 
@@ -343,6 +345,6 @@ class Waiting:
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold; at the end of a pass."""
         self.queues.check()
-        assert not self.decided and not self.revoked
+        assert not self.decided and not self.revoked and not self.recalled
         assert set(self.queues) == set(self._attempts.values())
         assert self._attempts.keys().isdisjoint(self._suspended)

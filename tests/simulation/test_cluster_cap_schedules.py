@@ -19,7 +19,7 @@ def test_every_invariant_holds(start: int) -> None:
 
 @pytest.mark.parametrize("seed", [345, 5476, 5628])
 def test_none_is_refused_by_what_was_full_before_a_wider_cap_reached_another_shard(seed: int) -> None:
-    """full_pools.py, changes_are_returns"""
+    """full_pools.py, opening_is_a_return"""
     ClusterCapSchedule(seed).run()
 
 

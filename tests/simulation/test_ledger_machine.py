@@ -41,6 +41,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self.ticket = 0
         for holder in HOLDERS:
             self.live(holder)
+        self.ledger.unblock()
 
     def live(self, holder: int) -> None:
         self.epoch += 1
@@ -110,7 +111,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule()
     def open_at_home(self) -> None:
         pool = self.ledger.pool_of(POOL)
-        if pool.in_use < pool.limit:
+        if pool.level < pool.terms.limit:
             self.table.occupy(pool)
 
     @rule()

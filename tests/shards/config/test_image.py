@@ -127,7 +127,7 @@ def test_rates_by_listener_and_by_core():
     [
         ([["setting", "/kafka_connections_max", "5"]], "setting", {"broker"}),
         ([["setting", "/max.connections", "5"]], "setting", {"broker", "listener"}),
-        ([["setting", "/kafka_connections_max_per_ip", "5"]], "setting", {"ip"}),
+        ([["setting", "/kafka_connections_max_per_ip", "5"]], "setting", {"general/ip"}),
         ([["setting", "/kafka_connections_max_overrides", "10.0.0.1:5"]], "setting", {"ip:10.0.0.1"}),
         ([["setting", "/log.retention.ms", "5"]], "setting", set()),
         ([["static", "/log.retention.ms", "5"]], "setting", set()),

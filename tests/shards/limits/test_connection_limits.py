@@ -1,8 +1,10 @@
 """Settings that limit connections: names, inheritance, overrides in two vocabularies, and what is refused."""
 
+import random
+
 import pytest
 
-from shards.limits.caps import NO_RATE, UNLIMITED, CapRule, RateRule
+from shards.limits.caps import GENERAL, NO_RATE, UNLIMITED, CapRule, RateRule
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.rate import Window
 from shards.settings.errors import ConfigInvalid
@@ -142,7 +144,29 @@ def test_a_broker_wide_zero_is_no_matter_where_every_listener_has_its_own(settin
         ({}, {"kafka_connections_max": "5"}, {"broker"}),
         ({}, {"max.connections": "5"}, {"broker", "listener"}),
         ({}, {"listener.name.external.max.connections": "5"}, {"listener"}),
-        ({}, {"kafka_connections_max_per_ip": "5"}, {"ip"}),
+        ({}, {"kafka_connections_max_per_ip": "5"}, {"general/ip"}),
+        (
+            {"kafka_connections_max_per_ip": "5", "kafka_connections_max_overrides": "10.0.0.1:5,10.1.0.0/16:7"},
+            {"kafka_connections_max_per_ip": "6"},
+            {"general/ip"},
+        ),
+        # With both vocabularies the general rule may be that of an address in the network.
+        (
+            {"kafka_connections_max_per_ip": "5", "max.connections.per.ip.overrides": "10.1.0.0/16:7"},
+            {"kafka_connections_max_per_ip": "6"},
+            {"ip"},
+        ),
+        # The first follows the general rule of the other vocabulary, up to its own number; the second does not.
+        (
+            {"kafka_connections_max_per_ip": "5", "max.connections.per.ip.overrides": "10.0.0.1:7,10.0.0.2:6"},
+            {"kafka_connections_max_per_ip": "7"},
+            {"general/ip", "ip:10.0.0.2"},
+        ),
+        (
+            {"kafka_connections_max_per_ip": "5", "max.connections.per.ip.overrides": "10.0.0.1:9"},
+            {"kafka_connections_max_per_ip": "7"},
+            {"general/ip"},
+        ),
         ({}, {"kafka_connection_rate_limit": "5"}, set()),
         ({}, {"kafka_connections_max_overrides": "10.0.0.1:5"}, {"ip:10.0.0.1"}),
         (
@@ -174,6 +198,36 @@ def test_what_changed_is_named_as_closely_as_is_cheap(
     assert new.changed_pools(old) == changed
 
 
+@pytest.mark.parametrize("seed", range(300))
+def test_what_changed_leaves_no_pool_with_an_earlier_rule(seed: int) -> None:
+    """As changes.py does it: pools that are named get their rule, of a kind that is general those that had the general one."""
+    draw = random.Random(seed)
+    addresses = [f"10.{number}.0.{last}" for number in (0, 1) for last in (1, 2)]
+
+    def drawn(settings: dict[str, str]) -> dict[str, str]:
+        settings = dict(settings)
+        for name in ("kafka_connections_max_per_ip", "max.connections.per.ip"):
+            if draw.random() < 0.5:
+                settings[name] = str(draw.randrange(1, 5))
+        for name in ("kafka_connections_max_overrides", "max.connections.per.ip.overrides"):
+            if draw.random() < 0.3:
+                listed = draw.sample([*addresses, "10.0.0.0/16", "10.1.0.0/16"], draw.randrange(3))
+                settings[name] = ",".join(f"{each}:{draw.randrange(1, 5)}" for each in listed)
+        return settings
+
+    settings = drawn({})
+    before, after = with_changes(*settings.items()), with_changes(*drawn(settings).items())
+    changed = after.changed_pools(before)
+    for address in (*addresses, "10.0.0.3", "10.2.0.1"):
+        pool = f"ip:{address}"
+        rule = before.rule_of(pool)
+        if "ip" in changed or pool in changed:
+            rule = after.rule_of(pool)
+        elif f"{GENERAL}ip" in changed and rule == before.rule_of("ip:"):
+            rule = after.rule_of("ip:")
+        assert rule == after.rule_of(pool), pool
+
+
 def test_a_user_has_its_own_number_or_that_of_all_users():
     general, own = "turnstile.max.connections.per.user", "turnstile.max.connections.per.user.overrides"
     limits = with_changes((general, "5"), (own, "alice:1,ip:10.0.0.1:9"))
@@ -188,7 +242,7 @@ def test_a_change_of_one_users_number_changes_its_pool_alone():
     before = ConnectionLimits().with_change(name, "alice:1,bob:2")
     assert before.with_change(name, "alice:1,bob:3").changed_pools(before) == {"user:bob"}
     assert before.with_change(name, "alice:1").changed_pools(before) == {"user:bob"}
-    assert before.with_change("turnstile.max.connections.per.user", "7").changed_pools(before) == {"user"}
+    assert before.with_change("turnstile.max.connections.per.user", "7").changed_pools(before) == {"general/user"}
     assert before.with_change("kafka_connections_max", "7").changed_pools(before) == {"broker"}
 
 

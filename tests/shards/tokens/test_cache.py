@@ -56,14 +56,15 @@ def holder() -> Holder:
 
 
 def test_a_new_share_has_nothing_to_take(holder: Holder) -> None:
-    assert (holder.pool.limit, holder.pool.terms.away, holder.pool.home) == (0, 1, HOME)
+    assert (holder.pool.cached, holder.pool.terms.away, holder.pool.home) == (0, 1, HOME)
+    assert holder.pool.level >= holder.pool.terms.limit
 
 
 def test_without_a_cap_there_is_no_limit_and_nothing_to_say() -> None:
     holder = Holder(UNLIMITED)
     holder.use(100)
     holder.close(99)
-    assert holder.pool.in_use < holder.pool.limit
+    assert holder.pool.level < holder.pool.terms.limit
     assert holder.said() == []
 
 
@@ -88,7 +89,7 @@ def test_a_reclaim_takes_what_is_cached_and_makes_tight(holder: Holder) -> None:
     holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
     assert holder.cache.tighten(POOL) == 3
-    assert holder.pool.limit == 2
+    assert (holder.pool.held, holder.pool.level) == (2, holder.pool.terms.limit)
     holder.close()
     assert holder.said() == [("give", POOL, 1)]
 
@@ -183,17 +184,60 @@ def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
     holder.use(2)
     holder.peers.down(HOME)
     holder.change(CAP)
-    assert holder.pool.in_use >= holder.pool.limit
+    assert holder.pool.level >= holder.pool.terms.limit
     holder.peers.up(HOME, 9)
     holder.cache.rejoin(HOME)
     assert holder.said() == [("report", POOL, 2)]
 
 
-def test_discarded_tokens_are_not_to_be_had(holder: Holder) -> None:
+@pytest.mark.parametrize("kind", ["ip", None])
+def test_recalled_tokens_are_not_at_hand_and_go_home_before_the_pool_is_asked_for(
+    holder: Holder, kind: str | None
+) -> None:
     holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
-    holder.cache.discard(holder.pool)
-    assert (holder.pool.held, holder.pool.cached) == (2, 0)
+    pool = holder.pool
+    holder.table.terms.recall(HOME, kind)
+    assert pool.level >= pool.terms.limit and (pool.in_use, pool.cached) == (2, 3)
+    assert holder.pool is pool and not pool.terms.recalled
+    assert (pool.held, pool.in_use, pool.cached) == (2, 2, 0)
+    assert holder.said() == [("give", POOL, 3)]
+
+
+def test_recalled_tokens_go_home_with_the_wheel_and_what_is_granted_then_is_not_recalled(holder: Holder) -> None:
+    holder.cache.add_granted(POOL, 5, True)
+    holder.use(5)
+    holder.close(3)
+    holder.table.terms.recall(HOME, "ip")
+    assert holder.cache.sweep(holder.table.pools[POOL])  # type: ignore[arg-type]
+    assert holder.said() == [("give", POOL, 3)]
+    holder.table.terms.recall(HOME, "ip")
+    holder.cache.add_granted(POOL, 4, True)
+    assert holder.pool.cached == 4 and holder.pool.level < holder.pool.terms.limit
+
+
+def test_another_kind_and_another_home_are_not_recalled(holder: Holder) -> None:
+    holder.cache.add_granted(POOL, 5, True)
+    holder.table.terms.recall(HOME, "user")
+    holder.table.terms.recall((HOME + 2) % SHARDS, "ip")
+    assert holder.pool.cached == 5 and holder.pool.level < holder.pool.terms.limit
+
+
+def test_a_reclaim_takes_recalled_tokens_along(holder: Holder) -> None:
+    holder.cache.add_granted(POOL, 5, True)
+    holder.table.terms.recall(HOME, "ip")
+    assert holder.cache.tighten(POOL) == 5
+    assert holder.said() == []
+
+
+def test_a_rule_of_its_own_for_a_recalled_pool_gives_back_first(holder: Holder) -> None:
+    holder.cache.add_granted(POOL, 5, True)
+    holder.use(1)
+    pool = holder.pool
+    holder.table.terms.recall(HOME, "ip")
+    holder.cache.change(pool, CapRule(7, "max.connections.per.ip.overrides"))
+    assert (pool.held, pool.in_use, pool.cached) == (1, 1, 0)
+    assert holder.said() == [("give", POOL, 4)]
 
 
 def test_only_the_shares_of_one_home_are_its_shares(holder: Holder) -> None:

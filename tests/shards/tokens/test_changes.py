@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from shards.limits.caps import UNLIMITED, CapRule
+from shards.limits.caps import GENERAL, UNLIMITED, CapRule
 from shards.ownership import home_of
 from shards.tokens.changes import Changes
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
 
 NAME = "kafka_connections_max_per_ip"
+GENERAL_IP = f"{GENERAL}ip"
 ADDRESSES = [f"ip:10.0.0.{number}" for number in range(40)]
 HERE = [pool for pool in ADDRESSES if home_of(pool, 2) == 0]
 AWAY = [pool for pool in ADDRESSES if home_of(pool, 2) == 1]
@@ -62,9 +63,13 @@ class Shard:
         for pool in pools:
             assert self.tokens.take((pool,), Waiter()) is ADMITTED
 
-    def applies(self, version: int, cap: int | None) -> None:
+    def applies(self, version: int, cap: int | None, changed: str = "ip") -> None:
         self.rule = CapRule(cap, NAME if cap is not None else "")
-        self.tokens.apply(version, lambda: self.done.append(version), {"ip"})
+        self.tokens.apply(version, lambda: self.done.append(version), {changed})
+
+    def hears_grants(self, *pools: str) -> None:
+        self.hears(*(("grant", pool, 3, True, 0) for pool in pools))
+        self.flush()
 
 
 @pytest.mark.parametrize("pools", [HERE[:3], HERE[:6], HERE[:8]])
@@ -196,7 +201,9 @@ def test_most_pools_get_their_rule_as_refresh_gives_it(
         said = [item for _ in range(20) for item in shard.end_pass()]
         assert not shard.tokens.changing
         pools = shard.tokens._table.pools.values()
-        tables.append((said, [(pool.key, pool.in_use, pool.limit, pool.rule, pool.mode) for pool in pools]))
+        tables.append(
+            (said, [(pool.key, pool.in_use, pool.terms.limit - pool.level, pool.rule, pool.mode) for pool in pools])
+        )
     assert tables[0] == tables[1]
 
 
@@ -209,7 +216,7 @@ def test_nothing_is_granted_under_another_cap_either_before_older_peers_have_rep
     shard.applies(1, 7)
     while shard.tokens.changing:
         shard.end_pass()
-    assert {each.limit for each in shard.tokens._table.pools.values()} == {0}
+    assert {each.terms.limit for each in shard.tokens._table.pools.values()} == {0}
 
 
 def test_what_a_dead_holder_had_is_free_before_the_new_rule_is_enforced() -> None:
@@ -221,3 +228,85 @@ def test_what_a_dead_holder_had_is_free_before_the_new_rule_is_enforced() -> Non
     shard.tokens.peer_down(1)
     shard.flush()
     assert shard.tokens.reclaims == 0
+
+
+def test_another_general_cap_is_in_force_at_once_however_many_pools_there_are() -> None:
+    shard = Shard(5)
+    shard.takes(*HERE[:12])
+    shard.applies(1, 2, GENERAL_IP)
+    assert not shard.tokens.changing
+    assert shard.flush() == [("recall", "ip"), ("sync", 1)]
+    shard.takes(*HERE[:12])
+    assert shard.tokens.take((HERE[3],), Waiter()) == Refused(HERE[3], CapRule(2, NAME), 1)
+    shard.applies(2, 3, GENERAL_IP)
+    assert shard.flush() == [("sync", 2)], "a raised cap leaves nothing to recall"
+    shard.takes(*HERE[:12])
+
+
+def test_a_general_cap_that_appears_or_goes_is_carried_to_each_pool() -> None:
+    shard = Shard(None)
+    shard.takes(*HERE[:6], *AWAY[:6])
+    shard.applies(1, 5, GENERAL_IP)
+    assert shard.tokens.changing
+    said = [item for _ in range(6) for item in shard.end_pass()]
+    assert sorted(said[:-1]) == [("report", pool, 1) for pool in sorted(AWAY[:6])] and said[-1] == ("sync", 1)
+
+
+def test_nothing_is_recalled_by_who_is_home_to_no_pool_of_the_kind() -> None:
+    shard = Shard(5)
+    shard.hears_grants(*AWAY[:4])
+    shard.applies(1, 2, GENERAL_IP)
+    assert shard.flush() == [("sync", 1)]
+    shard.takes(AWAY[0])
+    assert shard.tokens.totals().cached == 11, "its home decides what is recalled"
+
+
+def test_what_a_home_recalls_is_not_taken_but_given_back_by_who_comes_for_it() -> None:
+    shard = Shard(5)
+    shard.hears_grants(*AWAY[:4])
+    shard.hears(("recall", "ip"))
+    assert shard.flush() == []
+    waiter = Waiter()
+    assert shard.tokens.take((AWAY[0],), waiter) is None
+    assert shard.flush() == [("give", AWAY[0], 3), ("borrow", AWAY[0], 1, 17, 1, 1, False)]
+    shard.hears(("grant", AWAY[0], 2, True, 1))
+    shard.flush()
+    assert waiter.decision is ADMITTED
+    shard.takes(AWAY[0])
+
+
+def test_who_waits_is_served_at_once_by_a_higher_general_cap() -> None:
+    shard = Shard(1)
+    shard.hears(("borrow", HERE[7], 1, 1, 7, 7, False))
+    shard.flush()
+    waiter = Waiter()
+    assert shard.tokens.take((HERE[7],), waiter) is None
+    assert ("reclaim", HERE[7], False) in shard.flush()
+    shard.applies(1, 3, GENERAL_IP)
+    shard.flush()
+    assert waiter.decision is ADMITTED
+
+
+def test_a_general_cap_is_changed_and_changed_back_while_another_change_visits_pools() -> None:
+    shard = Shard(None)
+    shard.takes(*HERE[:8])
+    shard.applies(1, 5, GENERAL_IP)
+    shard.end_pass()
+    shard.applies(2, 4, GENERAL_IP)
+    shard.applies(3, 5, GENERAL_IP)
+    told = [item for _ in range(8) for item in shard.end_pass() if item[0] == "sync"]
+    assert told == [("sync", 1), ("sync", 2), ("sync", 3)]
+    assert all(each["cap"] == 5 for each in shard.tokens.describe()["home"])
+
+
+def test_terms_that_no_pool_has_are_forgotten() -> None:
+    shard = Shard(5)
+    shard.takes(*HERE[:8])
+    now_s = 0.0
+    for _ in range(200):
+        shard.hears_grants(*AWAY[:2])
+        shard.hears(("recall", "ip"))
+        shard.flush()
+        now_s += 0.5
+        shard.tokens.tick(now_s)
+    assert len(shard.tokens._table.terms._known) < 20

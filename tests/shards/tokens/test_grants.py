@@ -8,16 +8,17 @@ import pytest
 from shards.limits.caps import CapRule
 from shards.tokens.grants import Grants
 from shards.tokens.home_pool import SEVERAL, HomePool
+from shards.tokens.pool_terms import TermsTable
 
 
 def books(others: list[int], key: str = "broker") -> tuple[HomePool, Grants]:
-    pool = HomePool(key, CapRule(10, "kafka_connections_max"))
+    pool = HomePool(key, TermsTable().of("broker", CapRule(10, "kafka_connections_max")))
     return pool, Grants(others, {key: pool})
 
 
 def test_what_is_out_is_what_home_and_holders_have() -> None:
     pool, grants = books([1, 2])
-    pool.in_use = 2
+    pool.level = 2
     grants.add(1, pool, 3)
     grants.add(2, pool, 1)
     assert pool.out == 6
@@ -82,7 +83,7 @@ def test_a_pool_of_one_holder_has_no_entry_in_the_tables() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_any_order_of_grants_losses_and_reports_is_booked_as_by_shard(seed: int) -> None:
     chance, others = random.Random(seed), [1, 2, 3]
-    pools = {key: HomePool(key, CapRule(None, "")) for key in ("broker", "ip:10.0.0.1")}
+    pools = {key: HomePool(key, TermsTable().of(key, CapRule(None, ""))) for key in ("broker", "ip:10.0.0.1")}
     grants = Grants(others, pools)
     sure, unsure = Counter[tuple[int, str]](), Counter[tuple[int, str]]()
     for _ in range(300):
@@ -108,7 +109,7 @@ def test_any_order_of_grants_losses_and_reports_is_booked_as_by_shard(seed: int)
             lost = grants.settle(shard) if step == "settle" else grants.drop(shard)
             for each in pools:
                 assert lost.get(each, 0) == unsure[shard, each]
-                pools[each].lent -= unsure.pop((shard, each), 0)
+                pools[each].lend(-unsure.pop((shard, each), 0))
         grants.check()
         for each, its_pool in pools.items():
             assert grants.of(each) == {

@@ -37,6 +37,8 @@ class Home:
             self.peers.up(peer, 1 + peer)
             if epoch == 1:
                 self.peers.note_applied(peer, 0)
+        if not self.peers.unheard:
+            self.ledger.unblock()
 
     def _granted(self, key: str, peer: int, n: int, told: bool) -> None:
         self.heard.append(("grant", key, peer, n, told))
@@ -101,7 +103,7 @@ def test_a_borrow_is_granted_what_it_needs() -> None:
     home.borrow(1, 3)
     assert home.said() == {1: [("grant", POOL, 3, False, 3)]}
     assert home.ledger.lent_by_shard(POOL) == {1: 3}
-    assert home.pool.limit == 1
+    assert home.pool.terms.limit - home.pool.level == 1
 
 
 def test_the_first_contact_is_primed_with_a_fair_part_of_the_free_half() -> None:
@@ -138,7 +140,7 @@ def test_a_dry_pool_asks_every_holder_for_what_it_caches() -> None:
     home.borrow(1)
     home.borrow(2)
     home.said()
-    home.open(home.pool.limit)
+    home.open(home.pool.terms.limit - home.pool.level)
     home.borrow(3)
     assert home.said() == {1: [("reclaim", POOL, False)], 2: [("reclaim", POOL, False)]}
     assert home.pool.mode is PoolMode.RECLAIMING
@@ -315,7 +317,7 @@ def test_a_cut_that_leaves_room_takes_nothing_back() -> None:
 def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> None:
     home = Home(cap=4, epoch=9)
     home.open(3)
-    assert home.pool.limit == 0
+    assert home.pool.level >= home.pool.terms.limit
     home.peers.note_applied(1, 1)
     home.borrow(1)
     home.ledger.report(2, POOL, 2)
@@ -471,7 +473,7 @@ def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home = Home(cap=40)
     heard = home.heard
     home.borrow(1)
-    home.open(home.pool.limit)
+    home.open(home.pool.terms.limit - home.pool.level)
     home.borrow(2)
     home.ledger.reclaimed(1, POOL, 2)
     assert heard == [("grant", POOL, 1, 5, False), ("reclaim", POOL, 1, 2, True), ("grant", POOL, 2, 1, False)]

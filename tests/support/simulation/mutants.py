@@ -38,6 +38,16 @@ from simulation.crossing import (
     vanished_client,
 )
 from simulation.oracle import Violation
+from simulation.recalling import (
+    cached_and_looked_at,
+    cached_elsewhere,
+    cached_under_a_rule_of_its_own,
+    closed_after_the_wheel_met_it,
+    granted_until_the_home_cuts,
+    in_flight,
+    tight_under_a_wider_cap,
+    uncapped_of_a_dead_home,
+)
 from simulation.schedule import Schedule
 
 from shards.tokens.attempts import Queues
@@ -48,6 +58,8 @@ from shards.tokens.grants import Grants
 from shards.tokens.home_ledger import Ledger
 from shards.tokens.home_pool import Contention, HomePool
 from shards.tokens.peers import Peers
+from shards.tokens.pool_terms import TermsTable
+from shards.tokens.recalled_pools import RecalledPools
 from shards.tokens.refusals import Refusals
 from shards.tokens.tokens import Tokens
 from shards.tokens.waiting import Waiting
@@ -252,7 +264,7 @@ MUTANTS = [
         script=nobody_to_wait_for
     ),
     with_line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
-    with_line(Ledger, "_settle", "pool.enter(PoolMode.OPEN)", "pass", "8"),
+    with_line(Ledger, "_loosen", "pool.enter(PoolMode.OPEN)", "pass", "8"),
     with_line(Cache, "add_granted", "pool.tight = not may_cache", "pool.tight = pool.tight or not may_cache", "8"),
     with_line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
     with_line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
@@ -278,18 +290,71 @@ MUTANTS = [
     with_line(Tokens, "peer_down", "self._unconfirmed or self._changes.under_way", "self._unconfirmed", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False, piece=1)
     ),
-    with_line(Changes, "refresh", "self._waiting.discard(pool)", "pass", "1/5")._replace(
+    with_line(Tokens, "apply", "self._waiting.recall(home)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
     ),
-    with_line(Changes, "_refresh_plain", " and pool.in_use + pool.lent <= rule.cap", "", "1/5")._replace(
+    with_line(Changes, "_refresh_plain", " or pool.level <= rule.cap", " or True", "1/5")._replace(
         script=cut_while_nobody_waits
+    ),
+    with_line(Changes, "_change_general", "if before.cap is None or rule.cap is None:", "if False:", STOPS),
+    with_line(Changes, "_change_general", "self._recall(kind)", "pass", "1/5")._replace(script=cached_elsewhere),
+    with_line(Changes, "_recall", 'self._peers.post_all(("recall", kind))', "pass", "1/5")._replace(
+        script=granted_until_the_home_cuts
+    ),
+    with_line(Changes, "_recall", "self._waiting.recall(self._peers.me, kind)", "pass", "1/5")._replace(
+        script=partial(in_flight, at_home=True)
+    ),
+    with_line(Changes, "_enforce_contended", "self._ledger.enforce(pool)", "pass", "3"),
+    with_line(TermsTable, "change", " and terms.rule == before", " and terms.rule == before and not terms.tight", "7"),
+    with_line(
+        TermsTable, "change", " and terms.rule == before", " and terms.rule == before and terms.home != HERE", "7"
+    ),
+    with_line(TermsTable, "change", " and terms.rule == before", "", "8"),
+    with_line(TermsTable, "recall", "terms.limit = -NO_LIMIT", "pass", "1/5")._replace(script=cached_elsewhere),
+    with_line(TermsTable, "forget_unseen", "terms.seen >= since", "False", "1/5"),
+    with_line(Waiting, "recall", "if self.in_flight():", "if False:", "1/5")._replace(
+        script=partial(in_flight, at_home=False)
+    ),
+    with_line(RecalledPools, "take", "held.update(", "list(", "1/5")._replace(script=partial(in_flight, at_home=False)),
+    with_line(RecalledPools, "take", "for attempt in waiting for", "for attempt in () for", "1/5")._replace(
+        script=partial(in_flight, at_home=False, queued=True)
+    ),
+    with_line(RecalledPools, "_is_recalled", " or (terms.home, None) in self._kinds", "", "1/5")._replace(
+        script=partial(changed_as_the_home_dies, dead_before=True)
+    ),
+    with_line(
+        RecalledPools,
+        "_is_recalled",
+        "(self._me, terms.kind) in self._kinds and pool.level > terms.limit",
+        "False",
+        "1/5",
+    )._replace(script=partial(in_flight, at_home=True)),
+    with_line(Waiting, "pool", "if pool.terms.recalled and", "if False and", "3")._replace(
+        script=uncapped_of_a_dead_home
+    ),
+    with_line(Cache, "pool_of", "if pool.terms.recalled:", "if False:", "3"),
+    with_line(Cache, "freshen", "self._give(pool, pool.cached)", "pass", "1/5")._replace(script=cached_elsewhere),
+    with_line(Cache, "freshen", "PoolMode.TIGHT if pool.held else PoolMode.OPEN", "pool.terms.mode", "1/5")._replace(
+        script=closed_after_the_wheel_met_it
+    ),
+    with_line(
+        Cache, "change", "self.freshen(pool)", "pool.terms = pool.terms.with_mode(pool.terms.mode)", "1/5"
+    )._replace(script=cached_under_a_rule_of_its_own),
+    with_line(
+        Cache, "sweep", "self.freshen(pool)", "pool.terms = pool.terms.with_mode(pool.terms.mode)", "1/5"
+    )._replace(script=cached_and_looked_at),
+    with_line(Ledger, "report", "if more or key not in self.revoking:", "if more:", "1/5")._replace(
+        script=partial(in_flight, at_home=False, cut_off=True)
+    ),
+    with_line(Ledger, "sweep", "self._loosen(pool)", "pass", "8")._replace(script=tight_under_a_wider_cap),
+    with_line(Ledger, "_loosen", "self._full.returned(pool.key)", "pass", "3")._replace(
+        script=closed_under_a_wider_cap
     ),
     with_line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
     with_line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
     with_line(Waiting, "settle", "self._full.returned(pool.key)", "pass", "3"),
     with_line(Waiting, "refuse", " and version >= self.version", "", "7"),
     with_line(Tokens, "apply", "self._full.forget_all()", "pass", "7"),
-    with_line(Waiting, "renew", "self._full.returned(pool.key)", "pass", "3")._replace(script=closed_under_a_wider_cap),
     with_line(Ledger, "_serve", "contention.returns = None", "pass", "3")._replace(script=granted_behind_the_probe),
     with_line(Refusals, "confirmed", "contention.returns)", "self._full.returns(pool.key))", "3"),
     with_line(FullPools, "refusal", "known.returns != self._counts.of(key)", "False", "3"),
@@ -341,7 +406,7 @@ SEEN = {
     "Queues.ask: if False: for if count and attempt.at_once is not mark:": 92,
     "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 6,
     "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 92,
-    "Ledger._settle: pass for pool.enter(PoolMode.OPEN)": 0,
+    "Ledger._loosen: pass for pool.enter(PoolMode.OPEN)": 0,
     "Cache.add_granted: pool.tight = pool.tight or not may_cache for pool.tight = not may_cache": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 160,
     "Ledger.returned: continue for contention.awaiting[peer] = 1": 16,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import cast
 
-from simulation.world import DEADLINE_S, Node, SimulatedConnection, World
+from simulation.world import DEADLINE_S, TTL_S, Node, SimulatedConnection, World
 
 from shards.limits.caps import UNLIMITED
 from shards.tokens.tokens import ADMITTED, Refused, TokensSnapshot
@@ -178,15 +178,19 @@ class Oracle:
         require(expected.keys() <= seen.in_use.keys(), "4", "in use, but not known:", dict(expected))
 
     def _loosens(self, node: Node, seen: TokensSnapshot) -> None:
-        """8: a pool that is half empty again may be cached again, and is where its home said so."""
+        """8: a pool that is half empty again may be cached again, and is where its home said so. Where the cap of all addresses was
+        raised, once the wheel has met it."""
         if node.tokens.changing:
             return  # some pools may have earlier rules
+        since, node.tight_since = node.tight_since, {}
         for pool, mode in seen.modes.items():
             rule = node.rule_of(pool)
             out = seen.in_use[pool] + sum(of.get(pool, 0) for of in (*seen.granted.values(), *seen.unsure.values()))
             roomy = rule.cap is None or (rule.cap > self.world.shards and 2 * out <= rule.cap)
-            if mode == "tight" and roomy:
-                require(pool in seen.waited_for, "8", f"{pool} is tight at its home, and half empty")
+            if mode == "tight" and roomy and pool not in seen.waited_for:
+                node.tight_since[pool] = since.get(pool, self.world.now_s)
+                is_due = not self.world.has_general_rules or node.ticked_s > node.tight_since[pool] + TTL_S
+                require(not is_due, "8", f"{pool} is tight at its home, and half empty")
         tight = sorted(node.may_cache & seen.tight)
         require(not tight, "8", f"shard {node.shard} may cache, but does not:", tight)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from simulation.general_rule import GeneralRule
 from simulation.logins import Logins
 from simulation.oracle import Oracle, require
 from simulation.world import ALL, TTL_S, Rules, World, piece_of
@@ -104,12 +105,24 @@ class Schedule:
             self.slow, self.patience_s, self.haste, self.passes = set(), 1000.0, 3, 250
             self.changes, self.no_cap_share, self.wait_share, self.overlooks = 0.0, 0.0, 0.0, 0.98
             self.rated, self.resumes, self.closes, self.arrivals = 0.2, 0.04, 0.1, 0.6
+        self.general_kind = random.Random(f"general kind {seed}").choice([None, None, None, None, "any", "cuts"])
+        if kind == "late starts":
+            self.general_kind = None  # its versions are drawn one by one
+        if self.general_kind == "cuts":  # of all addresses, whose tokens are cached or held in flight elsewhere
+            shards, self.caps, self.ips = draw.choice([2, 3]), [1, 3, 12, 40], self.ips[:2]
+            self.changes, self.no_cap_share, self.wait_share, self.forced = 0.0, 0.05, 0.0, 0.0
+            self.arrivals, self.closes, self.passes = 0.6, draw.choice([0.1, 0.5]), 200
+            self.rated, self.resumes = draw.choice([0.0, 0.5]), draw.choice([0.02, 0.1])
+            self.haste = draw.choice([3, 10])
+            self.slow, self.slow_links = set(), set()
         self.kind = kind
         self.stalled: dict[int, int] = {}  # shard -> passes for which it still stands still
         self.piece = piece_of(seed)
         self.world = World(shards, tokens, log, piece=self.piece)
         self.oracle = Oracle(self.world)
         self.logins = Logins(seed, self.world, self.caps)
+        self.world.has_general_rules = self.general_kind is not None
+        self.general = GeneralRule(seed, self.world, self._rule, self.ips)
 
     def run(self) -> None:
         """Runs to the end and to rest; raises Violation, or the exception of a shard that failed."""
@@ -118,7 +131,7 @@ class Schedule:
         all_stay = not (self.cancels or self.races or self.at_once or self.logins.pools)
         self.world.judges_order = calm and all_stay
         of_users = {pool: self.logins.rule() for pool in self.logins.pools}
-        self.world.push({pool: self._rule(pool) for pool in self._pools()} | of_users)
+        self.world.push(self.general.first({pool: self._rule(pool) for pool in self._pools()}) | of_users)
         if self.rare < 0.9:  # else most of it is over before all have met, and listen
             self._settle_down()
         for _ in range(self.passes):
@@ -146,6 +159,7 @@ class Schedule:
                 rules[pool] = self._rule(pool)
             world.push(rules)
         self.logins.change()
+        self.general.change()
         if draw.random() < self.crashes:
             self._crash_or_start()
         if draw.random() < self.clock:
@@ -272,6 +286,7 @@ class Schedule:
             skip, how = draw.random() < 0.3, draw.choice(["exact", "exact", "kinds", "unknown"])
             if how == "exact" and self.piece < ALL:
                 how = "kinds"  # else few changes visit all pools, in pieces
+            how = self.general.how(how)
             world.apply(shard, skip=skip, how=how)
 
     def _admit(self, shard: int) -> None:

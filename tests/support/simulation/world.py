@@ -17,6 +17,7 @@ from typing import Any, cast
 from simulation.books import Books
 
 from shards.limits.caps import UNLIMITED, CapRule
+from shards.limits.changed_pools import changed_of_kind
 from shards.ownership import home_of
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens, TokensSnapshot
 
@@ -25,6 +26,11 @@ TTL_S = 10.0
 ALL = 1000
 """More pools than any world has."""
 DEADLINE_S = 1.0
+
+
+def rule_in(rules: Rules, pool: str) -> CapRule:
+    """The rule of a pool in a version."""
+    return rules.get(pool, UNLIMITED)
 
 
 def piece_of(seed: int) -> int:
@@ -154,6 +160,8 @@ class Node:
         self.vanished: dict[str, list[tuple[SimulatedConnection, int, int]]] = {}
         self.knows: dict[int, dict[int, int]] = {}  # of each home, the passes of other shards that it had heard of
         self.knew: dict[int, dict[int, int]] = {}  # the same, when the last pass ended
+        self.tight_since: dict[str, float] = {}  # pools at home here that are tight, though half empty
+        self.ticked_s = 0.0  # when it looked at the clock last
         self.restarted = 0  # of its tokens, when it was last looked at
         self.may_cache: set[str] = set()  # pools of which the last word of the home was a grant that may be cached
         self.tokens: Tokens
@@ -200,6 +208,7 @@ class World:
         self.forced: set[str] = set()  # pools of which connections took a token beyond the cap
         self._homes: dict[str, int] = {}
         self._link_number = 0
+        self.has_general_rules = False  # a change may concern all addresses that no setting names
         self.looked = 0  # the instant at which the last pass was over
         self.books = Books(self)
         self.on_settled: Callable[[SimulatedConnection], None] = lambda connection: None
@@ -226,6 +235,7 @@ class World:
         node.changing.clear()
         node.restarted = 0
         node.may_cache.clear()
+        node.tight_since.clear()
         node.pushed.clear()
         node.vanished.clear()
         node.seen = None
@@ -375,7 +385,7 @@ class World:
         node.seen = None
         self.tell("deliver", source, "->", target, kind, what)
         if kind in ("message", "old"):
-            self._heard(node, what, is_old=kind == "old")
+            self._heard(node, source, what, is_old=kind == "old")
             if self.judges_order:
                 sent, heard = self.links[source, target].notes.popleft()
                 node.knows.setdefault(target, {})[source] = sent
@@ -433,7 +443,7 @@ class World:
         for pool in connection.pools:
             connection.past.append((pool, connection.asked.get(pool, (first, 0, 0.0))[0], self.instant + 1))
 
-    def _heard(self, node: Node, message: Any, *, is_old: bool) -> None:
+    def _heard(self, node: Node, source: int, message: Any, *, is_old: bool) -> None:
         if isinstance(message[0], str):
             return
         for item in message[1]:
@@ -441,6 +451,9 @@ class World:
                 node.may_cache.add(item[1])
             elif item[0] in ("grant", "reclaim"):
                 node.may_cache.discard(item[1])
+            elif item[0] == "recall":
+                recalled = {pool for pool in node.may_cache if pool.partition(":")[0] == item[1]}
+                node.may_cache -= {pool for pool in recalled if self.home(pool) == source}
 
     def deliver_stray(self, index: int) -> None:
         """A message by or to an earlier incarnation arrives after all: once its link is known to be dead."""
@@ -478,7 +491,8 @@ class World:
 
     def apply(self, shard: int, *, skip: bool = False, how: str = "exact") -> None:
         """A shard applies the next version it was sent, or (skip) the last. `how`: it is told exactly which pools have
-        another rule, their kinds as a ClusterImage tells them, or nothing."""
+        another rule, their kinds, or nothing; or as a ClusterImage tells it, of addresses those alone that do not follow the
+        general rule."""
         self.instant += 1
         node = self.nodes[shard]
         before, version = node.version, node.pushed.popleft()
@@ -489,6 +503,10 @@ class World:
         changed = {pool for pool in (*old, *new) if old.get(pool) != new.get(pool)}
         if how == "kinds":
             changed = {"quota", *(pool.partition(":")[0] for pool in changed)}
+        if how == "general" or (how == "exact" and self.has_general_rules):
+            ips = {pool for pool in (*old, *new) if pool.startswith("ip:")}
+            before, after = (partial(rule_in, rules) for rules in (old, new))
+            changed = (changed - ips) | changed_of_kind("ip", before, after, ips)
         names = None if how == "unknown" else sorted(changed)  # in one order, whatever strings hash to
         self.tell("apply", shard, version, "unknown" if names is None else names)
         self._apply(node, version, names)
@@ -669,6 +687,7 @@ class World:
                     connection.at_once or not node.rule_of(pool).wait
                 ):
                     connection.overdue = until
+        node.ticked_s = self.now_s
         waited = self.snapshot_of(node).in_flight if any(each.asked for each in node.connections) else {}
         node.tokens.tick(self.now_s)
         if waited:
