@@ -105,7 +105,7 @@ class Schedule:
             self.slow, self.patience_s, self.haste, self.passes = set(), 1000.0, 3, 250
             self.changes, self.no_cap_share, self.wait_share, self.overlooks = 0.0, 0.0, 0.0, 0.98
             self.rated, self.resumes, self.closes, self.arrivals = 0.2, 0.04, 0.1, 0.6
-        self.general_kind = random.Random(f"general kind {seed}").choice([None, None, None, None, "any", "cuts"])
+        self.general_kind = random.Random(f"rule cut {seed}").choice([*[None] * 6, "any", "cuts"])
         if kind == "late starts":
             self.general_kind = None  # its versions are drawn one by one
         if self.general_kind == "cuts":  # of all addresses, whose tokens are cached or held in flight elsewhere
