@@ -1,6 +1,7 @@
 """What has to be true of tokens, told one story at a time. The first four are how the design's ancestor fails."""
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import pytest
 from simulation.cluster import PER_IP, TOTAL, WAITING, SimulatedCluster, admitted, pending, refused
@@ -25,6 +26,17 @@ from simulation.crossing import (
     taken_of_a_dead_home_before_the_sweep,
     unanswered_at_once,
     vanished_client,
+)
+from simulation.recalling import (
+    cached_and_looked_at,
+    cached_elsewhere,
+    cached_under_a_rule_of_its_own,
+    closed_after_a_cut,
+    closed_after_the_wheel_met_it,
+    granted_until_the_home_cuts,
+    in_flight,
+    tight_under_a_wider_cap,
+    uncapped_of_a_dead_home,
 )
 from simulation.world import SimulatedConnection
 
@@ -552,3 +564,29 @@ def test_a_grant_behind_the_probe_leaves_no_pool_full_that_is_not() -> None:
 
 def test_a_wider_cap_at_home_leaves_no_pool_full_that_is_not() -> None:
     closed_under_a_wider_cap()
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        cached_elsewhere,
+        cached_and_looked_at,
+        cached_under_a_rule_of_its_own,
+        closed_after_a_cut,
+        closed_after_the_wheel_met_it,
+        granted_until_the_home_cuts,
+        uncapped_of_a_dead_home,
+        tight_under_a_wider_cap,
+    ],
+    ids=lambda world: world.__name__,
+)
+def test_a_cap_of_all_addresses_that_is_changed_holds_for_each(world: Callable[[], None]) -> None:
+    world()
+
+
+@pytest.mark.parametrize(
+    ("at_home", "queued", "cut_off"),
+    [(True, False, False), (True, True, False), *product([False], [False, True], [False, True])],
+)
+def test_a_connection_in_flight_is_not_let_in_beyond_a_cut_for_all(at_home: bool, queued: bool, cut_off: bool) -> None:
+    in_flight(at_home=at_home, queued=queued, cut_off=cut_off)
