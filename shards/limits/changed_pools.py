@@ -1,4 +1,4 @@
-"""Which pools of a kind have another rule after a change, where there may be a million of them."""
+"""The pools of a kind that have another rule after a change, where there may be a million of them."""
 
 from collections.abc import Callable, Iterable
 

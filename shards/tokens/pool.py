@@ -182,7 +182,7 @@ class PoolTable:
         return found
 
     def visited(self) -> None:
-        """What `due` returned was kept or forgotten."""
+        """All pools that `due` returned were kept or forgotten."""
         self.terms.forget_unseen(self.ticks - self.TICKS)
 
     def occupy(self, pool: Pool, n: int = 1) -> None:

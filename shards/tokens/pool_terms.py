@@ -105,7 +105,7 @@ class TermsTable:
         return changed
 
     def recall(self, home: int, kind: str | None) -> None:
-        """What is cached of the pools of a home, of one kind or of all, is at hand no more."""
+        """Tokens cached of the pools of a home, of one kind or of all, are at hand no more."""
         for terms in self._known:
             if terms.home == home and kind in (None, terms.kind):
                 terms.recalled = True

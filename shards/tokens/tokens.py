@@ -245,7 +245,7 @@ class Tokens(ConnectionTokens):
                 self._handlers[item[0]](self.me, *item[1:])
             elif waiting.decided:  # before revoke(): a connection that was admitted may be suspended now, and in flight
                 self._tell(waiting.decided.popleft())
-            elif waiting.revoked or waiting.recalled:
+            elif waiting.revoked or waiting.recalled.kinds:
                 waiting.revoke()
             elif waiting.queues.unasked:
                 waiting.ask()

@@ -345,6 +345,6 @@ class Waiting:
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold; at the end of a pass."""
         self.queues.check()
-        assert not self.decided and not self.revoked and not self.recalled
+        assert not self.decided and not self.revoked and not self.recalled.kinds
         assert set(self.queues) == set(self._attempts.values())
         assert self._attempts.keys().isdisjoint(self._suspended)

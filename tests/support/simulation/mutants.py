@@ -319,13 +319,13 @@ MUTANTS = [
     with_line(RecalledPools, "take", "for attempt in waiting for", "for attempt in () for", "1/5")._replace(
         script=partial(in_flight, at_home=False, queued=True)
     ),
-    with_line(RecalledPools, "_is_recalled", " or (terms.home, None) in self._kinds", "", "1/5")._replace(
+    with_line(RecalledPools, "_is_recalled", " or (terms.home, None) in self.kinds", "", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=True)
     ),
     with_line(
         RecalledPools,
         "_is_recalled",
-        "(self._me, terms.kind) in self._kinds and pool.level > terms.limit",
+        "(self._me, terms.kind) in self.kinds and pool.level > terms.limit",
         "False",
         "1/5",
     )._replace(script=partial(in_flight, at_home=True)),
