@@ -14,8 +14,8 @@ Columns of the table
     note           what is to be known beside that, such as what happens here where the page does not say it
 
 clusters_share_evenly  A value of a whole cluster is that of a setting which holds for all brokers together
-    (turnstile.cluster.max.connections). Where there is none that does what the row says, it is divided evenly over the brokers,
-    rounded down, and at least 1: a broker enforces its share alone.
+    (turnstile.cluster.max.connections, turnstile.cluster.max.connection.creation.rate). Where there is none that does what the
+    row says, it is divided evenly over the brokers, rounded down, and at least 1: a broker enforces its share alone.
 megabytes_are_a_million_bytes  A rate in MB/s is one of 1,000,000 bytes.
 """
 

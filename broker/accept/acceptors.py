@@ -179,6 +179,7 @@ class Acceptors:
         for admission in self._admissions.values():
             admission.pacing.unblock()
         self.rates.reset(now_ms=self._context.now_ms())
+        self._context.cluster_rate.reset()
 
     # Configuration, peers, messages
 
@@ -188,6 +189,7 @@ class Acceptors:
         self._core_rates.read_settings()
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
         self.rates.apply(self._image.version, now_ms=self._context.now_ms())
+        self._context.cluster_rate.apply()
         self.rehearsal.follow()
         self._context.cluster.follow(len(self._connections))
         for admission in self._admissions.values():
@@ -196,11 +198,11 @@ class Acceptors:
             pending.rule_changed(self._image.rule_of(pending.pool))
 
     def _look_at_image(self, admission: Admission) -> None:
-        rates, rule_of = self.rates, self._image.rule_of
+        rates, rule_of, context = self.rates, self._image.rule_of, self._context
         is_protected = admission.listener == self.eviction.protected
         forced = rule_of("broker").wait and is_protected
-        capped = self._context.cluster.is_on
-        direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced or capped)
+        by_cluster = context.cluster.is_on or context.cluster_rate.is_on
+        direct = not (rates.limits_listeners or rates.limits_ips or self._core_rates.active or forced or by_cluster)
         forced_there = rule_of(f"{OBSERVED}broker").wait and is_protected
         name = admission.listener
         slot_pools = (f"listener:{name}", "broker", *self._more_pools(name))
@@ -245,16 +247,19 @@ class Acceptors:
         message to the home follows that of the tokens on the same link.
         """
         rates, tokens, cluster = self.rates, self._context.tokens, self._context.cluster
+        cluster_rate = self._context.cluster_rate
         if tokens.change_some():
             self._context.poller.wake()
+        cluster_rate.flush()
         rates.flush(now_ms=self._context.now_ms())
         tokens.flush()
-        while rates.busy or cluster.flush():
+        while cluster_rate.busy or rates.busy or cluster.flush():
+            cluster_rate.flush()
             rates.flush(now_ms=self._context.now_ms())
             tokens.flush()
         self._observed_rates.flush()  # what was admitted until here asks in this pass
         self.eviction.flush()
-        due_ms = rates.next_ms()
+        due_ms = min((at_ms for at_ms in (rates.next_ms(), cluster_rate.next_ms()) if at_ms is not None), default=None)
         if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):
             self._armed_ms = due_ms
             self._context.timers.after(due_ms - self._context.poller.now_ns / 1e6, partial(self._advance, due_ms))
@@ -263,6 +268,7 @@ class Acceptors:
         """Deadlines, and gauges."""
         now_ms = self._context.now_ms()
         self.rates.tick(now_ms=now_ms)
+        self._context.cluster_rate.tick()
         self._core_rates.tick(now_ms=now_ms)
         self.rehearsal.rates.tick(now_ms=now_ms)
         self._note_unrecorded()
@@ -299,6 +305,7 @@ class Acceptors:
         if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires
             self._armed_ms = None
         self.rates.advance(now_ms=self._context.now_ms())
+        self._context.cluster_rate.advance()
 
     def _note_unrecorded(self) -> None:
         """Tells the rates how many connections came in without being recorded."""

@@ -41,7 +41,7 @@ class Rehearsing(Protocol):
 
 
 class Admission:
-    """The admission of one listener. `direct`: no rate is set and no cap of the cluster, so that a connection needs its broker's
+    """The admission of one listener. `direct`: no rate is set, and no cap of the cluster, so that a connection needs its broker's
     tokens and nothing else.
 
     `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: the
@@ -80,6 +80,7 @@ class Admission:
         self._steps = StepActions(context, deciders, pacing, self.listener, self._slot_pools, self.advance)
         enter: dict[Step, Callable[[PendingConnection], Event | None]] = {
             Step.CORE_RATE: self._steps.core_rate,
+            Step.CLUSTER_RATE: self._steps.cluster_rate,
             Step.LISTENER_RATE: self._steps.listener_rate,
             Step.SLOT: self._steps.slot,
             Step.IP_RATE: self._steps.ip_rate,
@@ -180,7 +181,9 @@ class Admission:
 
     def recorded(self, pending: PendingConnection, wait_ms: int) -> None:
         """The home of the rate that it asked has answered."""
-        if pending.step is Step.LISTENER_RATE:
+        if pending.step is Step.CLUSTER_RATE:
+            self.advance(pending, self._steps.cluster_recorded(pending, wait_ms))
+        elif pending.step is Step.LISTENER_RATE:
             self.advance(pending, self._steps.listener_recorded(pending, wait_ms))
         else:
             self.advance(pending, self._steps.ip_recorded(pending, wait_ms))

@@ -1,7 +1,7 @@
 """The requests that a connection makes when it enters a step, and the event that each answer becomes; admission.py advances it.
 
 Each method of a step returns the event that ends it, or None when the connection has to wait: the answer then comes back
-through `listener_recorded`, `ip_recorded`, `answered` or an alarm.
+through `cluster_recorded`, `listener_recorded`, `ip_recorded`, `answered` or an alarm.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from broker.accept.refused_sockets import RefusedSockets
 from broker.accept.steps import Event, Step
 from broker.metrics.outcomes import Refusal, refusal_by_ip_rate, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
+from shards.limits.caps import CLUSTER
 from shards.limits.quota_entities import CONNECTION_RATE
 from shards.rates.rates import UNAVAILABLE, Rates
+from shards.settings.broker_config import CLUSTER_RATE
 from shards.tokens.cluster_pool import POOLS
 from shards.tokens.tokens import ADMITTED, Admitted, Refused
 
@@ -60,6 +62,7 @@ class StepActions:
     ) -> None:
         self._tokens = context.tokens
         self._cluster = context.cluster
+        self._cluster_rate = context.cluster_rate
         self._image = context.image
         self._poller = context.poller
         self._timers = context.timers
@@ -92,6 +95,22 @@ class StepActions:
             pending.refusal = Refusal("core_rate", rule.name, rule.rate or 0, self._tokens.version)
             self._wake(pending, MOST_MS, Event.REFUSE)
         return None
+
+    def cluster_rate(self, pending: PendingConnection) -> Event | None:
+        """CLUSTER_RATE: one unit of the rate of all brokers."""
+        if not self._cluster_rate.is_on:
+            return Event.PASSED
+        wait_ms = self._cluster_rate.record(pending)
+        return None if wait_ms is None else self.cluster_recorded(pending, wait_ms)
+
+    def cluster_recorded(self, pending: PendingConnection, wait_ms: int) -> Event:
+        """The answer to CLUSTER_RATE: UNAVAILABLE, 0, or more if the rate is violated."""
+        if wait_ms == UNAVAILABLE:
+            pending.refusal = self.unavailable(CLUSTER_RATE)
+        elif wait_ms:
+            per_s = self._image.rate_of(CLUSTER).rate
+            pending.refusal = Refusal("cluster_rate", CLUSTER_RATE, per_s or 0, self._tokens.version)
+        return Event.REFUSE if wait_ms else Event.PASSED
 
     def listener_rate(self, pending: PendingConnection) -> Event | None:
         """LISTENER_RATE: one unit, recorded in the listener's rate and in the broker's."""

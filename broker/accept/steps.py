@@ -2,6 +2,7 @@
 
     step           asks for, or waits for                                             Kafka's order: docs/semantics.md, 2
     CORE_RATE      a token of this shard's bucket (kafka_connection_rate_limit), at most 100 ms; its listener stops
+    CLUSTER_RATE   a unit of the creation rate of all brokers
     LISTENER_RATE  a unit of the broker's and the listener's creation rate; the larger delay, while the listener stops
     SLOT           a token of the listener's and the broker's pool; its listener stops while a rule lets it wait (KIP-402)
     IP_RATE        a unit of the creation rate of the address
@@ -31,6 +32,7 @@ class Step(StrEnum):
 
     ARRIVED = "arrived"
     CORE_RATE = "core rate"
+    CLUSTER_RATE = "cluster rate"
     LISTENER_RATE = "listener rate"
     SLOT = "slot"
     IP_RATE = "ip rate"
@@ -65,7 +67,8 @@ class Event(StrEnum):
 
 TRANSITIONS: Final[Mapping[Step, Mapping[Event, Step]]] = {
     Step.ARRIVED: {Event.PASSED: Step.CORE_RATE, Event.UNRATED: Step.TOKENS, Event.REFUSE: Step.REFUSED},
-    Step.CORE_RATE: {Event.PASSED: Step.LISTENER_RATE, Event.REFUSE: Step.REFUSED},
+    Step.CORE_RATE: {Event.PASSED: Step.CLUSTER_RATE, Event.REFUSE: Step.REFUSED},
+    Step.CLUSTER_RATE: {Event.PASSED: Step.LISTENER_RATE, Event.REFUSE: Step.REFUSED},
     Step.LISTENER_RATE: {Event.PASSED: Step.SLOT, Event.REFUSE: Step.REFUSED},
     Step.SLOT: {Event.PASSED: Step.IP_RATE, Event.UNRATED: Step.TOKENS, Event.REFUSE: Step.REFUSED},
     Step.IP_RATE: {Event.PASSED: Step.IP_TOKENS, Event.OVER: Step.HELD, Event.REFUSE: Step.REFUSED},

@@ -189,7 +189,7 @@ class AddressPool(PoolUse):
 class AddressRate(TypedDict):
     """A limit on new connections a second that holds for the address or user."""
 
-    of: Annotated[str, "broker, ip, core, user or listener:NAME."]
+    of: Annotated[str, "broker, ip, core, user, listener:NAME or cluster."]
     limit: Annotated[str, "The setting or quota."]
     value: Annotated[float, "Connections a second."]
     burst: Annotated[float, "Connections that pass at once after a pause."]
@@ -223,6 +223,9 @@ class Explanation(TypedDict):
             AddressPool,
             "Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.",
         ]
+    ]
+    cluster_rate: NotRequired[
+        Annotated[AddressRate, "Beside `brokers`, if the whole cluster has a rate of new connections."]
     ]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]

@@ -66,6 +66,16 @@ async def explain_cluster(coordinator: Coordinator, images: Images) -> AddressPo
     return {**_pool(image, CLUSTER, {}), "in_use": used[EVERY_BROKER, CLUSTER], "observed": observed}
 
 
+async def explain_cluster_rate(images: Images, rate_uses: Callable[[], Awaitable[list[Use]]]) -> AddressRate | None:
+    """The rate of new connections to all brokers; None: there is none."""
+    image = images.of(0)
+    rule = image.rate_of(CLUSTER)
+    if rule.rate is None:
+        return None
+    used = {use.of: use.used for use in await rate_uses()}
+    return _rate(CLUSTER, rule.name, rule.rate, image, used.get(CLUSTER))
+
+
 def checked_address(image: ClusterImage, text: str) -> str:
     """The address that a client of this one counts as. Raises ConfigInvalid."""
     try:

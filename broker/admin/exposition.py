@@ -31,7 +31,7 @@ _ACCEPT = "kafka_server_socket_server_metrics_"
 _BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count"
 _CHANNEL = "kafka_network_requestchannel_"
 _RPC = "vectorized_kafka_rpc_"
-RATE_LIMIT = ("core_rate", "ip_rate")
+RATE_LIMIT = ("core_rate", "ip_rate", "cluster_rate")
 """The reasons of refusals that Redpanda counts in connections_rejected_rate_limit; those of BY_CAPS in connections_rejected."""
 
 

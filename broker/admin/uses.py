@@ -109,10 +109,11 @@ def connection_rates(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]]) -> I
 def rate_uses(
     images: Images, sampler: Sampler, window: tuple[Sample, Sample], of_many: Iterable[ConnectionRate]
 ) -> list[Use]:
-    """The brokers with a creation rate, listeners with one of their own, and those of the addresses and users that have one and
-    connected lately."""
+    """The cluster and the brokers with a creation rate, listeners with one of their own, and those of the addresses and users that
+    have one and connected lately."""
     brokers = sorted({broker for broker, _ in sampler.now().slots})
     found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
+    found += _cluster_rate(images, sampler, window)
     for broker, pool, per_s in of_many:
         rule = images.of(broker).rate_of(pool)
         if rule.rate is not None and per_s > 0:
@@ -123,17 +124,31 @@ def rate_uses(
 def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample], broker: int) -> Iterable[Use]:
     """As KIP-612 has it, the broker's rate does not count the inter-broker listener, unless that is the only one."""
     image, listeners = images.of(broker), sampler.layout.listeners
-    members = [member for member in window[1].slots if member[0] == broker]
-    seconds = max(window[1].mono_s - window[0].mono_s, 1.0)
-    arrived = {
-        listener: sum(sampler.rise(window, counter, listener, members) for counter in RECORDED) / seconds
-        for listener in listeners
-    }
+    arrived = _arrived(sampler, window, [member for member in window[1].slots if member[0] == broker])
     own = [rate for listener, rate in arrived.items() if listener != image.inter_broker_listener or len(listeners) == 1]
     for pool, rate in (("broker", sum(own)), *((f"listener:{name}", rate) for name, rate in arrived.items())):
         rule = image.rate_of(pool)
         if rule.rate is not None and has_own_row(pool, rule.name):
             yield Use(broker, NEW_CONNECTIONS, pool, round(rate, 2), rule.rate, rule.name)
+
+
+def _cluster_rate(images: Images, sampler: Sampler, window: tuple[Sample, Sample]) -> Iterable[Use]:
+    """Of connections to all brokers: what the rate of an address refuses is not taken back from that of the cluster."""
+    rule = images.of(0).rate_of(CLUSTER)
+    if rule.rate is not None:
+        rate = sum(_arrived(sampler, window, list(window[1].slots), (*RECORDED, "refused_ip_rate")).values())
+        yield Use(EVERY_BROKER, NEW_CONNECTIONS, CLUSTER, round(rate, 2), rule.rate, rule.name)
+
+
+def _arrived(
+    sampler: Sampler, window: tuple[Sample, Sample], members: Sequence[BrokerShard], counters: Sequence[str] = RECORDED
+) -> dict[str, float]:
+    """Connections a second on these shards, by listener."""
+    seconds = max(window[1].mono_s - window[0].mono_s, 1.0)
+    return {
+        listener: sum(sampler.rise(window, counter, listener, members) for counter in counters) / seconds
+        for listener in sampler.layout.listeners
+    }
 
 
 def fullest_first(uses: Iterable[Use], most: int) -> list[Use]:

@@ -86,6 +86,7 @@ before."""
 
 REASONS: tuple[str, ...] = (
     "cluster_cap",
+    "cluster_rate",
     "broker_cap",
     "listener_cap",
     "ssl_cap",

@@ -1,22 +1,28 @@
-"""The shards of all brokers, as the mesh of one shard names them and as the pool of the cluster does."""
+"""The shards of all brokers, as the mesh of one shard names them and as the pool and the rate of the cluster do."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from shards.mesh.exchange import Receiver
 from shards.mesh.mesh import COORDINATOR
 from shards.mesh.peer import Peer, PeerKey
 from shards.ownership import BrokerShard
-from shards.tokens.cluster_pool import NAME, ClusterPool
+from shards.rates import cluster_rate
+from shards.rates.cluster_rate import ClusterRate
+from shards.tokens import cluster_pool
+from shards.tokens.cluster_pool import ClusterPool
 
 
 class ClusterPeers:
-    """Tells `pool`, of a shard of `broker`, what the mesh tells of other shards; the coordinator is none of them."""
+    """Tells the pool and the rate of the cluster, on a shard of `broker`, what the mesh tells of other shards; the coordinator is
+    none of them."""
 
-    def __init__(self, broker: int, pool: ClusterPool) -> None:
+    def __init__(self, broker: int, pool: ClusterPool, rate: ClusterRate) -> None:
         self._broker = broker
-        self._pool = pool
-        self.receivers = {NAME: self._receive}
+        self._parts: tuple[ClusterPool | ClusterRate, ...] = (pool, rate)
+        self.receivers: dict[str, Receiver] = {
+            cluster_pool.NAME: lambda key, message: pool.receive(self._place_of(key), message),
+            cluster_rate.NAME: lambda key, message: rate.receive(self._place_of(key), message),
+        }
 
     def key_of(self, place: BrokerShard) -> PeerKey:
         """The key in the mesh of a shard of any broker."""
@@ -25,20 +31,20 @@ class ClusterPeers:
     def up(self, key: PeerKey, peer: Peer) -> None:
         """It can be sent to."""
         if key != COORDINATOR:
-            self._pool.peer_up(self._place_of(key), peer.epoch)
+            for part in self._parts:
+                part.peer_up(self._place_of(key), peer.epoch)
 
     def lost(self, key: PeerKey) -> None:
         """Its links broke."""
         if key != COORDINATOR:
-            self._pool.peer_lost(self._place_of(key))
+            for part in self._parts:
+                part.peer_lost(self._place_of(key))
 
     def dead(self, key: PeerKey) -> None:
         """Its process has ended."""
         if key != COORDINATOR:
-            self._pool.peer_dead(self._place_of(key))
-
-    def _receive(self, key: PeerKey, message: Sequence[object]) -> None:
-        self._pool.receive(self._place_of(key), message)
+            for part in self._parts:
+                part.peer_dead(self._place_of(key))
 
     def _place_of(self, key: PeerKey) -> BrokerShard:
         return (self._broker, key) if isinstance(key, int) else key

@@ -19,6 +19,7 @@ from shards.loop.poller import Poller
 from shards.loop.stalls import Stall, Stalls
 from shards.loop.timers import Timers
 from shards.ownership import BrokerShard, member_of
+from shards.rates.cluster_rate import ClusterRate
 from shards.tokens.cluster_pool import ClusterPool
 from shards.tokens.tokens import Tokens
 
@@ -78,12 +79,22 @@ def make_context(
         on_wait=_waits,
         returns=returns.of_cluster,
     )
+    cluster_rate = ClusterRate(
+        member,
+        plan.brokers,
+        plan.shards,
+        image,
+        send=send_to,
+        now_ms=lambda: poller.now_ns // 1_000_000,
+        journal=journal.moved,
+    )
     return ShardContext(
         shard=shard,
         shards=plan.shards,
         image=image,
         tokens=tokens,
         cluster=cluster,
+        cluster_rate=cluster_rate,
         poller=poller,
         timers=Timers(poller),
         journal=journal,

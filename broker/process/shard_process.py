@@ -97,7 +97,7 @@ class ShardProcess:
             stalled=self._stalled,
             returns=shared.start(place, plan.shards),
         )
-        self._cluster_peers = ClusterPeers(broker, context.cluster)
+        self._cluster_peers = ClusterPeers(broker, context.cluster, context.cluster_rate)
         self.quotas = make_client_quotas(context, self._call)
         self.throttling = Throttling(self.quotas, context.image, context.journal, context.counters)
         self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)

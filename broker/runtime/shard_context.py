@@ -16,6 +16,7 @@ from broker.runtime.logger import RateLimitedLogger
 from shards.config.image import ClusterImage
 from shards.loop.poller import Poller
 from shards.loop.timers import Timers
+from shards.rates.cluster_rate import ClusterRate
 from shards.tokens.cluster_pool import ClusterPool
 from shards.tokens.tokens import Tokens
 
@@ -35,6 +36,7 @@ class ShardContext:
     image: ClusterImage
     tokens: Tokens
     cluster: ClusterPool
+    cluster_rate: ClusterRate
     poller: Poller
     timers: Timers
     journal: JournalWriter

@@ -241,7 +241,7 @@ public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Con
 public sealed record AddressPool(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, ObservedUse? Observed);
 
 /// <summary>A limit on new connections a second that holds for the address or user.</summary>
-/// <param name="Of">broker, ip, core, user or listener:NAME.</param>
+/// <param name="Of">broker, ip, core, user, listener:NAME or cluster.</param>
 /// <param name="Limit">The setting or quota.</param>
 /// <param name="Value">Connections a second.</param>
 /// <param name="Burst">Connections that pass at once after a pause.</param>
@@ -354,7 +354,8 @@ public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary
 
 /// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
 /// <param name="Cluster">Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.</param>
-public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
+/// <param name="ClusterRate">Beside `brokers`, if the whole cluster has a rate of new connections.</param>
+public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, AddressRate? ClusterRate = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
 /// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>

@@ -549,7 +549,7 @@ type AddressPool struct {
 
 // AddressRate: A limit on new connections a second that holds for the address or user.
 type AddressRate struct {
-	// broker, ip, core, user or listener:NAME.
+	// broker, ip, core, user, listener:NAME or cluster.
 	Of string `json:"of"`
 	// The setting or quota.
 	Limit string `json:"limit"`
@@ -775,7 +775,9 @@ type EntityQuotas struct {
 type Explanation struct {
 	Brokers []AddressLimits `json:"brokers,omitempty"`
 	// Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.
-	Cluster         *AddressPool      `json:"cluster,omitempty"`
+	Cluster *AddressPool `json:"cluster,omitempty"`
+	// Beside `brokers`, if the whole cluster has a rate of new connections.
+	ClusterRate     *AddressRate      `json:"cluster_rate,omitempty"`
 	Client          *ClientQuotas     `json:"client,omitempty"`
 	UserConnections []UserConnections `json:"user_connections,omitempty"`
 }

@@ -170,7 +170,7 @@ export interface AddressPool {
 
 /** A limit on new connections a second that holds for the address or user. */
 export interface AddressRate {
-  /** broker, ip, core, user or listener:NAME. */
+  /** broker, ip, core, user, listener:NAME or cluster. */
   of: string
   /** The setting or quota. */
   limit: string
@@ -399,6 +399,8 @@ export interface Explanation {
   brokers?: AddressLimits[]
   /** Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
   cluster?: AddressPool
+  /** Beside `brokers`, if the whole cluster has a rate of new connections. */
+  cluster_rate?: AddressRate
   client?: ClientQuotas
   user_connections?: UserConnections[]
 }

@@ -273,7 +273,7 @@ class AddressPool(TypedDict):
 class AddressRate(TypedDict):
     """A limit on new connections a second that holds for the address or user."""
 
-    # broker, ip, core, user or listener:NAME.
+    # broker, ip, core, user, listener:NAME or cluster.
     of: str
     # The setting or quota.
     limit: str
@@ -521,6 +521,8 @@ class Explanation(TypedDict):
     brokers: NotRequired[list[AddressLimits]]
     # Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.
     cluster: NotRequired[AddressPool]
+    # Beside `brokers`, if the whole cluster has a rate of new connections.
+    cluster_rate: NotRequired[AddressRate]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
 

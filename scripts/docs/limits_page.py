@@ -32,6 +32,7 @@ _REASONS = {
     "listener_cap": "`max.connections` of the listener is reached. It lets wait, so it refuses only a connection that was held for "
     "its rate and is checked again (`turnstile.ip.rate.recheck`)",
     "cluster_cap": "as many connections are open on all brokers as `turnstile.cluster.max.connections` allows",
+    "cluster_rate": "all brokers together meet connections faster than `turnstile.cluster.max.connection.creation.rate`",
     "ssl_cap": "as many connections over TLS are open as `turnstile.max.ssl.connections` allows",
     "ip_cap": "as many connections of the address are open as `kafka_connections_max_per_ip`, `max.connections.per.ip` or an "
     "override allows",

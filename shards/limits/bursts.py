@@ -13,7 +13,7 @@ from shards.limits.connection_limits import CORE_RATE, CORE_RATE_OVERRIDES, Conn
 from shards.limits.core_bucket import EXACT, sustained_per_s
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
 from shards.limits.rate import Window
-from shards.settings.broker_config import RATE, USER_RATE
+from shards.settings.broker_config import CLUSTER_RATE, RATE, USER_RATE
 from shards.settings.config_def import listener_of
 from shards.settings.ranges import INT_MAX
 
@@ -106,7 +106,7 @@ def burst_notes(
 def _is_rate(name: str) -> bool:
     if listener_of(name) is not None:
         return name.endswith(f".{RATE}")
-    return name in (RATE, CORE_RATE, USER_RATE)
+    return name in (RATE, CORE_RATE, USER_RATE, CLUSTER_RATE)
 
 
 def _number(value: float) -> str:

@@ -29,6 +29,7 @@ from shards.settings.addresses import counted_address
 from shards.settings.broker_config import (
     CAP,
     CLUSTER_CAP,
+    CLUSTER_RATE,
     IP_CAP,
     IP_OVERRIDES,
     RATE,
@@ -64,7 +65,7 @@ CAPS_AND_RATES = (
     CORE_RATE_OVERRIDES, USER_CAP, USER_OVERRIDES, USER_RATE, USER_RATE_OVERRIDES,
 )  # fmt: skip
 """The settings that limit connections to a broker; `max.connections` and `max.connection.creation.rate` also of a listener."""
-READ = frozenset({*CAPS_AND_RATES, CLUSTER_CAP, EXACT, RECHECK, IPV6_PREFIX, *WINDOWS})
+READ = frozenset({*CAPS_AND_RATES, CLUSTER_CAP, CLUSTER_RATE, EXACT, RECHECK, IPV6_PREFIX, *WINDOWS})
 """The settings that are interpreted here."""
 
 
@@ -72,7 +73,7 @@ class ConnectionLimits:
     """The limits of one broker's pools by its settings; immutable. `given`: the set values, by name (broker_config.given);
     `hosts`: the addresses of host names in overrides."""
 
-    __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "core_rate",
+    __slots__ = ("_core_overrides", "_kafka", "_listener_rates", "_networks", "_redpanda", "cluster_rate", "core_rate",
                  "exact", "exact_core_rate", "given", "hosts", "ip_default", "ipv6_prefix", "listener_default", "listeners",
                  "rate_default", "recheck", "refusing", "user_default", "user_rate_default", "user_rates",
                  "waiting")  # fmt: skip
@@ -89,6 +90,7 @@ class ConnectionLimits:
             if listener and _is(name, CAP)
         }
         self.rate_default = _rate_rule(self._value(RATE), RATE)
+        self.cluster_rate = _optional_rate(self._value(CLUSTER_RATE), CLUSTER_RATE)
         self._listener_rates = {
             listener: _rate_rule(value, name) for name, listener, value in own if listener and _is(name, RATE)
         }
@@ -227,12 +229,13 @@ class ConnectionLimits:
     # ---- rates
 
     def rate_of(self, pool: str) -> RateRule:
-        """New connections a second of `broker` or `listener:NAME` (KIP-612), or of `user:NAME`; NO_RATE for other pools."""
+        """New connections a second of `broker` or `listener:NAME` (KIP-612), of `user:NAME`, or of `cluster`; NO_RATE for other
+        pools."""
         if pool.startswith("listener:"):
             return self._listener_rates.get(pool[9:].lower(), self.rate_default)
         if pool.startswith("user:"):
             return self.user_rates.get(pool[5:], self.user_rate_default)
-        return self.rate_default if pool == "broker" else NO_RATE
+        return self.rate_default if pool == "broker" else self.cluster_rate if pool == CLUSTER else NO_RATE
 
     def listener_rates(self) -> list[RateRule]:
         """The rates that listeners have of their own."""

@@ -16,12 +16,12 @@ inter_broker_evicts_the_idle  An inter-broker connection that takes the broker o
 nothing_else_closes  Nothing else ever closes a connection, and a connection is counted exactly from its admission to its
     close.
 
-The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as in
-docs/semantics.md: a token of the core's bucket before rates_before_slots, the tighter cap in ip_cap_last, and in
-slots_first_come_first_served `kafka_connections_max`, which refuses once the listener has a slot; where it is the tighter
-one or equal, `max.connections` does not let wait for it. Then `turnstile.max.ssl.connections` refuses, of the listeners with TLS
-alone, and after ip_cap_last `turnstile.cluster.max.connections`, as if there were no other broker. Things due at the same instant
-happen in the order they came to wait. Source: SocketServer.ConnectionQuotas, KIP-402, KIP-612. Whole milliseconds, never back.
+The inter-broker listener has these exceptions only beside another listener. Redpanda's settings join in as in docs/semantics.md: a
+token of the core's bucket before rates_before_slots, the tighter cap in ip_cap_last, and in slots_first_come_first_served
+`kafka_connections_max`, which refuses once the listener has a slot; where it is the tighter one or equal, `max.connections` does
+not let wait for it. Then `turnstile.max.ssl.connections` refuses, of listeners with TLS alone. Limits of the cluster refuse as if
+it were this broker: its rate after the core's bucket, its cap after ip_cap_last. Things due at the same instant happen in the order
+they came. Time is whole milliseconds, never back. Source: SocketServer.ConnectionQuotas, KIP-402, KIP-612.
 """
 
 from collections import deque
@@ -94,7 +94,7 @@ class ConnectionQuotas:
         self.count = 0
         self.count_of: dict[str, int] = {}
         self._window = window
-        self._rate = Rate(window)
+        self._rate, self._cluster_rate = Rate(window), Rate(window)
         self._ip_rates: dict[str, Rate] = {}
         self.ip_quotas = IpQuotaTable()
         self._users = UserQuotas(window)
@@ -113,6 +113,7 @@ class ConnectionQuotas:
         self.limits = limits
         self._users.configure(limits)
         self._quota = limits.rate_of("broker").rate
+        self._cluster_quota = limits.rate_of(CLUSTER).rate
         broker = limits.rule_of("broker")
         self._cap = broker.cap if broker.wait else None
         self._refuse_above = limits.refusing.cap
@@ -168,10 +169,9 @@ class ConnectionQuotas:
         while self.due:
             self.advance(now_ms=self.due[0][0])
         for acceptor in self.acceptors.values():
-            if acceptor.busy is not None:
-                for connection in (acceptor.busy, *acceptor.behind):
-                    connection.outcome = WAITING
-                    connection.reason = self._full(acceptor)
+            for connection in () if acceptor.busy is None else (acceptor.busy, *acceptor.behind):
+                connection.outcome = WAITING
+                connection.reason = self._full(acceptor)
 
     def _go_on(self, acceptor: Acceptor, now_ms: int) -> None:
         """The acceptor takes what came while it was blocked, until something blocks it again."""
@@ -207,17 +207,17 @@ class ConnectionQuotas:
         return self._wait("core", connection, now_ms + wait_ms)
 
     def _record(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
-        """Records the connection in the rates of broker and listener (rates_before_slots)."""
+        """Records the connection in the rates of cluster, broker and listener (rates_before_slots)."""
+        if self._cluster_quota is not None and self._cluster_rate.charge(1, self._cluster_quota, now_ms=now_ms):
+            self._cluster_rate.record(-1, now_ms=now_ms)
+            return _decide(connection, REFUSED, now_ms, "cluster_rate")
         delay_ms = acceptor.rate.charge(1, acceptor.quota, now_ms=now_ms)
         if not acceptor.exempt:
-            broker_ms = self._rate.charge(1, self._quota, now_ms=now_ms)
-            if broker_ms > delay_ms:
-                delay_ms = broker_ms
-        if delay_ms:
-            acceptor.busy = connection
-            self._wait("rate", connection, now_ms + min(delay_ms, self._window.size_ms))
-        else:
-            self._enter(connection, acceptor, now_ms)
+            delay_ms = max(delay_ms, self._rate.charge(1, self._quota, now_ms=now_ms))
+        if not delay_ms:
+            return self._enter(connection, acceptor, now_ms)
+        acceptor.busy = connection
+        return self._wait("rate", connection, now_ms + min(delay_ms, self._window.size_ms))
 
     def _enter(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> None:
         """Goes on to slot, rate and cap of the address, as far as that needs no waiting (rates_before_slots and those after it)."""

@@ -13,6 +13,7 @@ Times are whole milliseconds that never go back; quotas are units per second, No
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from shards.limits.caps import CLUSTER
 from shards.limits.rate import Rate, Window
 
 
@@ -64,8 +65,10 @@ class RateReplay:
         self._blocked_until_ms: dict[str, int] = {}
 
     def _start(self, what: str, window: Window) -> None:
-        """The windows with keys that begin with `what` are new."""
-        others = {key: rate for key, rate in self._rates.items() if not key.startswith(what)}
+        """The windows with keys that begin with `what` are new; that of the cluster alone where `what` is that."""
+        others = {
+            key: rate for key, rate in self._rates.items() if not key.startswith(what) or (key == CLUSTER != what)
+        }
         self._begin(window)
         self._rates.update(others)
 

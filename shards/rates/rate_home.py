@@ -1,4 +1,5 @@
-"""The rates that are at home on this shard: those of addresses and users, and at one shard of a broker those of its listeners.
+"""The rates that are at home on this shard: those of addresses and users, and at one shard of a broker those of its listeners; or
+that of the cluster, of which cluster_rate.py has a home for itself.
 
 earlier_use_known_first  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then
     asks wait in `_parked`.
@@ -15,6 +16,7 @@ window_changes_are_journaled  Each change of a window is journaled, in order. So
 from collections.abc import Callable
 
 from shards.config.image import ClusterImage
+from shards.limits.caps import CLUSTER
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.rate_memory import RateUse
@@ -42,7 +44,9 @@ class RateHome:
         post: Post,
         block: Callable[[str, int], None],
         journal: RecordEvent,
+        every: str = "",
     ) -> None:
+        """`every`: what all its keys begin with."""
         self.complete = False
         self.version = 0
         self._me = me
@@ -54,7 +58,8 @@ class RateHome:
         self._journal = journal
         self._parked: list[tuple[int, str, int, int]] = []
         self._violated = "", 0  # the key that last violated its quota, and when
-        self._anew = ""  # prefix of the keys whose windows start from the entries that `resume` gets
+        self._every = every
+        self._anew = every  # prefix of the keys whose windows start from the entries that `resume` gets
         self.start(Window())
 
     def start(self, window: Window) -> None:
@@ -66,7 +71,7 @@ class RateHome:
     def reset(self, now_ms: int) -> None:
         """Every window starts empty, which the journal says (window_changes_are_journaled)."""
         self._empty_windows()
-        self._journal_start("", [])
+        self._journal_start(self._every, [])
         self.listeners.reset(now_ms=now_ms)
 
     def forget_listeners(self) -> None:
@@ -126,7 +131,7 @@ class RateHome:
         """All shards have told their use: counts it, oldest first, then answers the asks that waited for it
         (earlier_use_known_first)."""
         self._journal_start(self._anew, remembered)
-        self._anew = ""
+        self._anew = self._every
         for at_ms, key, units in remembered:
             if key.startswith("listener:"):
                 self.listeners.record(key[9:], units, now_ms=at_ms)
@@ -152,7 +157,7 @@ class RateHome:
         return within, delay_ms, spare
 
     def _empty_windows(self) -> None:
-        self.windows = {kind: Windows(self.window) for kind in ("ip", "user")}
+        self.windows = {kind: Windows(self.window) for kind in ("ip", "user", CLUSTER)}
 
     def _windows_of(self, key: str) -> Windows:
         return self.windows[key.partition(":")[0]]

@@ -3,9 +3,11 @@
 told_use_before_decisions  A home that starts, or on which the rates of listeners are switched on, decides nothing before it
     knows its configuration and every other shard has told its use (`awaited` is empty), is known to be dead, or did not
     tell within TELL_MS.
-use_survives_one_death  A home's own use is told to another shard, its stand-in, at the end of the pass; the stand-in
-    remembers it. So when one shard dies, only the memory of its last pass is lost; when two die at once, their own use is
-    lost, as it is when a Kafka broker restarts.
+use_survives_one_death  Shards that may die together, `together` of them, each tell their use of a home among themselves to a
+    shard of others, a stand-in, at the end of the pass. So when they die, only the memory of their last pass is lost; when the
+    stand-in dies, too, that use is lost, as it is when a Kafka broker restarts. Of a broker's rates each shard is alone.
+told_once  Use is told by the shard that lives, or by the stand-in of one that is dead: by no two of them, unless the link between
+    these is broken while both live, which errs on the strict side.
 told_use_is_never_shorter  Use counts at the end of the period it is told for: a little longer than the truth, never
     shorter.
 """
@@ -62,6 +64,7 @@ class RateMemory:
         home: Callable[[str], int],
         post: Callable[[int, tuple[object, ...]], None],
         resume: Callable[[list[RateUse], int], None],
+        together: int = 1,
     ) -> None:
         self._me: Final = me
         self._home = home
@@ -69,8 +72,11 @@ class RateMemory:
         self._resume = resume
         self._up: set[int] = set()
         self._totals: dict[str, int] = {}
-        self._spent: dict[str, int] = {}  # of keys at home here, in this pass
-        self._stand_in = (me + 1) % shards
+        self._spent: dict[
+            str, int
+        ] = {}  # in this pass, of keys at home here or on a shard that may die together with this one
+        self._together = together
+        self._stand_in = (me + together) % shards
         self._round = 1
         self._what = ""  # prefix of the keys that are asked for
         self.awaited = {shard for shard in range(shards) if shard != me}
@@ -81,10 +87,12 @@ class RateMemory:
 
     def start(self, window: Window) -> None:
         """Starts with nothing remembered."""
+        self._window = window
         self._recent = Recent(window)
-        self._for_others = Recent(
-            window
-        )  # the use of homes for which this shard is the stand-in (use_survives_one_death)
+        self._of_living: dict[
+            int, Recent
+        ] = {}  # the use of shards whose stand-in this shard is (use_survives_one_death)
+        self._of_dead: list[Recent] = []
 
     def configured(self, *, now_ms: int) -> None:
         """The shape of the windows is known for good: the entries told so far can be counted."""
@@ -96,7 +104,7 @@ class RateMemory:
     def used(self, key: str, units: int, home: int, *, now_ms: int) -> None:
         """Units were used here."""
         self._recent.add(key, units, now_ms=now_ms)
-        if home == self._me:
+        if self._dies_with_me(home):
             self._spent[key] = self._spent.get(key, 0) + units
 
     def note_unrecorded(self, key: str, total: int, *, count: bool, now_ms: int) -> None:
@@ -129,7 +137,10 @@ class RateMemory:
         self._up.discard(peer)
 
     def peer_dead(self, peer: int, *, now_ms: int) -> None:
-        """Its process has ended: it will not tell."""
+        """Its process has ended: it will not tell, and its stand-in does from now on (told_once)."""
+        if peer in self._of_living:
+            self._of_dead = [each for each in self._of_dead if each.entries(now_ms=now_ms)]
+            self._of_dead.append(self._of_living.pop(peer))
         self._heard_all(peer, now_ms)
 
     def tick(self, *, now_ms: int) -> None:
@@ -142,10 +153,12 @@ class RateMemory:
                     self._heard_all(peer, now_ms)
 
     def flush(self) -> None:
-        """Tells the stand-in what this home used itself in this pass (use_survives_one_death)."""
+        """Tells the stand-in what was used here in this pass (use_survives_one_death)."""
         if self._spent:
             spent, self._spent = self._spent, {}
-            stand_in = self._stand_in if self._stand_in in self._up else min(self._up, default=self._me)
+            stand_in = self._stand_in
+            if stand_in not in self._up:
+                stand_in = min(self._up, key=lambda peer: (self._dies_with_me(peer), peer), default=self._me)
             if stand_in != self._me:
                 for key, units in spent.items():
                     self._post(stand_in, ("spent", key, units))
@@ -153,13 +166,18 @@ class RateMemory:
     # Messages
 
     def spent(self, peer: int, now_ms: int, key: str, units: int) -> None:
-        """A home, for which this shard is the stand-in, used these units itself (use_survives_one_death)."""
-        self._for_others.add(key, units, now_ms=now_ms)
+        """A shard whose stand-in this one is used these units (use_survives_one_death)."""
+        if peer not in self._of_living:
+            self._of_living[peer] = Recent(self._window)
+        self._of_living[peer].add(key, units, now_ms=now_ms)
 
     def tell(self, peer: int, now_ms: int, number: int, what: str) -> None:
         """A home asks for the use of its keys: of those that begin with `what`. A home that starts asks for all ("") and gets
-        what its predecessor used itself, too."""
-        recents = (self._recent,) if what else (self._recent, self._for_others)
+        what its predecessor used, too, and others that are dead or may be."""
+        recents = [self._recent]
+        if not what:
+            recents += self._of_dead
+            recents += [of for shard, of in self._of_living.items() if shard == peer or shard not in self._up]
         found = [
             entry
             for recent in recents
@@ -176,6 +194,9 @@ class RateMemory:
             self._told += [(at_ms, key, units) for at_ms, key, units in entries]
             if last:
                 self._heard_all(peer, now_ms)
+
+    def _dies_with_me(self, shard: int) -> bool:
+        return shard // self._together == self._me // self._together
 
     def _heard_all(self, peer: int, now_ms: int) -> None:
         if peer in self.awaited:

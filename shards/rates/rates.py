@@ -75,7 +75,10 @@ class Rates:
         send: Callable[[int, tuple[object, ...]], None],
         blocked: Callable[[str, int], None] = lambda listener, until_ms: None,
         journal: RecordEvent = lambda kind, detail, version: None,
+        every: str = "",
+        together: int = 1,
     ) -> None:
+        """`every`: what all keys begin with (rate_home.py); `together`: how many shards may die at once (rate_memory.py)."""
         self.me: Final = me
         self.shards: Final = shards
         self.limits_listeners = False
@@ -89,8 +92,10 @@ class Rates:
         self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
         self._local: list[tuple[object, ...]] = []  # items of this shard for itself
         self._allowances = Allowances(self._post)
-        self._here = RateHome(me, shards, listeners, image, post=self._post, block=self._block_all, journal=journal)
-        self._memory = RateMemory(me, shards, self.home, self._post, self._resume)
+        self._here = RateHome(
+            me, shards, listeners, image, post=self._post, block=self._block_all, journal=journal, every=every
+        )
+        self._memory = RateMemory(me, shards, self.home, self._post, self._resume, together)
         self._handlers: dict[str, Callable[..., None]] = {
             "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,
             "go": self._go, "blocked": self._block, "spent": self._memory.spent, "tell": self._memory.tell,
@@ -100,8 +105,8 @@ class Rates:
     # The accept path
 
     def record(self, key: str, waiter: RateWaiter, *, now_ms: int) -> int | None:
-        """Record one connection of `listener:NAME`, `ip:ADDRESS` or `user:NAME`: the answer as `RateWaiter.recorded` gets it, or
-        None: the waiter is told later."""
+        """Record one connection of `listener:NAME`, `ip:ADDRESS`, `user:NAME` or `cluster`: the answer as `RateWaiter.recorded`
+        gets it, or None: the waiter is told later."""
         allowance = self._allowances.get(key)
         if allowance is not None and allowance.use(now_ms):
             self._memory.used(key, 1, allowance.home, now_ms=now_ms)
@@ -128,12 +133,12 @@ class Rates:
             self._post(self.listeners_home, ("count", listener, units))
 
     def has_quota(self, key: str) -> bool:
-        """True if connections of this address or user have to be recorded."""
+        """True if connections of this address or user, or those to the cluster, have to be recorded."""
         quota = self._image.rate_of(key).rate
         return quota is not None and quota < INT_MAX
 
     def home(self, key: str) -> int:
-        """The shard that keeps the window of `listener:NAME`, `ip:ADDRESS` or `user:NAME`."""
+        """The shard that keeps the window of `listener:NAME`, `ip:ADDRESS`, `user:NAME` or `cluster`."""
         return self.listeners_home if key.startswith("listener:") else home_of("rate:" + key, self.shards)
 
     def batch(self, listener: str) -> int:
@@ -157,7 +162,7 @@ class Rates:
             here.start(window)
             self._memory.start(window)
         self._allowances.void()
-        quota = image.rate_of("broker").rate
+        quota = image.rate_of("broker").rate if self._listeners else None
         quotas = {name: image.rate_of(f"listener:{name}").rate for name in self._listeners}
         here.listeners.configure(quota, quotas, image.inter_broker_listener if len(self._listeners) > 1 else None)
         self.limits_ips = image.limits_ip_rates

@@ -51,6 +51,10 @@ LIMITING = [
             "Connections open at once in the whole cluster, over all listeners of all brokers; neither Kafka nor Redpanda has it. "
             "Over it a connection is refused at once, by whichever broker it came to. It can't be set for one broker.",
             TURNSTILE, True, of_cluster=True),
+    ConfigKey("turnstile.cluster.max.connection.creation.rate", whole(1), None,
+            "New connections a second in the whole cluster, over all listeners of all brokers, by Kafka's windows; neither Kafka "
+            "nor Redpanda has it. Over it a connection is refused at once, by whichever broker it came to. It can't be set for one "
+            "broker.", TURNSTILE, True, of_cluster=True),
     ConfigKey("turnstile.max.ssl.connections", _OPTIONAL, None,
             "Connections open at once on a broker, over all its listeners with TLS together; neither Kafka nor Redpanda has it "
             "(KIP-1015 proposes max.ssl.connections). Over it a connection is refused at once, before its handshake; listeners "

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import signal
-import socket
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
+from broker_clients import BrokerClients, Storm
 from harness import Cluster, audited, connect, running, until
 from user_logins import ANY_IP, open_here
 
@@ -34,87 +31,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-class Clients:
-    """Connections that are made to both brokers in turn, and stay open where they are let in."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.addresses = next(iter(cluster.listeners.values()))
-        self.open: list[socket.socket] = []
-
-    def more(self, count: int, broker: int | None = None) -> int:
-        """How many of `count` that connect at once are let in."""
-        before = self._counts()
-        for n in range(count):
-            to = self.addresses[n % BROKERS if broker is None else broker]
-            self.open.append(connect(to, ANY_IP[n % len(ANY_IP)]))
-        until(lambda: sum(self._counts()) == sum(before) + count, what="each admitted or refused")
-        return self._counts()[0] - before[0]
-
-    def close(self) -> None:
-        while self.open:
-            self.open.pop().close()
-        until(lambda: open_here(self._cluster) == 0, what="all closed")
-
-    def _counts(self) -> tuple[int, int]:
-        metric = self._cluster.metric
-        return int(metric("turnstile_connections_admitted_total")), refused(self._cluster)
-
-
 def refused(cluster: Cluster, reason: str = "cluster_cap") -> int:
     return int(cluster.metric("turnstile_connections_refused_total", reason=reason))
 
 
 @pytest.fixture
-def clients(cluster: Cluster) -> Iterator[Clients]:
-    clients = Clients(cluster)
+def clients(cluster: Cluster) -> Iterator[BrokerClients]:
+    clients = BrokerClients(cluster)
     yield clients
     clients.close()
     cluster.unset(CAP)
 
 
-class Storm:
-    """Threads that connect to both brokers without end, and keep what is let in for a while."""
-
-    def __init__(self, cluster: Cluster, threads: int = 4) -> None:
-        self._ends = threading.Event()
-        addresses = next(iter(cluster.listeners.values()))
-        self._threads = [threading.Thread(target=self._run, args=(addresses, n)) for n in range(threads)]
-
-    def __enter__(self) -> Storm:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, addresses: list[tuple[str, int]], number: int) -> None:
-        with ExitStack() as at_end:
-            kept: list[socket.socket] = []
-            at_end.callback(lambda: [each.close() for each in kept])
-            n = 0
-            while not self._ends.is_set():
-                n += 1
-                try:
-                    sock = connect(addresses[n % len(addresses)], ANY_IP[number])
-                except OSError:
-                    continue  # a shard is down
-                kept.append(sock)
-                if len(kept) >= 12:
-                    poll = select.poll()
-                    for each in kept:
-                        poll.register(each, select.POLLIN | select.POLLHUP)
-                    ended = {fd for fd, _ in poll.poll(0)}
-                    gone = [each for each in kept if each.fileno() in ended] or kept[:1]
-                    kept = [each for each in kept if each not in gone]
-                    for each in gone:
-                        each.close()
-
-
-def test_all_brokers_share_one_cap(cluster: Cluster, clients: Clients):
+def test_all_brokers_share_one_cap(cluster: Cluster, clients: BrokerClients):
     cluster.set(CAP, 9)
     assert clients.more(24) == 9
     assert clients.more(3, broker=0) == clients.more(3, broker=1) == 0
@@ -122,7 +51,7 @@ def test_all_brokers_share_one_cap(cluster: Cluster, clients: Clients):
     assert clients.more(12, broker=1) == 9, "one broker may have all of it"
 
 
-def test_connections_from_before_the_cap_count_and_none_is_closed(cluster: Cluster, clients: Clients):
+def test_connections_from_before_the_cap_count_and_none_is_closed(cluster: Cluster, clients: BrokerClients):
     assert clients.more(8) == 8
     cluster.set(CAP, 10)
     assert clients.more(6) == 2
@@ -135,7 +64,7 @@ def test_connections_from_before_the_cap_count_and_none_is_closed(cluster: Clust
     assert clients.more(6) == 1, "those that came while there was no cap count"
 
 
-def test_a_storm_over_both_brokers_while_the_cap_changes_and_a_shard_dies(cluster: Cluster, clients: Clients):
+def test_a_storm_over_both_brokers_while_the_cap_changes_and_a_shard_dies(cluster: Cluster, clients: BrokerClients):
     cluster.set(CAP, 20)
     with Storm(cluster):
         cluster.until_decided(400)
@@ -153,7 +82,7 @@ def test_a_storm_over_both_brokers_while_the_cap_changes_and_a_shard_dies(cluste
     assert clients.more(20) == 15
 
 
-def test_a_killed_shard_frees_its_tokens_for_the_other_broker(cluster: Cluster, clients: Clients):
+def test_a_killed_shard_frees_its_tokens_for_the_other_broker(cluster: Cluster, clients: BrokerClients):
     cluster.set(CAP, 8)
     assert clients.more(16) == 8
     held = {(each["broker"], each["shard"]): each["connections"] for each in cluster.get("/v1/shards")["shards"]}
@@ -163,7 +92,7 @@ def test_a_killed_shard_frees_its_tokens_for_the_other_broker(cluster: Cluster, 
     assert clients.more(12, broker=1 - victim[0]) == held[victim]
 
 
-def test_a_home_that_stands_still_is_ended_and_no_more_than_the_cap_get_in(cluster: Cluster, clients: Clients):
+def test_a_home_that_stands_still_is_ended_and_no_more_than_the_cap_get_in(cluster: Cluster, clients: BrokerClients):
     cluster.set(CAP, 6)
     assert clients.more(3, broker=ELSEWHERE[0]) == 3
     home = cluster.shard_pid(HOME[1], HOME[0])
@@ -180,7 +109,7 @@ def test_a_home_that_stands_still_is_ended_and_no_more_than_the_cap_get_in(clust
     assert clients.more(9) == 3
 
 
-def test_its_use_is_shown_as_that_of_no_broker(cluster: Cluster, clients: Clients):
+def test_its_use_is_shown_as_that_of_no_broker(cluster: Cluster, clients: BrokerClients):
     cluster.set(CAP, 10)
     assert clients.more(9) == 9
     [row] = [each for each in cluster.get("/v1/utilisation")["limits"] if each["of"] == "cluster"]

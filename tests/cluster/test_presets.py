@@ -12,7 +12,7 @@ from request_bytes import answer, array, fetch, produce, produced, request, stri
 
 from turnstile.presets import presets, settings_like
 
-CLUSTER = "turnstile.cluster.max.connections"
+CLUSTER, RATE = "turnstile.cluster.max.connections", "turnstile.cluster.max.connection.creation.rate"
 IN, OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
 _INVALID_SESSION_TIMEOUT, _MESSAGE_TOO_LARGE = 26, 10
 
@@ -68,6 +68,14 @@ def test_one_connection_more_than_the_clusters_is_refused_by_each_broker(tmp_pat
         opened = [stack.enter_context(connect(addresses[n % 3 % 2])) for n in range(2000)]
         assert all(map(admitted, opened))
         assert not any(admitted(stack.enter_context(connect(address))) for address in addresses)
+
+
+def test_new_connections_beyond_the_clusters_rate_are_refused_by_each_broker(tmp_path):
+    """refuse: turnstile.cluster.max.connection.creation.rate, lower than the row's: it lets ten seconds' worth through at once."""
+    with like("msk-serverless", tmp_path, "--set", f"{RATE}=1", brokers=2) as cluster, ExitStack() as stack:
+        addresses = cluster.listeners["PLAINTEXT"]
+        opened = [stack.enter_context(connect(addresses[n % 2])) for n in range(16)]
+        assert sum(map(admitted, opened)) == 10
 
 
 def test_one_connection_more_than_an_addresss_is_refused(tmp_path, many_files):

@@ -12,13 +12,14 @@ from turnstile.presets import presets, settings_like
 
 ROWS = [row for rows in presets().values() for row in rows]
 IN, OUT = "kafka_throughput_limit_node_in_bps", "kafka_throughput_limit_node_out_bps"
-CLUSTER = "turnstile.cluster.max.connections"
+CLUSTER, RATE = "turnstile.cluster.max.connections", "turnstile.cluster.max.connection.creation.rate"
 DOES = {
     CLUSTER: {"refuse", "unknown"},
+    RATE: {"refuse", "unknown"},
     "kafka_connections_max": {"refuse", "unknown"},
     "kafka_connections_max_per_ip": {"refuse"},
     "max.connections": {"delay"},
-    "max.connection.creation.rate": {"delay", "unknown"},
+    "max.connection.creation.rate": {"delay"},
     IN: {"throttle"},
     OUT: {"throttle"},
     "connections.max.idle.ms": {"close"},
@@ -31,6 +32,7 @@ DOES = {
 """What a row that a setting emulates may say of what happens beyond it; tests/cluster/test_presets.py shows that this happens."""
 UNITS = {
     CLUSTER: "connections",
+    RATE: "connections/s",
     "kafka_connections_max": "connections",
     "kafka_connections_max_per_ip": "connections",
     "max.connections": "connections",
@@ -52,7 +54,7 @@ def test_a_row_has_the_form_of_the_table(row):
         assert row.on_exceed in DOES[row.setting]
         assert row.unit == UNITS.get(row.setting, "ms" if row.setting.endswith(".ms") else "bytes")
         assert (row.scope == "ip") is (row.setting == "kafka_connections_max_per_ip")
-        assert row.scope == "cluster" or row.setting != CLUSTER
+        assert row.scope == "cluster" or row.setting not in (CLUSTER, RATE)
         assert row.note or row.on_exceed != "unknown", "what happens here is said where the vendor does not say it"
 
 
@@ -67,8 +69,8 @@ def test_a_preset_has_each_limit_once_and_its_settings_are_valid(name):
 
 
 def test_a_clusters_limit_is_divided_over_its_brokers_unless_its_setting_is_of_the_cluster():
-    assert settings_like("msk-serverless", 1) == {CLUSTER: "3000", IN: "200000000", OUT: "400000000"}
-    assert settings_like("msk-serverless", 3) == {CLUSTER: "3000", IN: "66666666", OUT: "133333333"}
+    assert settings_like("msk-serverless", 1) == {CLUSTER: "3000", RATE: "100", IN: "200000000", OUT: "400000000"}
+    assert settings_like("msk-serverless", 3) == {CLUSTER: "3000", RATE: "100", IN: "66666666", OUT: "133333333"}
     assert settings_like("redpanda-tier-1", 3)["kafka_connections_max"] == "3000", "regulated per broker"
     assert settings_like("msk-express-m7g.large", 3) == {IN: "23400000", OUT: "58500000"}
     assert settings_like("msk-iam", 3) == {"kafka_connections_max": "3000"}
@@ -81,7 +83,7 @@ def run(*words):
 
 
 def test_the_command_lists_all_and_shows_one():
-    assert re.search(rf"msk-serverless +3 of 14 limits: {CLUSTER}, {IN}, {OUT}$", run("presets"), re.MULTILINE)
+    assert re.search(rf"msk-serverless +4 of 14 limits: {CLUSTER}, {RATE}, {IN}, {OUT}$", run("presets"), re.MULTILINE)
     shown = run("presets", "msk-serverless", "--brokers", "3")
     assert f"{CLUSTER}=3000" in shown and "not emulated" in shown and "docs.aws.amazon.com" in shown
     told = json.loads(run("presets", "confluent-basic", "--json"))

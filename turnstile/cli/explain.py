@@ -29,7 +29,7 @@ _KINDS = ("ip", "user", "client-id")
 def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_json: bool) -> None:
     """Show which limits hold for an address or a client, where each comes from, and how much of it is used.
 
-    Limits and quotas hold on each broker by itself, so each broker has a row of its own; but for a cap of the whole cluster.
+    Limits and quotas hold on each broker by itself, so each broker has a row of its own; but for those of the whole cluster.
 
     \b
     turnstile explain ip=127.1.0.1     (or 127.1.0.1 alone)
@@ -47,7 +47,8 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
         show_json(found)
         return
     if "brokers" in found:
-        show_table(address_rows(found["brokers"], found.get("cluster"), internals=internals))
+        of_cluster = found.get("cluster"), found.get("cluster_rate")
+        show_table(address_rows(found["brokers"], *of_cluster, internals=internals))
     of_user = user_rows(found.get("user_connections", ()), internals=internals)
     if of_user:
         show_table(of_user)

@@ -18,7 +18,7 @@ from turnstile.cli.output import show_json, show_table
 from turnstile.journal_text import journal_lines
 from turnstile.observed_text import observed_line
 from turnstile.quantities import use
-from turnstile.use_text import close_text
+from turnstile.use_text import close_text, use_text
 
 if TYPE_CHECKING:
     from broker.admin.cluster_answers import ShardRow, VolumeAnswer
@@ -86,7 +86,7 @@ def _show_named(named: Sequence[NamedCluster]) -> None:
 
 
 def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterator[str]:
-    """A line for each broker: what it has open, beside its cap; and one for all of them where they have a cap together."""
+    """A line for each broker: what it has open, beside its cap; and one for each limit that all of them have together."""
     opened: Counter[int] = Counter()
     for shard in shards:
         opened[shard["broker"]] += shard["connections"]
@@ -95,9 +95,9 @@ def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterat
         cap = caps.get(broker)
         told = f"{use(number, None)} for all together" if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
         yield f"broker {broker}: {told}" if len(opened) > 1 else told
-    of_all = next((row for row in uses if (row["what"], row["of"]) == ("connections", "cluster")), None)
-    if of_all is not None:
-        yield f"the cluster: {use(of_all['used'], of_all['limit'])} by {of_all['by']}"
+    for of_all in [row for row in uses if row["of"] == "cluster"]:
+        what = "" if of_all["what"] == "connections" else "new connections, "
+        yield f"the cluster: {what}{use_text(of_all)} by {of_all['by']}"
 
 
 def _show_disk(disk: VolumeAnswer) -> None:

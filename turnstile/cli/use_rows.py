@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 UseRow = tuple[str, ...]
 
 
-def address_rows(brokers: Sequence[AddressLimits], cluster: AddressPool | None, *, internals: bool) -> list[UseRow]:
-    """The limits of an address's connections, as rows; `cluster`: those of the whole cluster. With `internals`, the tokens of each
-    pool by shard."""
+def address_rows(
+    brokers: Sequence[AddressLimits], cluster: AddressPool | None, cluster_rate: AddressRate | None, *, internals: bool
+) -> list[UseRow]:
+    """The limits of an address's connections, as rows; `cluster` and `cluster_rate`: those of the whole cluster. With `internals`,
+    the tokens of each pool by shard."""
     rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
     if cluster is not None:
         rows += _of_cluster(cluster, internals)
+    if cluster_rate is not None:
+        rows.append(_rate(pool_text(cluster_rate["of"]), None, cluster_rate, internals))
     for broker in brokers:
         for pool in broker["connections"]:
             rows += _pool(broker["broker"], pool, internals)
@@ -97,13 +101,13 @@ def _whose(broker: AddressLimits, rate: AddressRate) -> str:
     return broker["ip"] if rate["of"] == "ip" else pool_text(rate["of"])
 
 
-def _rate(whose: str, broker: int, rate: AddressRate, internals: bool) -> UseRow:
+def _rate(whose: str, broker: int | None, rate: AddressRate, internals: bool) -> UseRow:
     used = f"at most {per_second(rate['value'])}"
     if rate["used"] is not None:
         used = use(rate["used"], rate["value"], per_second)
     if rate["burst"] > rate["value"]:
         used += f"; {count(rate['burst'])} at once after a pause"
-    return (f"new connections of {whose}", str(broker), used, rate["limit"], *(["-"] if internals else []))
+    return (f"new connections of {whose}", broker_text(broker), used, rate["limit"], *(["-"] if internals else []))
 
 
 def _by_broker(rows: list[UseRow], brokers: int) -> list[UseRow]:

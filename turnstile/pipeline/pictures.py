@@ -21,6 +21,7 @@ COLOUR_OF = {
     "user_rate": "#7a3fa8",
     "ssl_cap": "#b0621f",
     "cluster_cap": "#8c2f12",
+    "cluster_rate": "#5b4fc4",
     "broker_cap": "#8f2436",
     "listener_cap": "#e08a1e",
     "ip_rate": "#7b4fa3",

@@ -8,7 +8,7 @@ import {count, perSecond} from "./quantities.js";
 const SHORT = 120, LEFT = 48, RIGHT = 8, GAP = 30, HEIGHTS = {admitted: 80, refused: 110, throttled: 80}, TOP = 18;
 export const THROTTLES = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
 export const throttleColor = quota => `var(--${quota in THROTTLES ? quota : "throttled"})`;
-export const REASONS = ["ip_cap", "user_cap", "user_rate", "ssl_cap", "cluster_cap", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable", "proxy_header"];
+export const REASONS = ["ip_cap", "user_cap", "user_rate", "ssl_cap", "cluster_cap", "cluster_rate", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable", "proxy_header"];
 export const refusedOf = point => sum(Object.values(point.refused));
 export const throttledOf = point => sum(Object.values(point.throttled));
 export const clock = at => new Date(at * 1000).toLocaleTimeString([], {hour12: false});

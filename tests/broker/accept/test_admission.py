@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from cluster_pools import uncapped
+from cluster_pools import uncapped, unrated
 
 from broker.accept.admission import Admission
 from broker.accept.held_connections import HeldConnections
@@ -234,6 +234,7 @@ class Desk:
         talkers = TopTalkers()
         context = ShardContext(
             shard=0, shards=1, image=self.image, tokens=self.tokens, cluster=uncapped(),
+            cluster_rate=unrated(),
             poller=Clock(), timers=self.timers,
             journal=self.journal, counters=self.counters, top_talkers=talkers, log=None, send=None, request=None,
             start_soon=None,

@@ -2,7 +2,7 @@
 
 import os
 
-from cluster_pools import uncapped
+from cluster_pools import uncapped, unrated
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +73,7 @@ class Shard:
         )
         context = ShardContext(
             shard=0, shards=1, image=None, tokens=tokens, cluster=uncapped(),
+            cluster_rate=unrated(),
             poller=Poller(), timers=Ignore(), journal=None,
             counters=Ignore(), top_talkers=Ignore(), log=None, send=None, request=None, start_soon=None,
         )  # fmt: skip

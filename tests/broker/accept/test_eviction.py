@@ -2,7 +2,7 @@
 
 import pytest
 import trio
-from cluster_pools import uncapped
+from cluster_pools import uncapped, unrated
 
 from broker.accept import eviction
 from broker.accept.eviction import POOL, Eviction
@@ -39,6 +39,7 @@ class Shard:
         self.tokens = Tokens(me, SHARDS, epoch=me + 1, send=self.send, rule_of=lambda key: net.rule)
         context = ShardContext(
             shard=me, shards=SHARDS, image=None, tokens=self.tokens, cluster=uncapped(),
+            cluster_rate=unrated(),
             poller=Poller(), timers=None, journal=None,
             counters=None, top_talkers=None, log=None, send=self.send, request=self.request,
             start_soon=lambda *call: net.tasks.append(call),

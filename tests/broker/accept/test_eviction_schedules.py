@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import coroutine
 
 import pytest
-from cluster_pools import uncapped
+from cluster_pools import uncapped, unrated
 
 from broker.accept import eviction
 from broker.accept.eviction import POOL, Eviction
@@ -70,6 +70,7 @@ class Shard:
         )
         context = ShardContext(
             shard=me, shards=net.shards_in_all, image=None, tokens=self.tokens, cluster=uncapped(),
+            cluster_rate=unrated(),
             poller=Poller(self), timers=None,
             journal=None, counters=None, top_talkers=None, log=None, send=self.send, request=self.request,
             start_soon=lambda function, *args: net.tasks.append((self, function(*args), None)),

@@ -19,7 +19,7 @@ def test_a_connection_can_be_refused_in_every_step(step):
     assert TRANSITIONS[step][Event.REFUSE] is Step.REFUSED
 
 
-@pytest.mark.parametrize(("table", "most"), [(TRANSITIONS, 10), (UNCAPPED, 9)])
+@pytest.mark.parametrize(("table", "most"), [(TRANSITIONS, 11), (UNCAPPED, 10)])
 def test_changes_alone_lead_back(table, most):
     def depth(step, above=()):
         assert step not in above
@@ -30,12 +30,16 @@ def test_changes_alone_lead_back(table, most):
 
 
 @pytest.mark.parametrize(("table", "last"), [(TRANSITIONS, [Step.CLUSTER_TOKENS]), (UNCAPPED, [])])
-def test_the_longest_way_is_kafkas_order_and_the_cluster_comes_last(table, last):
+def test_the_longest_way_is_kafkas_order_and_the_cap_of_the_cluster_comes_last(table, last):
     way, step = [], Step.ARRIVED
     while step not in ENDS:
         step = table[step][Event.PASSED]
         way.append(step)
-    assert way == [Step.CORE_RATE, Step.LISTENER_RATE, Step.SLOT, Step.IP_RATE, Step.IP_TOKENS, *last, Step.ADMITTED]
+    rates, slot_and_address = (
+        [Step.CORE_RATE, Step.CLUSTER_RATE, Step.LISTENER_RATE],
+        [Step.SLOT, Step.IP_RATE, Step.IP_TOKENS],
+    )
+    assert way == [*rates, *slot_and_address, *last, Step.ADMITTED]
 
 
 def test_without_a_cap_of_the_cluster_none_comes_to_its_step():

@@ -260,6 +260,15 @@ def test_the_cap_of_the_cluster_is_a_pool_of_its_own():
     assert limits.changed_pools(ConnectionLimits()) == {"cluster"}
 
 
+def test_the_rate_of_the_cluster_is_none_of_its_brokers():
+    name = "turnstile.cluster.max.connection.creation.rate"
+    limits = with_changes((name, "5"))
+    assert limits.rate_of("cluster") == RateRule(5.0, name)
+    assert limits.rate_of("broker") == limits.rate_of("listener:A") == ConnectionLimits().rate_of("cluster") == NO_RATE
+    with pytest.raises(ConfigInvalid):
+        with_changes((name, "0"))
+
+
 def test_a_user_has_its_own_rate_or_that_of_all_users():
     general, own = (f"turnstile.max.connection.creation.rate.per.user{each}" for each in ("", ".overrides"))
     limits = with_changes((general, "5"), (own, "alice:1"))

@@ -209,6 +209,20 @@ def test_the_cap_of_the_cluster_is_asked_last_as_if_there_were_no_other_broker()
     assert broker.connect().reason == "ip_cap"
 
 
+def test_the_rate_of_the_cluster_refuses_before_all_others_and_records_what_these_refuse() -> None:
+    rates = {"max__connection__creation__rate": 1, "turnstile__cluster__max__connection__creation__rate": 1}
+    broker = Broker(**rates, kafka_connections_max_per_ip=2)
+    reasons = [each.reason for each in broker.connects(12)]
+    assert reasons == [None, None, *["ip_cap"] * 8, "cluster_rate", "cluster_rate"], (
+        "and none of these waits for the broker's"
+    )
+    assert broker.connect("10.0.0.2", listener="INTERNAL").reason == "cluster_rate"
+    broker.set("turnstile.cluster.max.connection.creation.rate", 2)
+    assert broker.connect("10.0.0.2", listener="INTERNAL").open
+    broker.set("turnstile.cluster.max.connection.creation.rate", None)
+    assert broker.at(1).connect("10.0.0.2", listener="INTERNAL").open
+
+
 def test_a_connection_waits_for_its_listeners_slot_before_the_broker_refuses_it() -> None:
     broker = Broker(kafka_connections_max=5, **{"listener__name__external__max__connections": 2})
     outside, inside = broker.connects(2), broker.connects(3, listener="INTERNAL")

@@ -24,7 +24,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-from cluster_pools import uncapped
+from cluster_pools import uncapped, unrated
 from simulation.oracle import require
 from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
@@ -198,6 +198,7 @@ class AcceptingShard:
         counters = Counters(self.counts)
         self.context = ShardContext(
             shard=node.shard, shards=world.shards, image=self.image, tokens=node.tokens, cluster=uncapped(),
+            cluster_rate=unrated(),
             poller=cast(Any, self.poller), timers=self.timers, journal=cast(Any, journal), counters=cast(Any, counters),
             top_talkers=cast(Any, Ignore()), log=cast(Any, Ignore()),
             send=lambda peer, message: world.send(node, self.epoch, peer, message), request=self.request,

@@ -22,6 +22,7 @@ from collections import Counter, deque
 from functools import partial
 from typing import Any, cast
 
+from cluster_pools import unrated
 from simulation.accept_world import Ignore, Records, SimulatedPoller
 from simulation.oracle import require
 from simulation.world import DEADLINE_S, TTL_S
@@ -110,6 +111,7 @@ class Shard:
         )  # fmt: skip
         self.context = ShardContext(
             shard=place[1], shards=world.shards, image=self.image, tokens=self.tokens, cluster=self.cluster,
+            cluster_rate=unrated(),
             poller=cast(Any, self.poller), timers=self.timers, journal=cast(Any, self), counters=cast(Any, Nothing()),
             top_talkers=cast(Any, Ignore()), log=cast(Any, Ignore()), request=cast(Any, None), start_soon=cast(Any, None),
             send=lambda peer, message: send((place[0], peer), message),

@@ -18,18 +18,23 @@ OTHER = {"broker": 1, "shard": 0, "epoch": 2}
 class Clients(OneShard):
     """Of two brokers with a shard each, which together may have 3 connections."""
 
+    setting = NAME, "3"
+
     def __init__(self) -> None:
-        super().__init__(("setting", f"/{NAME}", "3"))
+        record = ("setting", f"/{self.setting[0]}", self.setting[1])
+        super().__init__(record)
         self.add("shard_up", **OTHER, detail=json.dumps({**OTHER, "shards": 1}))
         self.add("shard_up", shard=COORDINATOR, detail=json.dumps({**OTHER, "pid": 2}))
-        config = {"changes": [["setting", f"/{NAME}", "3"]], "full": True, "acknowledged": False}
+        config = {"changes": [record], "full": True, "acknowledged": False}
         self.add("config", **OTHER, version=1, detail=json.dumps(config))
 
     def open(self, conn: int, broker: int) -> dict[str, Any]:
         return self.add("admitted", version=1, held_ms=0.1, **_client(conn, broker))
 
-    def refused(self, conn: int, broker: int, value: float = 3.0) -> None:
-        why = {"reason": "cluster_cap", "limit": NAME, "limit_value": value}
+    def refused(
+        self, conn: int, broker: int, value: float = 3.0, reason: str = "cluster_cap", limit: str = NAME
+    ) -> None:
+        why = {"reason": reason, "limit": limit, "limit_value": value}
         self.add("refused", version=1, held_ms=0.1, **_client(conn, broker), **why)
 
     def end(self, opened: dict[str, Any]) -> None:

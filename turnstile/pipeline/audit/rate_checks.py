@@ -5,10 +5,11 @@ sampled rate divides by no more than that (shards/limits/rate.py, its invariants
 Windows are looked at whole second by whole second, so the work is one count per key and second however many events a key has.
 
 A connection is admitted later than its unit is recorded: by up to a second while another shard is asked, and on a
-listener by up to one window, or until there is a slot. So the spans looked at are that much shorter than the window;
-each acceptor (one per shard and listener) may add one per window, and PARKED with max.connections. A shard that is
-started again may have forgotten what it recorded, and a reset cluster has forgotten all of it. Redpanda's bucket
-holds one second's worth and refills for the rest, and lets wait for 100 ms.
+listener by up to one window, or until there is a slot; a unit of the cluster is recorded before that of the listener. So
+the spans looked at are that much shorter than the window; each acceptor (one per shard and listener) may add one per
+window, and PARKED with max.connections, for the cluster also with a rate of a listener. A shard that is started again may
+have forgotten what it recorded, and a reset cluster has forgotten all of it. Redpanda's bucket holds one second's worth
+and refills for the rest, and lets wait for 100 ms.
 
 That is a bound, and no more; rate_unit_checks.py judges units one by one.
 """
@@ -22,7 +23,10 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from shards.limits.caps import CLUSTER
+from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
+from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
@@ -68,6 +72,7 @@ KINDS = (
     RateKind("ip_rate", "ip", "ip"),
     RateKind("listener_rate", "listener", "listener"),
     RateKind("broker_rate", "broker", None),
+    RateKind("cluster_rate", CLUSTER, None),
     RateKind("user_rate", "user", "user"),
     RateKind("core_rate", "core", None, per_shard=True),
     RateKind("core_rate_override", "core_ip", "ip", per_shard=True),
@@ -89,6 +94,7 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, started: Mapping[int,
         logins = events.of_kinds(("authenticated",), (*columns, "user", "reason"))
         counted = counted.and_(logins.each(partial(_logins_per_second, of_logins), PER_SECOND))
     again = restarts(seen)
+    again[EVERY_BROKER] = [at_ns for instants in again.values() for at_ns in instants]
     for broker, instants in started.items():
         again.setdefault(broker, []).extend(instants)
     judge = partial(beyond, limited, timeline, _acceptors(seen), again)
@@ -105,7 +111,7 @@ def _check(kind: RateKind, rows: list[TableRow]) -> Check:
     shown = sorted(rows, key=lambda row: (row["at_ns"], row["broker"], row["pool"]))[:SHOWN]
     first = shown[0]
     detail = (
-        f"{first['pool'] or 'the broker'}: {first['admitted']} admitted in {first['seconds']} s, "
+        f"{first['pool'] or broker_text(first['broker'])}: {first['admitted']} admitted in {first['seconds']} s, "
         f"{first['allowed']} allowed, from mono_ns {first['at_ns']}"
     )
     return Check(kind.name, EXCEEDED, detail, shown, counts)
@@ -123,9 +129,9 @@ def restarts(seen: Survey) -> dict[int, list[int]]:
 
 
 def _acceptors(seen: Survey) -> dict[int, int]:
-    """Broker -> how many pairs of a shard and a listener let connections in."""
+    """Broker -> how many pairs of a shard and a listener let connections in; EVERY_BROKER: of all brokers."""
     pairs = {(broker, shard, listener) for (broker, shard, _), listener in seen.serving}
-    return Counter(broker for broker, _, _ in pairs)
+    return {**Counter(broker for broker, _, _ in pairs), EVERY_BROKER: len(pairs)}
 
 
 def per_second(kinds: Sequence[RateKind], inter_broker: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
@@ -135,6 +141,7 @@ def per_second(kinds: Sequence[RateKind], inter_broker: Sequence[str], table: py
         # A listener between brokers counts for its own rate only.
         left_out = arrays.is_one_of(table, "listener", inter_broker if kind.kind == "broker" else ())
         mine = table.filter(pyarrow.array(~left_out)) if left_out.any() else table
+        mine = of_cluster(mine) if kind.kind == CLUSTER else mine
         zeros = numpy.zeros(mine.num_rows, dtype="i8")
         broker, second = arrays.numbers(mine, "broker"), arrays.numbers(mine, "mono_ns") // SECOND_NS
         shard, epoch = (arrays.numbers(mine, name) if kind.per_shard else zeros for name in ("shard", "epoch"))
@@ -227,7 +234,8 @@ def _over(
     allowed = _allowed(rate, kind, samples, size_ms / 1000, seconds, row["acceptors"])
     if kind.per_shard and (changes := timeline.periods_within(start_ns, end_ns)):
         allowed += rate * changes  # each raise fills the bucket (core_bucket.py, raised_is_full)
-    if timeline.limits_slots and kind.kind in ("listener", "broker"):
+    is_parked = kind.kind in ("listener", "broker") and timeline.limits_slots
+    if is_parked or (kind.kind == CLUSTER and (timeline.limits_slots or timeline.any_limit("listener", "rate"))):
         allowed += row["acceptors"] * PARKED
     if len(timeline.windows) > 1:
         allowed *= 2  # of a shorter window, this span holds at most twice as much

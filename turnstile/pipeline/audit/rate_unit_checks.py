@@ -27,8 +27,10 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from shards.limits.caps import CLUSTER
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas, RateReplay
+from shards.settings.broker_config import EVERY_BROKER
 from shards.settings.ranges import INT_MAX
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import BAD, RATE, START
@@ -43,7 +45,12 @@ from turnstile.pipeline.events.version_limits import VersionLimits
 SHOWN = 10
 SLICE = 100_000
 INCARNATION = ("broker", "shard", "epoch")
-NAMES = {"ip": "ip_rate_units", "user": "user_rate_units", "listener": "listener_rate_units"}
+NAMES = {
+    "ip": "ip_rate_units",
+    "user": "user_rate_units",
+    "listener": "listener_rate_units",
+    CLUSTER: "cluster_rate_units",
+}
 CHANGES = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
@@ -59,8 +66,8 @@ CHANGES = pyarrow.schema(
         ("detail", pyarrow.string()),
     ]
 )
-"""Of moves.MOVES those about rates. `window`: the address or user that is judged by itself, or "listener:" for all listeners of a
-broker."""
+"""Of moves.MOVES those about rates. `window`: the address or user that is judged by itself, as `cluster` is, or "listener:" for all
+listeners of a broker."""
 UNITS = pyarrow.schema(
     [
         ("kind", pyarrow.string()),
@@ -79,9 +86,9 @@ Start = tuple[int, int, EventDetail]
 def checks(
     moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[TableRow], *, back: bool
 ) -> list[Check]:
-    """A check for addresses, users and listeners each, if any version limits them. `starts`: rows of `started`; `back`: whether the
-    clock of any process goes back."""
-    limited = {"ip": ("ip",), "user": ("user",), "listener": ("listener", "broker")}
+    """A check for addresses, users, listeners and the cluster each, if a version limits them. `starts`: rows of `started`; `back`:
+    whether the clock of any process goes back."""
+    limited = {"ip": ("ip",), "user": ("user",), "listener": ("listener", "broker"), CLUSTER: (CLUSTER,)}
     kinds = [kind for kind, rates in limited.items() if any(timeline.any_limit(rate, "rate") for rate in rates)]
     if not kinds:
         return []
@@ -109,14 +116,15 @@ def started(moves: Rows) -> list[TableRow]:
 
 
 def resets(starts: Sequence[TableRow]) -> dict[int, list[int]]:
-    """Broker -> when a home of it began all windows anew, but for its first time. `starts`: as `started` has them."""
+    """Broker -> when a home of it began all windows anew, but for its first time; EVERY_BROKER: that of the cluster. `starts`: as
+    `started` has them."""
     found: dict[int, list[int]] = {}
     known = set()
     for row in starts:
-        if row["pool"] == "" and json.loads(row["detail"])["started"]:
-            place = tuple(row[name] for name in INCARNATION)
+        if row["pool"] in ("", CLUSTER) and json.loads(row["detail"])["started"]:
+            place = (*(row[name] for name in INCARNATION), row["pool"])
             if place in known:
-                found.setdefault(row["broker"], []).append(row["at_ns"])
+                found.setdefault(EVERY_BROKER if row["pool"] else row["broker"], []).append(row["at_ns"])
             known.add(place)
     return found
 
@@ -201,7 +209,7 @@ def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarna
 
 def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arrays.Array:
     """Of each group whether it is an address or user that can't have come over its quota (below_this_no_replay_is_needed)."""
-    lowest = {kind: timeline.lowest_rate(kind) for kind in ("ip", "user")}
+    lowest = {kind: timeline.lowest_rate(kind) for kind in ("ip", "user", CLUSTER)}
     samples = min(samples for samples, _ in timeline.windows)
     size_ms = min(size_ms for _, size_ms in timeline.windows)
     longest_ms = max((samples + 1) * size_ms for samples, size_ms in timeline.windows)
@@ -278,7 +286,7 @@ class _Quotas:
         self._known: dict[str, RateQuotas] = {}
 
     def of(self, key: str) -> RateQuotas:
-        """The quotas of `ip:ADDRESS`, `user:NAME` or `listener:NAME`."""
+        """The quotas of `ip:ADDRESS`, `user:NAME`, `listener:NAME` or `cluster`."""
         found = self._known.get(key)
         if found is None:
             kind, _, name = key.partition(":")

@@ -4,8 +4,8 @@ refused_by_what_was_in_force  What a refusal names was in force (refusal_names.p
 tokens_were_in_use_at_a_refusal  At a refusal by a cap, at least as many tokens of its pool could be in use as the cap is, at
     one instant of the SLACK_NS before. In use are connections that were open, that came to be open, or that another limit
     refused in that time.
-rate_was_violated_at_a_refusal  At a refusal by the rate of an address, its home had found that rate violated since the
-    connection arrived.
+rate_was_violated_at_a_refusal  At a refusal by the rate of an address or of the cluster, its home had found it violated since
+    the connection arrived.
 second_of_the_core_was_used_up  At a refusal by the rate of a core, that shard had let a whole second's worth of connections
     pass within a second.
 
@@ -31,7 +31,15 @@ from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.moves import RATE
-from turnstile.pipeline.audit.refusal_names import BY_LIMITS, CAPS, FOUND, INCARNATION, held_ns, misnamed
+from turnstile.pipeline.audit.refusal_names import (
+    BY_LIMITS,
+    CAPS,
+    CLUSTER_RATE,
+    FOUND,
+    INCARNATION,
+    held_ns,
+    misnamed,
+)
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import SLACK_NS, Unseen, deaths, unseen_in
 from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
@@ -103,6 +111,8 @@ def checks(
     uncaused = [without_full_pool(refused, connections, timeline, found, unseen, reason) for reason in by_caps]
     if "ip_rate" in reasons:
         uncaused.append(without_violated_rate(refused, moves, unseen, "ip_rate"))
+    if CLUSTER_RATE in reasons:
+        uncaused.append(without_violated_rate(refused, moves, unseen, CLUSTER_RATE))
     if "core_rate" in reasons:
         # A bucket keeps its tokens when its rate changes, so at first it may have fewer than the new rate says.
         changed_ns = [period.start_ns for period in timeline.periods]
@@ -266,11 +276,18 @@ def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
 
 
 def without_violated_rate(refused: Rows, moves: Rows, unseen: Unseen, reason: str) -> pyarrow.Table:
-    """FOUND: refusals by the rate of an address, or of a user, that its home had not found violated. `refused`: DECISIONS, whose
-    `ip` is whose rate it is."""
-    kind = reason.removesuffix("_rate")
-    asked = refused.each(partial(_asked, reason), ASKED).and_(moves.each(partial(_violated, f"{kind}:"), ASKED))
+    """FOUND: refusals by the rate of an address, of a user or of the cluster that its home had not found violated. `refused`:
+    DECISIONS, whose `ip` is whose rate it is; of that of the cluster, what is found has none."""
+    prefix = CLUSTER if reason == CLUSTER_RATE else f"{reason.removesuffix('_rate')}:"
+    asked = refused.each(partial(_asked, reason), ASKED).and_(moves.each(partial(_violated, prefix), ASKED))
+    if reason == CLUSTER_RATE:
+        asked = asked.each(_of_no_address, ASKED)
     return asked.by(("broker", "ip"), partial(without_violation, unseen), FOUND).table()
+
+
+def _of_no_address(table: pyarrow.Table) -> pyarrow.Table:
+    ip = pyarrow.array([""] * table.num_rows, pyarrow.string())
+    return of_cluster(table).set_column(table.column_names.index("ip"), ASKED.field("ip"), ip)
 
 
 def _violated(prefix: str, table: pyarrow.Table) -> pyarrow.Table:

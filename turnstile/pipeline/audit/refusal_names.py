@@ -17,11 +17,23 @@ from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import VersionLimits
 
+CLUSTER_RATE = "cluster_rate"
 CAPS = {"broker_cap": "broker", "ssl_cap": "ssl", "ip_cap": "ip", "cluster_cap": CLUSTER}
 """Reason -> kind of pool. `max.connections`, also that of a listener, makes connections wait (KIP-402). It refuses only those that
 were held for their rate and then asked again (`turnstile.ip.rate.recheck`)."""
-BY_LIMITS = ("broker_cap", "listener_cap", "ssl_cap", "ip_cap", "cluster_cap", *AFTER_LOGIN, "ip_rate", "core_rate")
+BY_LIMITS = (
+    "broker_cap",
+    "listener_cap",
+    "ssl_cap",
+    "ip_cap",
+    "cluster_cap",
+    *AFTER_LOGIN,
+    "ip_rate",
+    "core_rate",
+    CLUSTER_RATE,
+)
 """Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
+_RATES = ("ip_rate", "user_rate", "core_rate", CLUSTER_RATE)
 FOUND = pyarrow.schema(
     [
         ("broker", pyarrow.int32()),
@@ -92,7 +104,7 @@ def _misnamed(row: TableRow, timeline: Timeline, *, early: bool, late: bool) -> 
         return ""
     if said == late_refusing(limits, row["reason"], row["listener"]) and _rechecked(timeline, version, row["broker"]):
         return ""
-    if expected is None and row["reason"] in ("ip_rate", "user_rate", "core_rate") and not row["limit_value"]:
+    if expected is None and row["reason"] in _RATES and not row["limit_value"]:
         return ""  # the rate of a connection that was held, or waited, may have been removed meanwhile
     if expected is None:
         return "that version sets no such limit"
@@ -118,6 +130,9 @@ def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
     if reason == "user_rate":
         user_rate = limits.limits.rate_of(f"user:{ip}")
         return None if user_rate.rate is None else LimitValue(user_rate.name, user_rate.rate)
+    if reason == CLUSTER_RATE:
+        rule_of_all = limits.limits.rate_of(CLUSTER)
+        return None if rule_of_all.rate is None else LimitValue(rule_of_all.name, rule_of_all.rate)
     if reason == "ip_rate":
         rate = limits.rate("ip", ip)
         return None if rate == float("inf") else LimitValue(CONNECTION_RATE, rate)

@@ -50,6 +50,8 @@ class VersionLimits:
             rate = self.ip_quotas.quota(key)
         elif kind in ("listener", "user"):
             rate = limits.rate_of(f"{kind}:{key}").rate
+        elif kind == CLUSTER:
+            rate = limits.rate_of(CLUSTER).rate
         elif kind == "core":  # the bucket of every address without one of its own
             rate = None if limits.core_overrides() else limits.most_of_core_rate(limits.core_rate)
         elif kind == "core_ip":
@@ -72,7 +74,7 @@ class VersionLimits:
             return [
                 rule.rate for rule in (limits.user_rate_default, *limits.user_rates.values()) if rule.rate is not None
             ]
-        rules = (
-            [limits.rate_of("broker"), *limits.listener_rates()] if kind == "listener" else [limits.rate_of("broker")]
-        )
+        rules = [limits.rate_of(CLUSTER if kind == CLUSTER else "broker")]
+        if kind == "listener":
+            rules += limits.listener_rates()
         return [rule.rate for rule in rules if rule.rate is not None]

@@ -25,6 +25,7 @@ REASONS = {
     "user_rate": "the rate of their user",
     "ssl_cap": "the cap of connections over TLS",
     "cluster_cap": "the cap of the whole cluster",
+    "cluster_rate": "the rate of the whole cluster",
     "ip_rate": "the rate of their address",
     "core_rate": "Redpanda's connection rate",
     "fd_limit": "want of file descriptors",

@@ -435,7 +435,7 @@ public final class AdminApi {
 
     /** A limit on new connections a second that holds for the address or user. */
     public record AddressRate(
-            /** broker, ip, core, user or listener:NAME. */
+            /** broker, ip, core, user, listener:NAME or cluster. */
             String of,
             /** The setting or quota. */
             String limit,
@@ -647,6 +647,8 @@ public final class AdminApi {
             List<AddressLimits> brokers,
             /** Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
             AddressPool cluster,
+            /** Beside `brokers`, if the whole cluster has a rate of new connections. */
+            AddressRate clusterRate,
             ClientQuotas client,
             List<UserConnections> userConnections) {}
 
