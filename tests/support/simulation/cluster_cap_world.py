@@ -203,9 +203,10 @@ class NotingTokens(Tokens):
         self._world = world
 
     def suspend(self, pools: tuple[str, ...], waiter: Any) -> None:
-        client = self._world.clients[waiter.port]
-        holder = client if isinstance(waiter, PendingConnection) else client.inside
-        holder.held = True
+        if isinstance(waiter, PendingConnection):
+            self._world.clients[waiter.port].held = True
+        else:
+            self._world.clients[waiter.of.port].inside.held = True
         super().suspend(pools, waiter)
 
 
