@@ -289,10 +289,11 @@ class JournalWriter(JournalBuffer):
         """The coordinator: that process died; its connections count as closed from its last event on."""
         self.add("shard_lost", detail={"broker": broker, "shard": shard, "epoch": epoch})
 
-    def start(self, shards: int) -> None:
-        """The first event of a shard of `shards`: on disk before any other process hears of it."""
+    def start(self, shards: int, brokers: int) -> None:
+        """The first event of a shard of `shards`, in a cluster of `brokers`: on disk before any other process hears of it."""
         broker, shard, epoch = self._place
-        self.add("shard_up", detail={"broker": broker, "shard": shard, "epoch": epoch, "shards": shards})
+        size = {"shards": shards, "brokers": brokers}
+        self.add("shard_up", detail={"broker": broker, "shard": shard, "epoch": epoch, **size})
         self.flush()
 
     def end(self) -> None:

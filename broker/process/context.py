@@ -65,7 +65,14 @@ def make_context(
         on_wait=_waits,
         returns=returns.of_broker,
     )
-    cluster_events = TokenEvents(member_of(member, plan.shards), journal, counters, lambda: tokens.version)
+    cluster_events = TokenEvents(
+        member_of(member, plan.shards),
+        journal,
+        counters,
+        lambda: max(
+            tokens.version, cluster.tokens.version
+        ),  # a version is applied to the cluster's first, or not at all
+    )
     cluster = ClusterPool(
         member,
         plan.brokers,

@@ -139,7 +139,7 @@ class ShardProcess:
                 await outer.start(self.context.poller.run)
                 async with trio.open_nursery() as journalling:
                     async with trio.open_nursery() as meshing:
-                        self.context.journal.start(self.plan.shards)
+                        self.context.journal.start(self.plan.shards, self.plan.brokers)
                         self._join_mesh(meshing)
                         journalling.start_soon(self._tick)
                         await self._may_listen.wait()

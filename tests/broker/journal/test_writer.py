@@ -150,12 +150,12 @@ def test_long_details_are_whole(tmp_path: Path, size: int) -> None:
 
 def test_a_shard_begins_and_ends_with_events_that_say_so(tmp_path: Path) -> None:
     journal = JournalWriter(tmp_path, 1, 2, 7)
-    journal.start(4)
+    journal.start(4, 2)
     assert [event["kind"] for event in reader.events(tmp_path)] == ["shard_up"]  # before anything else happens
     journal.admitted(1, "10.0.0.1", 1, "L", 1)
     journal.end()
     events = list(reader.events(tmp_path))
-    assert json.loads(events[0]["detail"]) == {"broker": 1, "shard": 2, "epoch": 7, "shards": 4}
+    assert json.loads(events[0]["detail"]) == {"broker": 1, "shard": 2, "epoch": 7, "shards": 4, "brokers": 2}
     assert [(event["kind"], event["seq"]) for event in events] == [("shard_up", 0), ("admitted", 1), ("ended", 2)]
 
 

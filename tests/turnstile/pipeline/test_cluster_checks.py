@@ -1,17 +1,24 @@
-"""The audit of the cap of a whole cluster, over the journals of two brokers: an honest one holds, and one beyond it, or refused
-without cause, is found."""
+"""The audit of the cap of a whole cluster, over the journals of two brokers: an honest one holds, and one beyond it, refused
+without cause, or without a token, is found."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+from local_rdd import in_slices
 from one_shard import COORDINATOR, OneShard
 
+from shards.ownership import home_of, shard_of_member
+from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.events.journal import Journal
 
 NAME = "turnstile.cluster.max.connections"
+HOME = shard_of_member(home_of("cluster", 2), 1)[0]
+"""The broker whose only shard is home to the cluster's tokens."""
 OTHER = {"broker": 1, "shard": 0, "epoch": 2}
 
 
@@ -97,3 +104,117 @@ def test_a_refusal_that_names_another_value_is_found(tmp_path: Path) -> None:
         clients.end(each)
     check = clients.judged(tmp_path)["refused_as_configured"]
     assert check.verdict == "not justified" and f"that version says {NAME}=3" in check.detail
+
+
+class Booked(Clients):
+    """The same, whose processes tell how many brokers there are, and whose home notes the moves of its tokens."""
+
+    def __init__(self, brokers: int | None = 2) -> None:
+        super().__init__()
+        for event in self.events:
+            if event["kind"] == "shard_up" and event["broker"] >= 0 and brokers is not None:
+                event["detail"] = json.dumps({**json.loads(event["detail"]), "brokers": brokers})
+
+    def granted(self, tokens: int, home: int = HOME) -> None:
+        """To the other shard."""
+        self._moved("grant", {"pool": "cluster", "to": 1 - home, "tokens": tokens}, home)
+
+    def returned(self, tokens: int) -> None:
+        self._moved("reclaim", {"pool": "cluster", "from": 1 - HOME, "tokens": tokens}, HOME)
+
+    def _moved(self, kind: str, detail: dict[str, Any], home: int) -> None:
+        self.add(kind, broker=home, shard=0, epoch=home + 1, version=1, detail=json.dumps(detail))
+
+
+def test_books_of_an_honest_cluster_hold(tmp_path: Path) -> None:
+    clients = Booked()
+    opened = [clients.open(1, HOME)]
+    clients.granted(2)
+    opened += [clients.open(2, 1 - HOME), clients.open(3, 1 - HOME)]
+    clients.end(opened.pop())
+    clients.returned(1)
+    opened.append(clients.open(4, HOME))
+    for each in opened:
+        clients.end(each)
+    checks = clients.judged(tmp_path)
+    assert {check.verdict for check in checks.values()} == {"held"}, checks
+    assert checks["used_within_grants"].detail == "no process had more open than it was handed"
+
+
+def test_a_home_that_hands_out_more_than_the_cap_is_found(tmp_path: Path) -> None:
+    clients = Booked()
+    opened = [clients.open(1, HOME)]
+    clients.granted(3)
+    for each in opened:
+        clients.end(each)
+    check = clients.judged(tmp_path)["granted_within_cap"]
+    assert check.verdict == "exceeded"
+    assert f"first the cluster: its home {HOME} had 3 granted to others and 1 open, 3 allowed" in check.detail
+
+
+def test_a_shard_of_another_broker_with_more_open_than_it_was_granted_is_found(tmp_path: Path) -> None:
+    clients = Booked()
+    clients.granted(1)
+    opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
+    for each in opened:
+        clients.end(each)
+    check = clients.judged(tmp_path)["used_within_grants"]
+    assert check.verdict == "exceeded"
+    assert f"first the cluster: member {1 - HOME} had 2 open and 1 tokens" in check.detail
+
+
+def test_what_comes_back_when_the_cap_is_removed_was_not_used_without_a_token(tmp_path: Path) -> None:
+    """A home may note it before it has the version that removes the cap."""
+    clients = Booked()
+    clients.granted(2)
+    opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
+    removed = {"changes": [["setting", f"/{NAME}", None]], "full": False, "acknowledged": False}
+    clients.add("config", shard=COORDINATOR, version=2, detail=json.dumps(removed))
+    clients.returned(2)
+    for broker in (0, 1):
+        clients.add("config", broker=broker, shard=0, epoch=broker + 1, version=2, detail=json.dumps(removed))
+    clients.add("config", shard=COORDINATOR, version=2, detail=json.dumps({**removed, "acknowledged": True}))
+    for each in opened:
+        clients.end(each)
+    checks = clients.judged(tmp_path)
+    assert {check.verdict for check in checks.values()} == {"held"}, checks
+
+
+def test_what_comes_back_while_it_is_in_use_is_found(tmp_path: Path) -> None:
+    clients = Booked()
+    clients.granted(2)
+    opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
+    clients.returned(1)
+    for each in opened:
+        clients.end(each)
+    check = clients.judged(tmp_path)["used_within_grants"]
+    assert check.verdict == "exceeded" and "had 2 open and 1 tokens" in check.detail
+
+
+@pytest.mark.parametrize("slices", [2, 4, 9])
+@pytest.mark.parametrize(("granted", "verdict"), [(1, "exceeded"), (2, "held"), (4, "exceeded")])
+def test_cut_in_time_the_books_are_those_of_one_piece(tmp_path: Path, granted: int, verdict: str, slices: int) -> None:
+    clients = Booked()
+    clients.granted(granted)
+    opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
+    for each in opened:
+        clients.end(each)
+    rows = clients.written(tmp_path).rows
+    whole = audit(Journal(rows, [], is_live=False)).as_json()
+    assert whole["verdict"] == verdict
+    instants = sorted(event["mono_ns"] for event in clients.events)
+    cuts = sorted(random.Random(slices).sample(instants, slices - 1))
+    assert audit(Journal(in_slices(rows.table(), cuts, seed=slices), [], is_live=False)).as_json() == whole
+
+
+def test_tokens_that_another_shard_than_the_home_hands_out_are_not_known(tmp_path: Path) -> None:
+    clients = Booked()
+    clients.granted(1, home=1 - HOME)
+    assert clients.judged(tmp_path)["granted_within_cap"].verdict == "unknown"
+
+
+def test_where_it_is_not_told_how_many_brokers_there_are_the_books_are_not_judged(tmp_path: Path) -> None:
+    clients = Booked(brokers=None)
+    clients.granted(3)
+    check = clients.judged(tmp_path)["granted_within_cap"]
+    assert check.verdict == "not judged" and "events of the cluster are missing" in check.detail

@@ -11,6 +11,10 @@ then. A home that starts anew is reported to before it grants: until its first g
 granted counts. The pool that a connection may be forced into (KIP-402, max.connections beside an inter-broker listener) is
 left out, and so are brokers of which any event is missing.
 
+The tokens of the pool `cluster` are judged likewise, as those of one broker whose shards are those of all (whole_cluster.py), if no
+event of any broker is missing. Where a version has no such cap, no connection holds one of them (counted_while_capped,
+shards/tokens/cluster_pool.py): so what has come back is asked about under every version that was stored by then.
+
 A broker that was started again with another number of shards has other homes from then on, and no token of before: each such
 span (Survey.spans) is judged by itself. A span whose number of shards no process tells is not judged.
 
@@ -27,12 +31,15 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
+from shards.limits.caps import CLUSTER
+from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUDGED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
-from turnstile.pipeline.audit.moves import BAD, GRANT, RETURN
+from turnstile.pipeline.audit.moves import BAD, GRANT, MOVES, RETURN
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.token_books import CARRY, Books, books
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT, Spans, moved, opened
+from turnstile.pipeline.audit.whole_cluster import Members, as_members, broker_text, members, moves_of_cluster
 from turnstile.pipeline.events import arrays, sweep
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
@@ -63,8 +70,9 @@ def checks(
     are missing."""
     kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
     limits_ssl, limits_users = timeline.any_limit("ssl"), timeline.any_limit("user")
+    limits_cluster = timeline.any_limit(CLUSTER)
     moved_kinds = [*kinds, *(["ssl"] if limits_ssl else []), *(["user"] if limits_users else [])]
-    if not moved_kinds or not seen.kinds["grant"] + seen.kinds["reclaim"]:
+    if not (moved_kinds or limits_cluster) or not seen.kinds["grant"] + seen.kinds["reclaim"]:
         return [Check(name, HELD, "no moves of tokens to judge", []) for name in (GRANTED, USED)]
     spans = {place: span for place, span in seen.spans().items() if place[0] not in incomplete}
     whole = {place: span for place, span in spans.items() if span.shards}
@@ -76,10 +84,16 @@ def checks(
         steps = steps.and_(mine.each(partial(opened, whole, ["ssl"]), STEPS))
     if limits_users:
         steps = steps.and_(users.each(partial(_of_users, whole), STEPS))
+    left_out = {place[0]: 1 for place in [each[:3] for each in seen.processes] if place[0] >= 0 and place not in whole}
+    if limits_cluster:
+        everywhere = None if incomplete else members(seen)
+        if everywhere is None:
+            left_out[EVERY_BROKER] = 1
+        else:
+            steps = steps.and_(_of_cluster(moves, connections, everywhere))
     found = steps.by_in_time(("broker", "pool"), partial(beyond, timeline), BEYOND, CARRY).table().to_pylist()
     unread = Counter(row["broker"] for row in found if row["check"] == BAD)
     found = [row for row in found if row["broker"] not in unread]
-    left_out = {place[0]: 1 for place in [each[:3] for each in seen.processes] if place[0] >= 0 and place not in whole}
     return [_check(name, [row for row in found if row["check"] == name], unread, left_out) for name in (GRANTED, USED)]
 
 
@@ -90,14 +104,22 @@ def _of_users(spans: Spans, table: pyarrow.Table) -> pyarrow.Table:
     )
 
 
+def _of_cluster(moves: Rows, connections: Rows, everywhere: Members) -> Rows:
+    """STEPS of the cluster's tokens."""
+    numbers, spans = everywhere
+    moved_there = moves.each(partial(moves_of_cluster, numbers), MOVES).each(partial(moved, spans, [CLUSTER]), STEPS)
+    opened_there = connections.each(partial(as_members, numbers), CONNECTIONS)
+    return moved_there.and_(opened_there.each(partial(opened, spans, [CLUSTER]), STEPS))
+
+
 def _check(name: str, rows: list[TableRow], unread: Counter[int], left_out: Mapping[int, int]) -> Check:
     if not rows and unread:
         return Check(
             name, UNKNOWN, "moves of tokens can't be read, or are of a shard that is not their home", [], unread
         )
     if not rows and left_out:
-        which = ", ".join(map(str, sorted(left_out)[:5])) + (", ..." if len(left_out) > 5 else "")
-        why = f"events of broker {which} are missing, or how many shards it had"
+        which = ", ".join(map(broker_text, sorted(left_out)[:5])) + (", ..." if len(left_out) > 5 else "")
+        why = f"events of {which} are missing, or how many shards it had"
         return Check(name, NOT_JUDGED, why, [], left_out)
     if not rows:
         return Check(name, HELD, SENTENCE[name], [])
@@ -107,12 +129,15 @@ def _check(name: str, rows: list[TableRow], unread: Counter[int], left_out: Mapp
     ordered = sorted(rows, key=lambda row: (row["at_ns"], row["broker"], row["pool"], row["shard"]))
     shown = [{key: value for key, value in row.items() if key != "check"} for row in ordered[: sweep.SHOWN]]
     first = shown[0]
-    where = f"{counts.total()} times beyond; first {first['pool']} of broker {first['broker']}"
+    whose = broker_text(first["broker"])
+    pool = whose if first["pool"] == CLUSTER else f"{first['pool']} of {whose}"
+    where = f"{counts.total()} times beyond; first {pool}"
+    shard = "member" if first["pool"] == CLUSTER else "shard"
     said = (
         f"its home {first['shard']} had {first['tokens']} granted to others and {first['open']} open, "
         f"{first['allowed']} allowed"
         if name == GRANTED
-        else f"shard {first['shard']} had {first['open']} open and {first['tokens']} tokens"
+        else f"{shard} {first['shard']} had {first['open']} open and {first['tokens']} tokens"
     )
     return Check(name, EXCEEDED, f"{where}: {said}, at mono_ns {first['at_ns']}", shown, counts)
 
@@ -139,6 +164,8 @@ def beyond(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
             "shard": int(columns["shard"][place]),
         }
         under, sure_ns = (int(columns[name][_at(admission, int(place))]) for name in ("version", "at_ns"))
+        if of["pool"] == CLUSTER and what[place] == WHAT[RETURN]:
+            under = max(under, timeline.newest(int(columns["at_ns"][place])))
         if is_use[place] and not _is_settled(timeline, of, under, sure_ns, int(booked[place])):
             continue
         version = int(columns["version"][place]) if is_grant[place] else under

@@ -125,6 +125,20 @@ class Survey(NamedTuple):
             last[place[0]] = found[place]
         return found
 
+    def cluster_spans(self) -> dict[Incarnation, Span]:
+        """The same of the cluster: `shards` are those of all brokers together."""
+        found: dict[Incarnation, Span] = {}
+        starts, number, last = self.starts, -1, (0, -1)
+        for place in sorted((each[:3] for each in self.processes if each.broker >= 0), key=lambda place: place[2]):
+            told = starts.get(place, {})
+            shards, brokers = (
+                each if isinstance(each, int) else 0 for each in (told.get("shards"), told.get("brokers"))
+            )
+            size = (brokers, shards) if place[0] < brokers and place[1] < shards else (0, 0)
+            number, last = number + (size != last), size
+            found[place] = Span(number, brokers * shards if size != (0, 0) else 0)
+        return found
+
     def timeline(self) -> Timeline:
         """The configuration over time."""
         configs = [

@@ -134,6 +134,10 @@ class Timeline:
             ]
         return found
 
+    def newest(self, at_ns: int) -> int:
+        """The last version that was stored by an instant; 0: none was."""
+        return max((version for version, stored_ns in self.stored.items() if stored_ns <= at_ns), default=0)
+
     def unsettled(self, at_ns: int, version: int) -> list[int]:
         """The versions from the last that all shards had acknowledged at an instant up to `version`; none if that is unknown."""
         lowest = max((each for acknowledged_ns, each in self.acknowledged if acknowledged_ns < at_ns), default=None)
