@@ -23,8 +23,7 @@ from broker.runtime.printable import printable
 
 @contextmanager
 def _instead_of(package: str, stand_in: ModuleType | None) -> Iterator[None]:
-    """What imports `package` meanwhile gets `stand_in`, or where that is None finds it not installed; unless it is imported
-    already."""
+    """Imports of `package` get `stand_in` meanwhile, or where that is None find it not installed; unless it is imported already."""
     absent = package not in sys.modules
     if absent:
         sys.modules[package] = stand_in  # type: ignore[assignment]
