@@ -81,8 +81,8 @@ def test_javas_producer_pushes_what_it_is_asked_for(cluster, subscribe, jvm):
         "kafka-producer-perf-test", *records,
         "--producer-props", f"bootstrap.servers={cluster.bootstrap}", "client.id=java", "enable.metrics.push=true",
     )  # fmt: skip
-    instance = pushing(cluster, "java", 2)()
-    assert instance is not None and instance["refused"] == {}, "it ended with a push that need not wait"
+    instance = until(pushing(cluster, "java", 2), what="it ended with a push that need not wait")
+    assert instance["refused"] == {}
     assert f"{PREFIX}connection.creation.total" in metrics_of(cluster, instance)
 
 

@@ -237,7 +237,8 @@ def test_librdkafka_is_kept_out(cluster, mode):
     [(AFTER, "PLAIN", ()), (API, "PLAIN", ()), (API, "LOGIN", ()), (SASL, "LOGIN", ("--user", "alice=alice-secret"))],
 )
 def test_a_load_counts_refused_connections_that_are_answered_as_refused(cluster, mode, listener, login):
-    cluster.put("/v1/cluster_config", {"upsert": {MODE: mode}, "remove": []})
+    for_a_slow_driver = {HOLD_MS: 60_000}
+    cluster.put("/v1/cluster_config", {"upsert": {MODE: mode, **for_a_slow_driver}, "remove": []})
     host, port = cluster.listeners[listener][0]
     words = ["load", "--bootstrap", f"{host}:{port}", "--sources", IP, "--connections", "6", "--hold", "end", *login]
     seen = cluster.told(*words)

@@ -47,6 +47,7 @@ def told_in_the_journal(cluster, quota):
     return {row["throttle_ms"] for row in rows if row["kind"] == "throttled" and row["limit"] == f"redpanda:{quota}"}
 
 
+@pytest.mark.timed  # a home that does not answer within 250 ms leaves each shard to a bucket of its own
 def test_all_clients_of_a_prefix_share_one_bucket_on_all_shards_and_a_hasty_one_is_held_at_its_next_produce(cluster):
     limit(cluster, {"client-id-prefix": "app-"}, producer_byte_rate=RATE)
     began_s = time.monotonic()
