@@ -19,6 +19,7 @@ from turnstile.cli.spark_job import (
     SparkOptions,
     check_writable,
     failing_in_one_sentence,
+    journal_folder,
     prepared_journal,
     spark_options,
     spark_starting,
@@ -98,6 +99,14 @@ def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def _or_journal(context: click.Context, parameter: click.Parameter, given: str | None) -> str:
+    """The format that was given, else `journal` if all inputs are data directories. Raises MissingParameter."""
+    inputs: Sequence[str] = context.params.get("inputs") or ()
+    if given is None and (not inputs or any(journal_folder(each) == each for each in inputs)):
+        raise click.MissingParameter(ctx=context, param=parameter)
+    return given or "journal"
+
+
 @click.command()
 @click.option(
     "--input", "inputs", multiple=True, required=True, help="A log: file, folder or glob. May be given again."
@@ -106,8 +115,8 @@ def _utc(moment: datetime) -> datetime:
     "--format",
     "format",
     type=click.Choice(tuple(dict.fromkeys((*formats.FORMATS, *FORMATS)))),
-    required=True,
-    help="What the log is.",
+    callback=_or_journal,
+    help="What the log is; a data directory of Turnstile's is a journal.",
 )
 @click.option(
     "--quotas", is_flag=True, help="Plan client quotas: bytes, request time and mutations of users and client ids."
@@ -177,9 +186,9 @@ def plan(
 
     \b
     turnstile plan --input conn.log --format zeek --per-ip-cap 10,50,100
-    turnstile plan --by user --input data --format journal --per-user-cap 5,20
+    turnstile plan --by user --input data --per-user-cap 5,20
     turnstile plan --quotas --input requests.log --format kafka-requests
-    turnstile plan --quotas --input data --format journal --quota 'client-id=<default> producer_byte_rate=1000000'
+    turnstile plan --quotas --input data --quota 'client-id=<default> producer_byte_rate=1000000'
 
     Charges of a log of requests (kafka-requests: Kafka's logger kafka.request.logger at DEBUG; journal: clients that ran
     against Turnstile under any quota) are replayed one by one as `turnstile replay` does.

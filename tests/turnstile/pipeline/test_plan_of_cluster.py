@@ -121,6 +121,18 @@ def test_it_ends_with_the_commands_that_set_and_rehearse_it(tmp_path: Path) -> N
         assert line in said.splitlines()
 
 
+def test_a_data_directory_is_known_for_a_journal(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "journal"
+    folder.mkdir(parents=True)
+    journal(folder, 3)
+    named, told = (
+        CliRunner().invoke(command, ["--input", str(folder.parent), *more]) for more in ([], ["--format", "journal"])
+    )
+    assert named.exit_code == 0 and named.stdout == told.stdout
+    other = CliRunner().invoke(command, ["--input", str(tmp_path)])
+    assert other.exit_code == 2 and "Missing option '--format'" in other.output
+
+
 def test_logins_are_not_all_connections(tmp_path: Path) -> None:
     written = OneShard()
     same = {"conn": 1, "ip": "10.0.0.1", "port": 1000, "listener": "SASL", "version": 1, "held_ms": 0.1}
