@@ -10,6 +10,7 @@ from one_shard import OneShard
 
 CAP = "turnstile.max.connections.per.user"
 RATE = "turnstile.max.connection.creation.rate.per.user"
+CORE_RATE = "kafka_connection_rate_limit"
 PER_IP = "kafka_connections_max_per_ip"
 
 
@@ -106,8 +107,8 @@ def test_a_login_that_names_another_value_is_found(tmp_path: Path) -> None:
 class RatedLogins(Logins):
     """A rate of 1 a second of each user is observed: 10 of them pass at once."""
 
-    def __init__(self) -> None:
-        OneShard.__init__(self, ("observed", f"/{RATE}", "1"))
+    def __init__(self, *others: tuple[str, str]) -> None:
+        OneShard.__init__(self, *(("observed", f"/{name}", value) for name, value in ((RATE, "1"), *others)))
         self.answered(detail={"began": True})
 
     def answered(self, user: str | None = None, throttle_ms: int = 0, **more: Any) -> None:
@@ -156,3 +157,18 @@ def test_a_row_that_tells_no_arrival_is_not_judged(tmp_path: Path) -> None:
         logins = RatedLogins()
         logins.answered(detail=detail)
         assert logins.verdicts(tmp_path / str(number), [])["observed_rates"].verdict == "unknown"
+
+
+def test_who_a_rate_of_a_core_would_have_refused_is_counted_apart(tmp_path: Path) -> None:
+    """It arrives at no other rate: so more may have been refused than have arrived there. No cap has decided anything."""
+    logins = RatedLogins((CORE_RATE, "2"))
+    opened = [logins.login(conn) for conn in (1, 2, 3)]
+    logins.answered("alice")
+    for conn in (2, 3):
+        logins.decided(conn, None, reason="core_rate", limit=CORE_RATE, limit_value=2.0)
+    checks = logins.verdicts(tmp_path, opened)
+    assert {check.verdict for check in checks.values()} == {"held"}, checks
+    said = checks["observed_rates"].detail
+    assert said.startswith("1 arrivals at observed rates")
+    assert said.endswith("0 would have been refused by them, 2 before them by a rate of a core")
+    assert checks["observed_with_cause"].detail == "0 observed decisions, each by a cap that was reached"

@@ -65,7 +65,9 @@ def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplet
         journaled.by(KEY, partial(each, ends, timeline.begins), CONNECTIONS).kept() for each in (using, logged_in_using)
     )
     decided = events.of_kinds(("observed",), (*REFUSAL, "user"))
-    found = [*decided.each(partial(misnamed, timeline), FOUND).table().to_pylist()]
+    named = decided.each(partial(misnamed, timeline), FOUND).table().to_pylist()
+    found = [row for row in named if row["why"]]
+    total = sum(row["refusals"] for row in named if not row["why"])
     for reason in dict.fromkeys(REASONS.values()):
         asked = decided.each(partial(_as_refusals, reason), DECISIONS)
         found += without_full_pool(asked, of_arrivals, timeline, seen, unseen_in(seen), reason).to_pylist()
@@ -73,7 +75,7 @@ def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplet
     found += without_full_pool(logins, of_logins, timeline, seen, unseen_in(seen), "ip_cap").to_pylist()
     for each in (of_arrivals, of_logins):
         each.forget()
-    return [_caps(members, logged_in, timeline), _caused(found, seen.kinds["observed"], incomplete)]
+    return [_caps(members, logged_in, timeline), _caused(found, total, incomplete)]
 
 
 # ---- within_each_observed_cap
@@ -131,7 +133,8 @@ def _logins_as_refusals(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
-    """FOUND: decisions that name a cap, or a value, that their version does not observe; the first of each that are alike."""
+    """FOUND: decisions that name a cap, or a value, that their version does not observe; the first of each that are alike. One row
+    has how many others are by caps; its `why` is empty."""
     alike: dict[tuple[Any, ...], TableRow] = {}
     columns = (
         "broker",
@@ -153,13 +156,16 @@ def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
                 row[name] for name in ("broker", "ip", "listener", "user", "reason", "limit", "limit_value", "version")
             )
             alike.setdefault(said, {**row, "refusals": 0})["refusals"] += 1
-    found = []
+    found: list[TableRow] = []
+    right = 0
     for row in alike.values():
         why = _why_misnamed(timeline, row)
         if why:
             row.update(why=why, at_ns=row.pop("mono_ns"))
             found.append({name: row[name] for name in FOUND.names})
-    return pyarrow.Table.from_pylist(found, FOUND)
+        else:
+            right += row["refusals"]
+    return pyarrow.Table.from_pylist([*found, {"why": "", "refusals": right}], FOUND)
 
 
 _POOLS: Mapping[str, Sequence[str]] = {

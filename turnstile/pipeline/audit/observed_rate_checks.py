@@ -26,9 +26,12 @@ from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.events.timeline import Timeline
 
 NAME = "observed_rates"
+BY_HOME, BY_CORE = "refused", "refused_by_core"
 HELD_TEXT = (
-    "{arrivals} arrivals at observed rates, each answered as Kafka's arithmetic says; {refused} would have been refused"
+    "{arrivals} arrivals at observed rates, each answered as Kafka's arithmetic says; {refused} would have been refused by them, "
+    "{refused_by_core} before them by a rate of a core"
 )
+"""A rate of a core is asked first, on the shard itself: who it would have refused arrives at no other."""
 READ = (*INCARNATION, "seq", "mono_ns", "ip", "user", "listener", "bytes", "throttle_ms", "version", "detail")
 _NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "user", "reason", "limit", "limit_value", "version")
 
@@ -150,7 +153,7 @@ def named(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
         pool = _RATED.get(row["reason"], "").format(**row)
         if not pool:
             continue
-        found.looked_at(NAME, "refused", row["broker"])
+        found.looked_at(NAME, BY_CORE if row["reason"] == "core_rate" else BY_HOME, row["broker"])
         if row["version"] not in timeline.versions:
             continue
         rule: RateRule = timeline.observed_rate(row["version"], row["broker"], pool)
