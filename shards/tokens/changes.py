@@ -80,7 +80,7 @@ class Changes:
         changed, kinds = self._change_general(names)
         is_wide = names is None or any(kind in names or kind in kinds for kind in MANY)
         if not is_wide or len(table.pools) <= self._piece:
-            self._change(list(table.pools.values()) if names is None else table.matching({*names, *kinds}))
+            self._change(list(table.pools.values()) if names is None else table.matching((*names, *kinds)))
             self._enforce_contended(changed)
             if self._rest is None:
                 self._note_applied(version, done)
@@ -140,18 +140,18 @@ class Changes:
                 rest.append(pool)
         return rest
 
-    def _change_general(self, names: Collection[str] | None) -> tuple[list[Terms], set[str]]:
+    def _change_general(self, names: Collection[str] | None) -> tuple[list[Terms], list[str]]:
         """Gives the pools that no setting names their rule, for the kinds of which `names` says so. Returns the terms that have
         another one, and the kinds of which each pool has to be looked at for that."""
         changed: list[Terms] = []
-        kinds: set[str] = set()
+        kinds: list[str] = []
         for kind in MANY:
             before, rule = self._general[kind], self._table.rule_of(f"{kind}:")
             self._general[kind] = rule
             if names is None or f"{GENERAL}{kind}" not in names:
                 continue
             if before.cap is None or rule.cap is None:
-                kinds.add(kind)
+                kinds.append(kind)
                 continue
             of_kind = self._table.terms.change(kind, before, rule)
             changed += of_kind

@@ -618,6 +618,7 @@ class World:
                 self.open[pool] = self.open.get(pool, 0) + 1
             self.books.admitted(connection.node, connection.number, connection.pools)
         else:
+            self.instant += 1  # its tokens were in use when others were decided in the same pass
             self._end(connection, "refused")
         self.on_settled(connection)
 
