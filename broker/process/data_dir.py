@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import os
 import secrets
 import tempfile
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from shards.errors import CannotStart
 from shards.supervisor.progress import is_alive
+from shards.uuids import random_uuid, uuid_text
 
 ENDING_S = 5.0
 """The longest wait for the processes of a supervisor that was killed."""
@@ -93,7 +92,7 @@ def _locked(descriptor: int) -> bool:
 def cluster_id(data_dir: Path) -> str:
     """The cluster id in Metadata: made once for a data directory, 22 characters of base64 as Kafka's. Raises CannotStart."""
     path = data_dir / "cluster-id"
-    found = _kept(path, lambda: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+    found = _kept(path, lambda: uuid_text(random_uuid()))
     if not (found.isascii() and found.isprintable()) or not found or " " in found:
         raise CannotStart(
             f"{path} should hold a cluster id; was it edited? Without the file, the cluster gets a new one"

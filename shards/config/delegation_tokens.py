@@ -15,14 +15,13 @@ Sources: DelegationTokenControlManager, DelegationTokenCache, TokenInformation.
 
 from __future__ import annotations
 
-import base64
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from shards.config.changes import Change, ConfigState, storable
 from shards.config.stored_records import TokenRecord
 from shards.settings.ranges import LONG_MAX
+from shards.uuids import random_uuid, uuid_text
 
 MAX_LIFETIME = "delegation.token.max.lifetime.ms"
 LIFETIME = "delegation.token.expiry.time.ms"
@@ -110,7 +109,7 @@ def create(
     expires_ms = min(max_ms, _after(now_ms, state.number(LIFETIME)))
     named = tuple(map(_principal, renewers))
     record = Token(_principal(owner), _principal(requester), named, now_ms, expires_ms, max_ms).record()
-    token_id = _new_id()
+    token_id = uuid_text(random_uuid())
     return storable([(KIND, token_id, record)]), ["", record, token_id]
 
 
@@ -166,14 +165,6 @@ def _of(state: ConfigState, token_id: str) -> _KnownToken:
 def _until(token_id: str, token: Token, expires_ms: int) -> Outcome:
     until = token._replace(expires_ms=min(token.max_ms, expires_ms))
     return storable([(KIND, token_id, until.record())]), ["", until.expires_ms]
-
-
-def _new_id() -> str:
-    """22 characters of base64 that begin with no "-", which a tool would take for an option (Kafka: Uuid.randomUuid)."""
-    made = "-"
-    while made.startswith("-"):
-        made = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    return made
 
 
 def _principal(pair: Sequence[str]) -> Principal:

@@ -6,7 +6,6 @@ Sources: ReplicationControlManager and Topic of Kafka 4.1.
 """
 
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from shards.config.topic_room import TopicRoom
 from shards.settings.broker_config import given
 from shards.settings.config_def import parse, topic_setting
 from shards.settings.errors import ConfigInvalid
+from shards.uuids import random_uuid
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 MAX_NAME = 249
@@ -91,7 +91,7 @@ def create_topics(state: ConfigState, wanted: Sequence[TopicToCreate], shards: i
         spread_so_far += 0 if name in internal_topics.CONFIGS else count
         room.take(name, 1, replica_count)
         collisions[name.replace(".", "_")] = name
-        delta.append(("topic", name, topic_record(uuid.uuid4().hex, leaders, replicas, canonical)))
+        delta.append(("topic", name, topic_record(random_uuid().hex, leaders, replicas, canonical)))
         results.append(_OK)
     return RequestedChanges(storable(delta), results)
 

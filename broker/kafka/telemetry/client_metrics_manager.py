@@ -17,19 +17,19 @@ ClientMetricsInstance of Kafka 4.1, which keep instances by broker; here each sh
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from broker.kafka.telemetry.subscriptions import (
     RequestedMetrics,
     Subscription,
     asked_of,
-    spelled,
     subscription_id,
     subscription_of,
 )
 from broker.storage.compression import NAMES, NotUnpacked, unpacked
 from broker.wire import codes
 from shards.config.image import ClusterImage
+from shards.uuids import random_uuid, uuid_text
 
 _LEAST_SILENCE_MS = 60_000
 _RESERVED = (UUID(int=0), UUID(int=1))
@@ -140,7 +140,7 @@ class ClientMetricsManager:
         self, instance_id: UUID | None, client: Mapping[str, str], connection: Connected, *, now_ms: int
     ) -> Subscriptions:
         """GetTelemetrySubscriptions. `instance_id` None: the client has none yet."""
-        instance = self._instance(instance_id or uuid4(), client, connection, now_ms)
+        instance = self._instance(instance_id or random_uuid(), client, connection, now_ms)
         code = codes.NONE if instance.may_get(now_ms) else codes.THROTTLING_QUOTA_EXCEEDED
         return Subscriptions(code, instance)
 
@@ -180,7 +180,7 @@ class ClientMetricsManager:
     def _instance(self, instance_id: UUID, client: Mapping[str, str], connection: Connected, now_ms: int) -> Instance:
         found = self._instances.pop(instance_id, None)
         if found is None or _is_gone(found, now_ms):
-            matched = {**client, "client_instance_id": spelled(instance_id)}
+            matched = {**client, "client_instance_id": uuid_text(instance_id)}
             found = self._evaluated(Instance(instance_id, matched, connection))
         elif found.version != self._version:
             found = self._evaluated(Instance(instance_id, found.client, connection))
@@ -247,7 +247,7 @@ class ClientMetricsManager:
 
     def last_push(self, instance_id: str) -> list[object] | None:
         """[Unix ms, compression, metrics]: the last push of an instance, by its spelled id, that was taken; None: none is kept."""
-        kept = next((kept for each, kept in self._pushed.items() if spelled(each) == instance_id), None)
+        kept = next((kept for each, kept in self._pushed.items() if uuid_text(each) == instance_id), None)
         return [kept.at_ms, kept.compression, kept.metrics] if kept is not None and kept.metrics else None
 
 

@@ -4,7 +4,6 @@ Source: ClientMetricsManager, ClientMetricsInstanceMetadata of Kafka 4.1.
 """
 
 import re
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
@@ -58,8 +57,3 @@ def subscription_id(asked: RequestedMetrics, instance_id: UUID) -> int:
     folded = (instance_id.int >> 64) ^ (instance_id.int & (1 << 64) - 1)
     number = (int(crc32c(told)) ^ (folded >> 32) ^ folded) & 0xFFFFFFFF
     return number - (1 << 32) if number >> 31 else number
-
-
-def spelled(instance_id: UUID) -> str:
-    """As Kafka spells ids (Uuid.toString)."""
-    return urlsafe_b64encode(instance_id.bytes).decode().rstrip("=")

@@ -6,7 +6,6 @@ Source: ReplicationControlManager of Kafka 4.1.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from shards.config.replicas import assignments_problem, factor_problem
 from shards.config.topic_changes import MAX_PARTITIONS_PER_REQUEST, canonical_configs, illegal_name
 from shards.loop.deferred import Spawn
 from shards.settings.errors import ConfigInvalid
+from shards.uuids import random_uuid
 
 if TYPE_CHECKING:
     from broker.wire.requests import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -117,7 +117,7 @@ class _CreateTopics:
         )
         return types.CreatableTopicResult(
             name=topic.name,
-            topic_id=made.id if made is not None else uuid.uuid4(),
+            topic_id=made.id if made is not None else random_uuid(),
             error_code=codes.NONE,
             error_message=None,
             topic_config_error_code=codes.NONE,

@@ -47,6 +47,7 @@ class Planned(Schedule):
     def __init__(self, seed: int, rules: list[Rules]) -> None:
         super().__init__(seed)
         self.kind = "planned"  # some kinds change the configuration by themselves
+        self.world.has_general_rules = False  # as do some schedules of any kind
         self.changes = self.forced = self.races = 0.0
         self.logins.pools = []  # these journals are of addresses
         self.crashes = self.draw.choice([0.0, 0.04]) if self.world.shards > 1 else 0.0

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from broker.kafka.telemetry.client_metrics_manager import ClientMetricsManager, Push
-from broker.kafka.telemetry.subscriptions import spelled
 from broker.wire import codes
 from shards.config.image import ClusterImage
+from shards.uuids import uuid_text
 
 EARLY = codes.THROTTLING_QUOTA_EXCEEDED
 
@@ -112,7 +112,7 @@ def test_instances_are_bounded_and_the_oldest_go(shard: Shard) -> None:
     for each in ids:
         shard.get(each)
         shard.push()
-    assert [each["client_instance_id"] for each in shard.described()] == [spelled(each) for each in reversed(ids[2:])]
+    assert [each["client_instance_id"] for each in shard.described()] == [uuid_text(each) for each in reversed(ids[2:])]
     assert len(shard.described(2)) == 2
 
 
@@ -122,12 +122,12 @@ def test_the_last_pushes_are_kept_within_their_bytes(shard: Shard) -> None:
     for each in ids:
         shard.get(each)
         shard.push(bytes(40))
-    kept = [shard.manager.last_push(spelled(each)) for each in ids]
+    kept = [shard.manager.last_push(uuid_text(each)) for each in ids]
     assert kept == [None, [shard.now_ms, 0, bytes(40)], [shard.now_ms, 0, bytes(40)]]
     assert [each["bytes"] for each in shard.described()] == [40, 40, 0]
     shard.now_ms += 1000
     shard.push(bytes(101), of=ids[2])
-    assert all(shard.manager.last_push(spelled(each)) is None for each in ids)
+    assert all(shard.manager.last_push(uuid_text(each)) is None for each in ids)
 
 
 def test_what_was_pushed_outlives_its_client(shard: Shard) -> None:
@@ -137,6 +137,6 @@ def test_what_was_pushed_outlives_its_client(shard: Shard) -> None:
     shard.connection.closed = True
     (told,) = shard.described()
     assert (told["connected"], told["pushes"], told["refused"]) == (False, 1, {EARLY: 1})
-    assert shard.manager.last_push(spelled(shard.instance.id)) is not None
+    assert shard.manager.last_push(uuid_text(shard.instance.id)) is not None
     shard.manager.reset()
     assert shard.described() == []

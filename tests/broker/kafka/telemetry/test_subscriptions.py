@@ -4,7 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from broker.kafka.telemetry.subscriptions import RequestedMetrics, asked_of, spelled, subscription_id, subscription_of
+from broker.kafka.telemetry.subscriptions import RequestedMetrics, asked_of, subscription_id, subscription_of
+from shards.uuids import uuid_text
 
 CLIENT = {"client_id": "orders-1", "client_software_name": "apache-kafka-java", "client_source_address": "10.0.0.7"}
 
@@ -44,6 +45,6 @@ def test_patterns_are_of_the_whole_and_all_have_to_match(match: str, is_for: boo
 
 def test_ids_are_spelled_and_sized_as_kafkas() -> None:
     instance = UUID("6f1f0cb2-5f0c-4c53-8f0c-0123456789ab")
-    assert spelled(instance) == "bx8Msl8MTFOPDAEjRWeJqw"
+    assert uuid_text(instance) == "bx8Msl8MTFOPDAEjRWeJqw"
     ids = {subscription_id(RequestedMetrics(metrics, ms), instance) for metrics in ((), ("a.",)) for ms in (100, 200)}
     assert len(ids) == 4 and all(-(2**31) <= each < 2**31 for each in ids)
