@@ -45,8 +45,8 @@ class Reproduction(NamedTuple):
     topics: tuple[str, ...] = ("orders",)
 
 
-def _python(program: str) -> Reproduction:
-    return Reproduction(program, f"python {program}")
+def _python(program: str, *arguments: str) -> Reproduction:
+    return Reproduction(program, " ".join(("python", program, *arguments)))
 
 
 def _go(name: str) -> Reproduction:
@@ -95,7 +95,7 @@ REPRODUCTIONS = {
     "streams-protocol": _java("streams-protocol", "Streams", "streams", "streams", ("orders", "read")),
     "connect": _connect(),
     "spark": _spark(),
-    "confluent-kafka-protocol": _python("scripts/scoreboard/python/librdkafka_client.py"),
+    "confluent-kafka-protocol": _python("examples/client_to_judge.py", "consumer"),
     "confluent-kafka": _python("examples/client_to_judge.py"),
     "kafka-python": _python("scripts/scoreboard/python/kafka_python_client.py"),
     "aiokafka": _python("scripts/scoreboard/python/aiokafka_client.py"),

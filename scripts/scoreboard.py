@@ -57,8 +57,15 @@ class Client(NamedTuple):
     topics: dict[str, int] = {"orders": 1}  # noqa: RUF012 (never changed)
 
 
-def _python(program: Path, package: str, shown: str) -> Client:
-    return Client(shown, "python", [sys.executable, str(program)], version(package))
+def _python(program: Path, package: str, shown: str, *arguments: str) -> Client:
+    return Client(shown, "python", [sys.executable, str(program), *arguments], version(package))
+
+
+def _librdkafka(shown: str = "", *arguments: str) -> Client:
+    import confluent_kafka
+
+    name = f"librdkafka {confluent_kafka.libversion()[0]} (confluent-kafka){shown}"
+    return _python(ROOT / "examples" / "client_to_judge.py", "confluent-kafka", name, *arguments)
 
 
 def _go(program: str, module: str, shown: str) -> Client:
@@ -108,7 +115,6 @@ def _go_version(module: str) -> str:
 
 def clients() -> dict[str, Callable[[], Client]]:
     """By name, what makes each, in the order of the page."""
-    librdkafka = f"librdkafka {_librdkafka()} (confluent-kafka)"
     return {
         **{
             f"java-{role}{'' if kafka == KAFKA else f'-{kafka}'}": partial(_java, role, role, kafka)
@@ -121,10 +127,8 @@ def clients() -> dict[str, Callable[[], Client]]:
         "streams-protocol": partial(_streams, "streams", "`group.protocol=streams`"),
         "connect": _connect,
         "spark": _spark,
-        "confluent-kafka": partial(_python, ROOT / "examples" / "client_to_judge.py", "confluent-kafka", librdkafka),
-        "confluent-kafka-protocol": partial(
-            _python, PYTHON / "librdkafka_client.py", "confluent-kafka", f"{librdkafka}, `group.protocol=consumer`"
-        ),
+        "confluent-kafka": _librdkafka,
+        "confluent-kafka-protocol": partial(_librdkafka, ", `group.protocol=consumer`", "consumer"),
         "kafka-python": partial(_python, PYTHON / "kafka_python_client.py", "kafka-python", "kafka-python"),
         "aiokafka": partial(_python, PYTHON / "aiokafka_client.py", "aiokafka", "aiokafka"),
         "franz-go": partial(_go, "franz", "github.com/twmb/franz-go", "franz-go"),
@@ -134,12 +138,6 @@ def clients() -> dict[str, Callable[[], Client]]:
         "kafkajs": partial(_node, "kafkajs.js", "kafkajs"),
         "platformatic-kafka": partial(_node, "platformatic.js", "@platformatic/kafka"),
     }
-
-
-def _librdkafka() -> str:
-    import confluent_kafka
-
-    return str(confluent_kafka.libversion()[0])
 
 
 def _maven(where: str, kafka: str, pom: str = "pom.xml") -> str:
@@ -204,9 +202,9 @@ def page() -> str:
             f"| [{report['client']}](clients/{name}.json) | {report['version']} | {report['measured']} | {marks} |"
         )
     for name in order:
-        client, version_of_it = reports[name]["client"], reports[name]["version"]
-        lines += ["", f"## {client}, {version_of_it}", "", *_section(reports[name], sources.get(name, {}))]
-        if any(each["verdict"] == "fail" for each in reports[name]["checks"]):
+        report = reports[name]
+        lines += ["", f"## {report['client']}, {report['version']}", "", *_section(report, sources.get(name, {}))]
+        if any(each["verdict"] == "fail" for each in report["checks"]):
             lines += ["", f"[A command for each check that fails](clients/{name}.md)"]
     return "\n".join([*lines, *_kept()]) + "\n"
 

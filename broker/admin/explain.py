@@ -57,7 +57,8 @@ async def explain_address(
 
 async def explain_cluster(coordinator: Coordinator, images: Images) -> AddressPool | None:
     """The pool of all connections to all brokers; None: it has no cap, and none is observed."""
-    image, observed = images.of(0), _observed(images.of(0), CLUSTER, {})
+    image = images.of(0)
+    observed = _observed(image, CLUSTER, {})
     if observed is None and image.rule_of(CLUSTER).cap is None:
         return None
     used = in_use(await coordinator.ask_all("describe_tokens", [CLUSTER, OBSERVED + CLUSTER]))

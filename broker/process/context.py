@@ -65,18 +65,14 @@ def make_context(
         on_wait=_waits,
         returns=returns.of_broker,
     )
+    size = plan.brokers, plan.shards
+    # A version is applied to the cluster's tokens first, or not at all.
     cluster_events = TokenEvents(
-        member_of(member, plan.shards),
-        journal,
-        counters,
-        lambda: max(
-            tokens.version, cluster.tokens.version
-        ),  # a version is applied to the cluster's first, or not at all
+        member_of(member, plan.shards), journal, counters, lambda: max(tokens.version, cluster.tokens.version)
     )
     cluster = ClusterPool(
         member,
-        plan.brokers,
-        plan.shards,
+        *size,
         epoch=epoch,
         send=send_to,
         rule_of=image.rule_of,
@@ -87,13 +83,7 @@ def make_context(
         returns=returns.of_cluster,
     )
     cluster_rate = ClusterRate(
-        member,
-        plan.brokers,
-        plan.shards,
-        image,
-        send=send_to,
-        now_ms=lambda: poller.now_ns // 1_000_000,
-        journal=journal.moved,
+        member, *size, image, send=send_to, now_ms=lambda: poller.now_ns // 1_000_000, journal=journal.moved
     )
     return ShardContext(
         shard=shard,

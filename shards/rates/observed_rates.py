@@ -16,7 +16,7 @@ order_of_questions  The questions of one kind for one home are asked and answere
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
@@ -63,10 +63,11 @@ class _Questions:
         self.names: list[str] = []
         self.about: list[object] = []
 
-    def take(self) -> tuple[list[str], list[object]]:
+    def take(self) -> "_Questions":
         """All of them; there are none then."""
-        taken = self.names, self.about
-        self.names, self.about = [], []
+        taken = _Questions()
+        taken.names, self.names = self.names, taken.names
+        taken.about, self.about = self.about, taken.about
         return taken
 
 
@@ -136,7 +137,7 @@ class ObservedRates:
         """Every window begins empty (windows_begin_empty). What came up before is not recorded in them: it was within."""
         self._is_asking = False
         for (_, what), questions in [*self._questions.items()]:
-            self._answered[what](questions.take()[1], {})
+            self._answered[what](questions.take().about, {})
         samples, size_s = (self._image.get(f"quota.window.{name}") for name in ("num", "size.seconds"))
         self._windows = ObservedWindows(Window(samples, size_s * 1000))
         self._notes.began(at_ms=self._now_ms())
@@ -180,10 +181,10 @@ class ObservedRates:
             self._due_ms = now_ms + self._gather_ms
             self._is_asking = False
             for (home, what), questions in [*self._questions.items()]:
-                names, about = questions.take()
-                for start in range(0, len(names), MOST_IN_A_CALL):
+                taken = questions.take()
+                for start in range(0, len(taken.names), MOST_IN_A_CALL):
                     some = slice(start, start + MOST_IN_A_CALL)
-                    self._ask_home(home, what, names[some], about[some])
+                    self._ask_home(home, what, taken.names[some], taken.about[some])
 
     def _fall_due(self) -> None:
         self._is_armed = False
@@ -193,12 +194,12 @@ class ObservedRates:
         if home == self._me:
             self._answered[what](about, _by_place(self._decide(what, names, home)))
         else:
-            self._call(home, METHOD, what, names).add_callback(partial(self._told, what, about))
+            self._call(home, METHOD, what, names).add_callback(partial(self._home_replied, what, about))
 
-    def _told(self, what: str, about: list[object], reply: Deferred[Any]) -> None:
-        """The home has replied to these questions, or is lost."""
+    def _home_replied(self, what: str, about: list[object], reply: Deferred[object]) -> None:
+        """The home has replied to these questions with a list of Placed, or is lost."""
         try:
-            beyond = _by_place(reply.result())
+            beyond = _by_place(cast(list[Placed], reply.result()))
         except (PeerLost, DeadlineExceeded):
             beyond = dict.fromkeys(range(len(about)), UNAVAILABLE)
         self._answered[what](about, beyond)

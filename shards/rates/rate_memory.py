@@ -72,9 +72,8 @@ class RateMemory:
         self._resume = resume
         self._up: set[int] = set()
         self._totals: dict[str, int] = {}
-        self._spent: dict[
-            str, int
-        ] = {}  # in this pass, of keys at home here or on a shard that may die together with this one
+        # In this pass, of keys at home here or on a shard that may die together with this one.
+        self._spent: dict[str, int] = {}
         self._together = together
         self._stand_in = (me + together) % shards
         self._round = 1
@@ -89,9 +88,8 @@ class RateMemory:
         """Starts with nothing remembered."""
         self._window = window
         self._recent = Recent(window)
-        self._of_living: dict[
-            int, Recent
-        ] = {}  # the use of shards whose stand-in this shard is (use_survives_one_death)
+        # The use of shards whose stand-in this shard is (use_survives_one_death).
+        self._of_living: dict[int, Recent] = {}
         self._of_dead: list[Recent] = []
 
     def configured(self, *, now_ms: int) -> None:

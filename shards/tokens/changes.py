@@ -21,7 +21,7 @@ applied_when_all_pools_have_it  A version is applied here, and peers hear of it 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from shards.limits.caps import GENERAL
 from shards.tokens.cache import Cache, HolderPool
@@ -36,6 +36,13 @@ PIECE: Final = 3000
 
 PendingVersion = tuple[int, Callable[[], None], bool]
 """A version, what to call when it is done, and whether every pool has to be looked at for it."""
+
+
+class _GeneralChange(NamedTuple):
+    """New general rules. `terms`: those that have another rule now; `kinds`: those of which each pool has to be looked at."""
+
+    terms: list[Terms]
+    kinds: list[str]
 
 
 class Changes:
@@ -140,9 +147,8 @@ class Changes:
                 rest.append(pool)
         return rest
 
-    def _change_general(self, names: Collection[str] | None) -> tuple[list[Terms], list[str]]:
-        """Gives the pools that no setting names their rule, for the kinds of which `names` says so. Returns the terms that have
-        another one, and the kinds of which each pool has to be looked at for that."""
+    def _change_general(self, names: Collection[str] | None) -> _GeneralChange:
+        """Gives the pools that no setting names their rule, for the kinds of which `names` says so."""
         changed: list[Terms] = []
         kinds: list[str] = []
         for kind in MANY:
@@ -157,7 +163,7 @@ class Changes:
             changed += of_kind
             if rule.cap < before.cap and any(terms.home == HERE for terms in of_kind):
                 self._recall(kind)
-        return changed, kinds
+        return _GeneralChange(changed, kinds)
 
     def _recall(self, kind: str) -> None:
         """The cap of all pools of a kind at home here was cut (cut_for_all_recalls)."""

@@ -13,11 +13,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from harness import TURNSTILE, Cluster, admitted, audited, connect, running, until
-from observing import observe
-from user_logins import open_here
+from observing import Arrival, decided, decisions, observe, summary
 
 from shards.ownership import home_of, shard_of_member
 
@@ -27,17 +25,9 @@ HOME = shard_of_member(home_of("observed/cluster", BROKERS * SHARDS), SHARDS)
 IPS = ["127.1.0.1", "127.1.0.2"]
 
 
-def summary(cluster: Cluster) -> dict[str, Any]:
-    return cluster.get("/v1/refusals?observed=true")["summary"]
-
-
 def observed_use(cluster: Cluster) -> int:
     """Observed tokens of the cluster in use."""
     return sum(pool["in_use"] for pool in cluster.get("/v1/tokens")["pools"] if pool["kind"] == "observed/cluster")
-
-
-def decided(cluster: Cluster) -> int:
-    return observed_use(cluster) + summary(cluster)["refused"]
 
 
 class Clients(ExitStack):
@@ -66,31 +56,14 @@ def test_observed_it_decides_as_enforced_in_another_cluster(tmp_path: Path) -> N
     with (
         running(tmp_path / "observed", "--observe", f"{CAP}=4", **options) as rehearsing,
         running(tmp_path / "enforced", "--set", f"{CAP}=4", **options) as enforcing,
-        ExitStack() as opened,
     ):
-        addresses = [cluster.listeners["PLAINTEXT"] for cluster in (rehearsing, enforcing)]
-        would: list[bool] = []
-        did: list[bool] = []
-        pairs: list[tuple[socket.socket, socket.socket]] = []
-        refused = 0
-        for _ in range(70):
-            if pairs and draw.random() < 0.35:
-                for sock in pairs.pop(draw.randrange(len(pairs))):
-                    sock.close()
-                until(lambda: observed_use(rehearsing) == len(pairs), what="the closed one has left")
-                until(lambda: open_here(enforcing) == len(pairs), what="the closed one has left")
-                continue
-            broker, ip = draw.randrange(BROKERS), draw.choice(IPS)
-            there, here = (opened.enter_context(connect(each[broker], ip)) for each in addresses)
-            assert admitted(there), "an observed cap refuses nobody"
-            expected = len(pairs) + refused + 1
-            until(lambda n=expected: decided(rehearsing) == n, what="an observed decision")
-            would.append(summary(rehearsing)["refused"] > refused)
-            did.append(not admitted(here))
-            if did[-1]:
-                refused += 1
-            else:
-                pairs.append((there, here))
+        of_brokers = list(zip(rehearsing.listeners["PLAINTEXT"], enforcing.listeners["PLAINTEXT"], strict=True))
+
+        def arrival() -> Arrival:
+            return Arrival(*of_brokers[draw.randrange(BROKERS)], draw.choice(IPS))
+
+        would, did = decisions(rehearsing, enforcing, draw, count=70, arrival=arrival, observed_use=observed_use)
+        refused = sum(did)
         assert would == did and refused > 5
         assert rehearsing.get("/v1/refusals")["total"] == 0
         name = "turnstile_observed_refusals_total"
@@ -144,7 +117,7 @@ def test_lowered_live_it_counts_anew_and_keeps_who_is_in(tmp_path: Path) -> None
         clients.fewer(11)
         until(lambda: observed_use(cluster) == 0, what="all have left")
         clients.more(7, broker=1)
-        until(lambda: decided(cluster) == 9, what="each decided")
+        until(lambda: decided(cluster, observed_use) == 9, what="each decided")
         assert observed_use(cluster) == 5, "one broker may have all of it"
         clients.fewer(7)
         until(lambda: observed_use(cluster) == 0, what="all have left")
@@ -156,7 +129,7 @@ def test_when_its_home_is_killed_it_goes_on_with_what_the_others_have(tmp_path: 
         Clients(cluster) as clients,
     ):
         clients.more(8)
-        until(lambda: decided(cluster) == 8, what="eight in the observed world")
+        until(lambda: decided(cluster, observed_use) == 8, what="eight in the observed world")
         home = cluster.shard_pid(HOME[1], HOME[0])
         rows = cluster.get("/v1/shards")["shards"]
         lost = next(row["connections"] for row in rows if (row["broker"], row["shard"]) == HOME)

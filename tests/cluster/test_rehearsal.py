@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from batches import batch
 from harness import TURNSTILE, Cluster, admitted, connect, running, until
-from observing import observe
+from observing import Arrival, decided, decisions, observe, summary
 from request_bytes import answer, produce, produced
 
 from turnstile.admin_client import AdminRefused
@@ -24,19 +24,10 @@ PER_IP = "kafka_connections_max_per_ip"
 IPS = ["127.1.0.1", "127.1.0.2", "127.1.0.3"]
 
 
-def summary(cluster: Cluster) -> dict[str, Any]:
-    return cluster.get("/v1/refusals?observed=true")["summary"]
-
-
 def observed_use(cluster: Cluster, broker: int = 0) -> int:
     """Observed tokens in use, of all addresses of a broker."""
     pools = cluster.get("/v1/tokens")["pools"]
     return sum(pool["in_use"] for pool in pools if pool["kind"] == "observed/ip" and pool["broker"] == broker)
-
-
-def decided(cluster: Cluster) -> int:
-    told = summary(cluster)
-    return observed_use(cluster) + told["refused"] + told["waited"]
 
 
 class Sockets(ExitStack):
@@ -55,38 +46,19 @@ def sockets() -> Iterator[Sockets]:
         yield found
 
 
-def test_a_limit_observed_decides_as_the_same_limit_enforced(tmp_path: Path, sockets: Sockets) -> None:
+def test_a_limit_observed_decides_as_the_same_limit_enforced(tmp_path: Path) -> None:
     """The same arrivals and closes in the same order: what one cluster refuses, the other says it would refuse."""
     draw = random.Random(8)
     with (
         running(tmp_path / "observed", "--observe", f"{PER_IP}=2", shards=2) as rehearsing,
         running(tmp_path / "enforced", "--set", f"{PER_IP}=2", shards=2) as enforcing,
     ):
-        would: list[bool] = []
-        did: list[bool] = []
-        pairs: list[tuple[socket.socket, socket.socket]] = []
-        refused = 0
-        for _ in range(60):
-            if pairs and draw.random() < 0.35:
-                for sock in pairs.pop(draw.randrange(len(pairs))):
-                    sock.close()
-                until(lambda: observed_use(rehearsing) == len(pairs), what="the closed one has left")
-                until(
-                    lambda: sum(row["connections"] for row in enforcing.get("/v1/shards")["shards"]) == len(pairs),
-                    what="the closed one has left",
-                )
-                continue
-            ip = draw.choice(IPS)
-            (there,) = sockets.open(rehearsing.address, ip)
-            here = sockets.enter_context(connect(enforcing.address, ip))
-            expected = len(pairs) + refused + 1
-            until(lambda n=expected: decided(rehearsing) == n, what="an observed decision")
-            would.append(summary(rehearsing)["refused"] > refused)
-            did.append(not admitted(here))
-            if did[-1]:
-                refused += 1
-            else:
-                pairs.append((there, here))
+
+        def arrival() -> Arrival:
+            return Arrival(rehearsing.address, enforcing.address, draw.choice(IPS))
+
+        would, did = decisions(rehearsing, enforcing, draw, count=60, arrival=arrival, observed_use=observed_use)
+        refused = sum(did)
         assert would == did and refused > 5
         real = rehearsing.get("/v1/refusals")
         assert real["total"] == 0
@@ -97,7 +69,7 @@ def test_a_limit_observed_decides_as_the_same_limit_enforced(tmp_path: Path, soc
 def test_enforced_and_observed_at_once_count_apart(tmp_path: Path, sockets: Sockets) -> None:
     with running(tmp_path / "data", "--set", f"{PER_IP}=4", "--observe", f"{PER_IP}=2", shards=2) as cluster:
         sockets.open(cluster.address, count=4)
-        until(lambda: decided(cluster) == 4, what="four observed decisions")
+        until(lambda: decided(cluster, observed_use) == 4, what="four observed decisions")
         assert not admitted(sockets.enter_context(connect(cluster.address, IPS[0])))
         told = cluster.get("/v1/refusals?observed=true&by=ip")
         assert told["total"] == 2
@@ -176,7 +148,7 @@ def test_what_cannot_be_observed_is_said_before_the_cluster_starts(observed: str
 def test_a_killed_shard_frees_the_observed_tokens_of_its_connections(tmp_path: Path, sockets: Sockets) -> None:
     with running(tmp_path / "data", "--observe", f"{PER_IP}=8", shards=2) as cluster:
         sockets.open(cluster.address, count=8)
-        until(lambda: decided(cluster) == 8, what="eight observed decisions")
+        until(lambda: decided(cluster, observed_use) == 8, what="eight observed decisions")
         pid = cluster.shard_pid(0)
         lost = next(row["connections"] for row in cluster.get("/v1/shards")["shards"] if row["shard"] == 0)
         os.kill(pid, signal.SIGKILL)

@@ -37,7 +37,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     """
     asked: dict[str, str] = {}
     for word in words:
-        kind, equals, name = (word if not _is_address(word) else f"ip={word}").partition("=")
+        kind, equals, name = (f"ip={word}" if _is_address(word) else word).partition("=")
         if not equals or kind not in _KINDS:
             rather = did_you_mean(kind, _KINDS) if equals else ""
             raise click.UsageError(f"{word!r} is not {', '.join(f'{each}=...' for each in _KINDS)}{rather}")
