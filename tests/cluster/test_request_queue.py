@@ -134,7 +134,7 @@ def test_a_full_queue_stalls_every_connection_of_the_shard_until_there_is_room(c
     assert [produced(answer(client)).error for client in clients] == [0] * 4
     assert answer(other)
     assert stored(stack, cluster, 0) == [b"0", b"1", b"2", b"3"], "in the order in which they came"
-    assert cluster.metric("turnstile_network_thread_blocked_seconds_total") > 0
+    until(lambda: cluster.metric("turnstile_network_thread_blocked_seconds_total") > 0, what="counted")
     assert 0 <= cluster.metric("turnstile_request_handlers_busy_seconds_total") < 3600
 
 

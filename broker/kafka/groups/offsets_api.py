@@ -4,7 +4,10 @@ A commit is checked here against the topics that exist and written at the group'
 known has committed nothing: offset -1, which is no error. Retention times in commits (versions 2 to 4) are
 ignored, as since KIP-211. A stable fetch (KIP-447) is answered UNSTABLE_OFFSET_COMMIT for offsets of a transaction that is
 not over. A member of a group of the consumer protocol says its epoch (KIP-848); any other epoch is answered
-STALE_MEMBER_EPOCH. Since version 10 topics are named by id (KIP-848), and UNKNOWN_TOPIC_ID where there is none with it.
+STALE_MEMBER_EPOCH. While the home of a group of this broker is being replaced, OffsetFetch is answered
+COORDINATOR_LOAD_IN_PROGRESS, after which every client asks again; after NOT_COORDINATOR librdkafka 2.16 never fetches these
+partitions (librdkafka issue 5586). Since version 10 topics are named by id (KIP-848), and UNKNOWN_TOPIC_ID where there is none
+with it.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ Fetched = tuple[int, Held]
 Committed: TypeAlias = tuple[str | UUID, int]
 """A partition of an OffsetCommit, by its topic's id or name, whichever the version has."""
 NOT_COORDINATOR_ANSWER: Fetched = (codes.NOT_COORDINATOR, ())
+LOADING_ANSWER: Fetched = (codes.COORDINATOR_LOAD_IN_PROGRESS, ())
 
 
 class AskedTopic(NamedTuple):
@@ -190,7 +194,7 @@ class _Offsets:
         places = None
         if topics is not None:
             places = [(topic.name, number) for topic in topics if topic.name is not None for number in topic.partitions]
-        return or_lost(self._groups.ask(FetchOffsets(group, places, stable, *member)), lambda: NOT_COORDINATOR_ANSWER)
+        return or_lost(self._groups.ask(FetchOffsets(group, places, stable, *member)), lambda: LOADING_ANSWER)
 
     # --- delete ------------------------------------------------------------------------------------------------
 
