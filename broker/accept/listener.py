@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 from shards.loop.poller import EPOLLIN, ROUND_NS, Poller
 
-# Accepted at a time: at most, and at least; half as many after passes that took longer than SLOW_NS. And not for longer than
-# ROUND_NS, though this is more than a time slice: what comes in one pass shares its borrows and its writes.
+# Connections accepted at a time: _MOST_ACCEPTS at first, half as many after each pass that took longer than _SLOW_NS, never fewer
+# than _LEAST_ACCEPTS. A call ends after ROUND_NS, which is more than a time slice: what comes in one pass shares its borrows and
+# its writes.
 _MOST_ACCEPTS, _LEAST_ACCEPTS = 256, 4
 _MORE_ACCEPTS = 8
 _SLOW_NS = 20_000_000

@@ -4,7 +4,8 @@ Invariants
     announced_address_counts  Of a connection that was announced, pools, rates, journal and counters have the announced address
         alone; of any other one, that of its peer.
     headerless_hold_nothing  A connection that ends without its header has held no token, was recorded in no rate, and is refused
-        as `proxy_header` under its peer's address if this shard ended it. If its peer did, it is no connection of a client.
+        as `proxy_header` under its peer's address if this shard ended it. If its peer ended it, it is not counted at all, as no
+        client was behind it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ other connection waiting. A peer that is not trusted is a client, and arrives at
 
 Invariants
     headers_are_awaited_briefly  A header is whole within WITHIN_MS of accept(2), or its connection is ended.
-    waiting_is_bounded  At most `most` connections wait for their header: for one more, the one that waits longest is ended early,
-        which a proxy's is not, as it sends the header at once. So it is where descriptors run out. They count against the
-        descriptors of the shard, beside all caps.
+    waiting_is_bounded  At most `most` connections wait for their header. For one more, and where descriptors run out, the
+        connection that waits longest is ended; a proxy sends its header at once, so its connections do not wait that long.
+        Connections that wait count against the descriptors of the shard, beside all caps.
     paused_listeners_announce_nothing  While the listener is paused, connections whose header is whole wait, as in a backlog;
         then they arrive in the order in which their headers came.
     headers_end_once  Each connection of a trusted peer is handed on with its header, or ends without one, exactly once.

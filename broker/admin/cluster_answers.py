@@ -64,7 +64,7 @@ class ObservedAnswer(TypedDict):
     waited: int
     undecided: int
     addresses: Annotated[int, "Of how many addresses."]
-    more: Annotated[bool, "Of at least as many."]
+    more: Annotated[bool, "There are more addresses than `addresses` says."]
     caps: list[ObservedCapRow]
     set: Annotated[Settings, "The observed values by name."]
     brokers: Annotated[dict[str, Settings], "Those that single brokers have of their own, by broker id."]
@@ -88,7 +88,7 @@ class RefusedRow(TypedDict):
 
 
 class RefusalsAnswer(TypedDict):
-    """Counts since the cluster started; by ip of the most refused alone, since their shard started."""
+    """Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started."""
 
     by: RefusedBy
     total: int

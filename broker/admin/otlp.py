@@ -117,7 +117,7 @@ def _packed(message: bytes, number: int, form: str) -> list[object]:
 
 
 def _double(value: bytes) -> float | None:
-    """None of what JSON has no number for."""
+    """The number; None for NaN and infinities, which JSON cannot write."""
     number: float = struct.unpack("<d", value)[0]
     return number if number - number == 0 else None
 

@@ -1,7 +1,7 @@
 """The processes of a cluster as its supervisor forks them: the stage and the main of each, and what is imported before it.
 
-imported_before_the_fork  A child imports nothing that its siblings need, too: its supervisor has, also for its restarts. What of
-    it is not needed here stands below as unused: coordinator and shards share it.
+imported_before_the_fork  The supervisor imports once what several children need, also those that it starts again. Imports that are
+    marked as unused below are there for the children.
 coordinator_starts_meanwhile  What shards need beside it is more than half of all that is imported. It is imported when the
     coordinator, which every shard waits for, has been forked and starts on another core.
 """

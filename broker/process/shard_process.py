@@ -311,7 +311,7 @@ class ShardProcess:
     def _peer_dead(self, key: PeerKey, peer: Peer) -> None:
         self._cluster_peers.dead(key)
         if peer.broker == self.broker:
-            self.context.tokens.peer_down(peer.id)
+            self.context.tokens.peer_dead(peer.id)
             self.acceptors.peer_dead(peer.id)
             self.kafka.peer_dead(peer.id)
 

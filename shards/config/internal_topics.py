@@ -11,7 +11,7 @@ GROUP_METADATA = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA, TRANSACTION_STATE, SHARE_GROUP_STATE})
-"""Topic.isInternal; there is never the last one here: what share groups keep is not shown as a topic."""
+"""Topic.isInternal. `__share_group_state` never exists here: what share groups keep is not shown as a topic."""
 
 _COMPACTED = {"cleanup.policy": "compact", "segment.bytes": "104857600"}
 CONFIGS = {

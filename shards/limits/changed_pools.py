@@ -8,9 +8,9 @@ RuleOf = Callable[[str], CapRule]
 
 
 def changed_of_kind(kind: str, before: RuleOf, after: RuleOf, listed: Iterable[str]) -> set[str]:
-    """GENERAL and the kind, if the rule of the pools that no setting names is another one; and the pools of that kind among
-    `listed`, which settings name before or after, that do not follow it: a pool does that had the general rule before, or one
-    equal to it, and has it now."""
+    """GENERAL and the kind, if the general rule changed, that of pools which no setting names; and each pool of that kind among
+    `listed`, which settings name before or after, whose new rule is not the expected one. Expected is the new general rule of a
+    pool that had the old one, and of any other pool its own rule unchanged."""
     general, now = before(f"{kind}:"), after(f"{kind}:")
     found = set()
     for pool in listed:

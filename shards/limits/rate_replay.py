@@ -65,7 +65,7 @@ class RateReplay:
         self._blocked_until_ms: dict[str, int] = {}
 
     def _start(self, what: str, window: Window) -> None:
-        """The windows with keys that begin with `what` are new; that of the cluster alone where `what` is that."""
+        """Empties the windows whose key begins with `what`. The cluster's window is emptied only if `what` is CLUSTER."""
         others = {
             key: rate for key, rate in self._rates.items() if not key.startswith(what) or (key == CLUSTER != what)
         }

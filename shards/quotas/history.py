@@ -7,8 +7,8 @@ for by the next, and one that arrives twice, or from two shards, changes nothing
 own_is_whole    the total of a curve that is decided here counts every amount that was ever recorded in it
 counted_once    `merge` hands out an amount once, whichever shards tell it
 only_later      an amount whose point was lost or dropped counts at the instant of the next point, never earlier
-window_kept     a point stays until it is older than all that counts (`keep_ms`); of more than MOST_POINTS, those are dropped whose
-                amounts then count at most keep_ms / THINNED_TO later
+window_kept     a point stays until it is older than all that counts (`keep_ms`). Beyond MOST_POINTS, points are dropped so that
+                no amount counts more than keep_ms / THINNED_TO later
 one_name        a curve is named by its shard and the instant it began; a total that starts again is another curve
 """
 
@@ -115,7 +115,7 @@ class History:
         return len(self._own) + len(self._others)
 
     def record(self, place: MeterKey, amount: float, *, now_ms: int) -> float:
-        """Counts what was decided here; answers what is untold of that key by now, taken back or recorded (never below 0)."""
+        """Counts what was decided here; answers how much of that key, recorded or taken back, no point has told yet (>= 0)."""
         curve = self._own.get(place)
         if curve is None:
             curve = self._own[place] = Curve(now_ms, [Point(next(self._numbers), now_ms, 0)])

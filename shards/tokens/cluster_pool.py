@@ -166,7 +166,7 @@ class ClusterPool:
     def peer_dead(self, place: BrokerShard) -> None:
         """The process of another shard has ended."""
         self._is_idle = False
-        self.tokens.peer_down(member_of(place, self._shards))
+        self.tokens.peer_dead(member_of(place, self._shards))
 
     def tick(self, now_s: float) -> None:
         """Deadlines, and idle tokens."""

@@ -163,7 +163,7 @@ class Ledger(HomeGrants):
                 self._on_reclaim(key, peer, n, False)
             self._settle(pool)
 
-    def down(self, peer: int) -> None:
+    def dead(self, peer: int) -> None:
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
         lost = self.grants.drop(peer)
         for key, n in lost.items():

@@ -77,7 +77,7 @@ class Peers:
         self._outbox.pop(peer, None)
         self._gives = {place: at for place, at in self._gives.items() if place[0] != peer}
 
-    def down(self, peer: int) -> None:
+    def dead(self, peer: int) -> None:
         """A peer is dead: nothing waits for it any more."""
         self.lost(peer)
         self._epochs.pop(peer, None)

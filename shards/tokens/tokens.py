@@ -189,7 +189,7 @@ class Tokens(ConnectionTokens):
         under the same epoch is the same process; under a higher epoch, its process had ended."""
         known = self._peers.epoch_of(peer)
         if known is not None and known != epoch:
-            self.peer_down(peer)
+            self.peer_dead(peer)
         elif self._peers.is_up(peer):
             self.peer_lost(peer)
         self._peers.up(peer, epoch)
@@ -206,12 +206,12 @@ class Tokens(ConnectionTokens):
         self._ledger.lost(peer)
         self._waiting.home_changed(peer)
 
-    def peer_down(self, peer: int) -> None:
+    def peer_dead(self, peer: int) -> None:
         """A peer's process has ended. What it held is free; what is cached of its pools stays good, unless a change is under
         way."""
         self._full.forget_all()  # where the kernel does not tell deaths
-        self._peers.down(peer)
-        self._ledger.down(peer)
+        self._peers.dead(peer)
+        self._ledger.dead(peer)
         self._waiting.home_changed(peer)
         if self._unconfirmed or self._changes.under_way:
             self._waiting.recall(peer)

@@ -4,7 +4,7 @@ pools_taken_in_order  A connection takes its pools in the order given. It holds 
     for, and nothing else; refused, withdrawn or restarted, it gives all of them back.
 refused_by_a_later_borrow_only  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a
     ticket, and the answer names the last ticket it covers. Tokens held here are handed out first; the home is told of each
-    ticket that was served by a token not granted for it, or that no longer waits.
+    ticket that no longer waits, also of one that another token served.
 cuts_revoke_in_flight  When a cap was cut, the home also revokes tokens of connections in flight: a connection that waits
     for another pool starts anew, and a suspended one takes all its pools again when it resumes. So a connection that is
     admitted after a change was done has all its tokens under that change.
@@ -194,8 +194,8 @@ class Waiting:
             self._peers.post(peer, ("reclaimed", key, spare))
 
     def recall(self, home: int, kind: str | None = None) -> None:
-        """A home recalls what is cached of its pools of a kind, and at the end of the pass what connections in flight hold. Or
-        all of a home that is dead, and can't revoke tokens beyond a changed cap."""
+        """A home recalls what is cached of its pools of a kind, and at the end of the pass what connections in flight hold. With
+        `kind` None this shard recalls all pools of a dead home itself, as that home can't revoke tokens beyond a changed cap."""
         if home != self._me:
             self._table.terms.recall(home, kind)
         if self.in_flight():
@@ -274,7 +274,7 @@ class Waiting:
         """The refusal, if no shard needs to be asked: the cap is 0, or this shard is the home, no other shard has tokens,
         and no grant to itself is unread (its waiter may be gone); or the pool is known to be full (full_pools.py)."""
         if pool.rule.wait:
-            return None  # or in the queue, if it asked at once
+            return None  # a connection that asked at once is refused later, by the home
         alone = isinstance(pool, HomePool) and not pool.lent and pool.key not in self._ledger.blocked
         sure = pool.rule.cap == 0 or (alone and not self._peers.local)
         return Refused(pool.key, pool.rule, self.version) if sure else self._full.refusal(pool.key)

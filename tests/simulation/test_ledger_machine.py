@@ -132,8 +132,8 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(holder=holders)
     def die_and_come_back(self, holder: int) -> None:
-        self.peers.down(holder)
-        self.ledger.down(holder)
+        self.peers.dead(holder)
+        self.ledger.dead(holder)
         self.live(holder)
 
     @rule()

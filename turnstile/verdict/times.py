@@ -33,7 +33,7 @@ class Times:
     request_timeout_s: float | None = None
 
     def quick(self) -> Times:
-        """As short as a client with pauses of tens of milliseconds can be judged by; for tests."""
+        """The shortest times by which a client that pauses for tens of milliseconds can still be judged; for tests."""
         return replace(
             self, connect_s=12, baseline_s=1.0, telemetry_ms=300, short_s=0.5, long_s=0.9, long_ms=300, mutation_s=2,
             refuse_s=3.4, alone_s=5, recover_s=8, settle_s=0.4, shutdown_s=3,

@@ -1,7 +1,7 @@
 """Records of __consumer_offsets as Kafka writes them: offsets, groups of the classic and of the consumer protocol.
 
 Keys and values begin with their version (i16), which tells keys apart. Those of flexible versions (KIP-482) have compact lengths
-and a list of tagged fields at the end. Of share groups, and of the expressions of consumer groups, there is nothing.
+and a list of tagged fields at the end. Records of share groups and of the expressions of consumer groups are not written.
 Source: OffsetCommit, GroupMetadata and ConsumerGroup* Key/Value, GroupCoordinatorRecordHelpers of Kafka 4.1.
 """
 

@@ -146,7 +146,7 @@ def test_totals_count_what_capped_pools_cache_whatever_became_of_the_cap(holder:
 def test_use_that_a_home_that_is_away_has_not_heard_of_is_not_counted_as_fewer_than_no_cached_tokens() -> None:
     holder = Holder(UNLIMITED)
     holder.use(3)
-    holder.peers.down(HOME)
+    holder.peers.dead(HOME)
     holder.change(CAP)
     assert holder.table.totals().cached == 0
     assert holder.said() == []
@@ -165,7 +165,7 @@ def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder
 def test_a_home_that_came_up_hears_of_use_and_cached_tokens_are_void(holder: Holder) -> None:
     holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
-    holder.peers.down(HOME)
+    holder.peers.dead(HOME)
     holder.peers.up(HOME, 9)
     holder.cache.rejoin(HOME)
     assert holder.said() == [("report", POOL, 2)]
@@ -182,7 +182,7 @@ def test_a_home_that_came_up_does_not_hear_of_pools_without_a_cap() -> None:
 def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
     holder = Holder(UNLIMITED)
     holder.use(2)
-    holder.peers.down(HOME)
+    holder.peers.dead(HOME)
     holder.change(CAP)
     assert holder.pool.level >= holder.pool.terms.limit
     holder.peers.up(HOME, 9)

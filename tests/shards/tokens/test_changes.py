@@ -225,7 +225,7 @@ def test_what_a_dead_holder_had_is_free_before_the_new_rule_is_enforced() -> Non
     shard.hears(("borrow", HERE[8], 4, 4, 1, 4, False))
     shard.flush()
     shard.applies(1, 5)
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     shard.flush()
     assert shard.tokens.reclaims == 0
 

@@ -323,7 +323,7 @@ def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> No
     home.ledger.report(2, POOL, 2)
     assert home.said() == {}
     home.peers.note_applied(2, 1)
-    home.peers.down(3)
+    home.peers.dead(3)
     assert not home.peers.unheard
     home.ledger.unblock()
     assert home.pool.out == 5
@@ -332,7 +332,7 @@ def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> No
 
 def test_a_younger_shard_has_nothing_that_this_home_did_not_grant() -> None:
     home = Home(cap=4)
-    home.peers.down(1)
+    home.peers.dead(1)
     home.peers.up(1, 20)  # it has not told anything yet
     home.borrow(2)
     assert home.said() == {2: [("grant", POOL, 1, False, 1)]}
@@ -414,8 +414,8 @@ def test_tokens_of_a_lost_shard_that_died_are_free() -> None:
     home.lose(1)
     home.borrow(2)
     assert home.said() == {}
-    home.peers.down(1)
-    home.ledger.down(1)
+    home.peers.dead(1)
+    home.ledger.dead(1)
     assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
 
 
@@ -425,10 +425,10 @@ def test_the_dead_leave_their_tokens_and_their_place() -> None:
     home.borrow(2)
     home.borrow(3)
     home.said()
-    home.peers.down(2)
-    home.ledger.down(2)
-    home.peers.down(1)
-    home.ledger.down(1)
+    home.peers.dead(2)
+    home.ledger.dead(2)
+    home.peers.dead(1)
+    home.ledger.dead(1)
     assert home.said() == {3: [("grant", POOL, 1, False, 4)]}
 
 
@@ -439,8 +439,8 @@ def test_the_dead_are_not_waited_for() -> None:
     home.borrow(3)
     home.said()
     home.ledger.reclaimed(2, POOL, 0)
-    home.peers.down(1)
-    home.ledger.down(1)
+    home.peers.dead(1)
+    home.ledger.dead(1)
     assert home.said() == {3: [("grant", POOL, 1, False, 3)]}
 
 
@@ -482,8 +482,8 @@ def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home.ledger.report(3, POOL, 4)
     home.ledger.reclaimed(2, POOL, 0)
     home.ledger.give(1, POOL, 1)
-    home.ledger.down(1)
-    home.ledger.down(1)
+    home.ledger.dead(1)
+    home.ledger.dead(1)
     assert heard == [("grant", POOL, 3, 4, True), ("reclaim", POOL, 1, 1, False), ("lost", 1, {POOL: 2})]
 
 

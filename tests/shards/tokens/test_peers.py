@@ -39,7 +39,7 @@ def test_the_session_is_the_higher_epoch_so_both_sides_agree() -> None:
 def test_a_message_of_an_earlier_incarnation_is_not_fresh() -> None:
     here = make_peers(2, 1)
     assert here.fresh(1, (11, []))
-    here.down(1)
+    here.dead(1)
     assert not here.fresh(1, (11, []))
     here.up(1, 20)
     assert not here.fresh(1, (11, []))
@@ -53,7 +53,7 @@ def test_nothing_is_kept_for_a_peer_that_is_not_up() -> None:
     peers.up(1, 9)
     assert flushed(peers) == []
     peers.post(1, ("sync", 1))
-    peers.down(1)
+    peers.dead(1)
     peers.up(1, 12)
     assert flushed(peers) == []
 
@@ -101,7 +101,7 @@ def test_the_floor_is_what_every_live_peer_has_applied() -> None:
     assert peers.applied_everywhere == NEVER
     peers.note_applied(2, 3)
     assert peers.applied_everywhere == 3
-    peers.down(2)
+    peers.dead(2)
     assert peers.applied_everywhere == 4
     peers.up(2, 20)
     assert peers.applied_everywhere == NEVER
@@ -127,7 +127,7 @@ def test_a_link_that_ends_while_it_is_written_to_does_no_harm() -> None:
 
     def send(peer: int, message: object) -> None:
         sent.append(peer)
-        peers.down(2)
+        peers.dead(2)
 
     peers.flush(send)
     assert sent == [1]

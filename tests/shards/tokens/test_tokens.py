@@ -79,7 +79,7 @@ def test_at_home_who_waits_for_nobody_is_refused_by_the_end_of_the_pass() -> Non
     rule = CapRule(1, "max.connections", True)
     shard = Shard(**{HERE: rule})
     waiting, late = RecordingTokenWaiter(), RecordingTokenWaiter()
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     assert shard.said() == []
     assert shard.tokens.take((HERE,), RecordingTokenWaiter()) is ADMITTED
     assert shard.tokens.take((HERE,), waiting) is None
@@ -172,7 +172,7 @@ def test_a_version_is_done_when_the_peer_has_it_and_knows_of_all_use(shard: Shar
 def test_a_peer_that_dies_is_not_waited_for(shard: Shard) -> None:
     done: list[int] = []
     shard.tokens.apply(1, lambda: done.append(1))
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     shard.said()
     assert done == [1]
 
@@ -187,7 +187,7 @@ def test_a_change_visits_the_kinds_and_pools_it_names(shard: Shard) -> None:
 
 
 def test_take_is_refused_at_its_deadline_and_not_before(shard: Shard) -> None:
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     waiter = RecordingTokenWaiter()
     assert shard.tokens.take((AWAY,), waiter) is None
     for now_s in (500.0, 500.75):
@@ -208,7 +208,7 @@ def test_who_may_wait_has_no_deadline_while_the_home_is_up() -> None:
         shard.tokens.tick(now_s)
     shard.said()
     assert waiter.decision is None
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     for now_s in (120.0, 121.5):
         shard.tokens.tick(now_s)
     shard.said()
@@ -402,7 +402,7 @@ def test_a_version_waits_for_a_shard_that_is_lost_and_not_for_one_that_is_dead(s
     shard.tokens.peer_lost(1)
     shard.said()
     assert not done
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     shard.said()
     assert done == [1]
 

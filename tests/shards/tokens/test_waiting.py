@@ -166,7 +166,7 @@ def test_a_home_that_comes_back_is_asked_for_everybody_anew(shard: Shard) -> Non
     shard.arrive(FIRST)
     shard.arrive(FIRST)
     shard.says()
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     assert shard.says() == []
     shard.tokens.peer_up(1, 9)
     assert shard.says() == [("sync", 0), ("borrow", FIRST, 2, 18, 1, 2, False)]
@@ -177,7 +177,7 @@ def test_a_home_that_comes_back_gets_no_answer_to_what_it_asked_before(shard: Sh
     shard.says()
     shard.hears(("grant", FIRST, 1, False, 1))
     shard.tokens.receive(1, (2, [("reclaim", FIRST, True)]))
-    shard.tokens.peer_down(1)
+    shard.tokens.peer_dead(1)
     shard.tokens.peer_up(1, 9)
     assert [item[0] for item in shard.says()] == ["report", "sync", "give", "borrow"]
 

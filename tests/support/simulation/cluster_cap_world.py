@@ -367,7 +367,7 @@ class ClusterCapWorld:
         else:
             shard.cluster.peer_dead(source)
             if near:
-                shard.tokens.peer_down(source[1])
+                shard.tokens.peer_dead(source[1])
             self._bury()
 
     # Configuration

@@ -271,7 +271,7 @@ MUTANTS = [
         script=late_report
     ),
     with_line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
-    with_line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.down(peer)", "1/5"),
+    with_line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.dead(peer)", "1/5"),
     with_line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
     with_line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3")._replace(
         script=left_before_its_grant_was_read
@@ -281,13 +281,13 @@ MUTANTS = [
     with_line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
         script=returned_within_a_pass
     ),
-    with_line(Tokens, "peer_down", "if self._unconfirmed or self._changes.under_way:", "if False:", "1/5")._replace(
+    with_line(Tokens, "peer_dead", "if self._unconfirmed or self._changes.under_way:", "if False:", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False)
     ),
     with_line(Tokens, "apply", "filter(self._peers.is_dead, range(self.shards))", "()", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=True)
     ),
-    with_line(Tokens, "peer_down", "self._unconfirmed or self._changes.under_way", "self._unconfirmed", "1/5")._replace(
+    with_line(Tokens, "peer_dead", "self._unconfirmed or self._changes.under_way", "self._unconfirmed", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False, piece=1)
     ),
     with_line(Tokens, "apply", "self._waiting.recall(home)", "pass", "1/5")._replace(
@@ -410,7 +410,7 @@ SEEN = {
     "Cache.add_granted: pool.tight = pool.tight or not may_cache for pool.tight = not may_cache": 0,
     "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 160,
     "Ledger.returned: continue for contention.awaiting[peer] = 1": 16,
-    "Tokens.peer_lost: self._ledger.down(peer) for self._ledger.lost(peer)": 8,
+    "Tokens.peer_lost: self._ledger.dead(peer) for self._ledger.lost(peer)": 8,
     "Waiting._refused_here: alone for (alone and not self._peers.local)": 3,
     "Peers.report: pass for self._gives.pop((peer, key), None)": 194,
     "Changes._sweep: pass for self._table.begin_change(self.refresh)": 299,

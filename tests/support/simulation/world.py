@@ -429,7 +429,7 @@ class World:
         node.tokens.peer_lost(peer)
 
     def _peer_dead(self, node: Node, peer: int) -> None:
-        node.tokens.peer_down(peer)
+        node.tokens.peer_dead(peer)
 
     def _count_asked(self, connection: SimulatedConnection, home: int | None = None) -> None:
         """A token may have been on its way to a connection, and was lost with its shard, or with the link to its home."""

@@ -104,7 +104,8 @@ class _SoundEvents(NamedTuple):
 
 
 def _sound(events: Rows) -> _SoundEvents:
-    """Events without what places them are left out, and so are all of one number that differ: each counts as missing."""
+    """Leaves out events that lack broker, shard, epoch or number, and all events that share these but differ: each counts as
+    missing."""
     seen = survey(events.each(digest, DIGEST).table())
     if seen.bad:
         events = events.each(sound, EVENTS)
