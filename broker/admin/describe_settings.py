@@ -8,6 +8,7 @@ from broker.admin.redpanda import as_json
 from broker.serve.sasl import SCRAM, Credential
 from shards.config.coordinator import Coordinator
 from shards.config.messages import UserChange
+from shards.limits.observed_limits import is_observable
 from shards.limits.quota_entities import entity_of_key
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import LIMITS, broker_setting, listener_of
@@ -85,5 +86,6 @@ def _limit(name: str, value: Value, is_set: bool, broker: int | None) -> LimitRo
         "text": "" if value is None else setting.kind.spell(value),
         "set": is_set and (broker is not None or value != setting.default),
         "vocabulary": setting.vocabulary,
+        "observable": is_observable(name),
         "doc": setting.doc,
     }

@@ -127,6 +127,7 @@ class LimitRow(TypedDict):
     text: Annotated[str, "The value as `turnstile config set` takes it."]
     set: bool
     vocabulary: Annotated[str, "Whose name it is: kafka, redpanda or turnstile."]
+    observable: Annotated[bool, "True if it can be observed instead of enforced."]
     doc: str
 
 

@@ -66,7 +66,7 @@ async def put_config(
     changes = redpanda.changes_of(body, _broker(admin, broker))
     if observe:
         version = await admin.coordinator.alter_observed(who, changes, dry_run)
-        return changed(version, () if dry_run else notes_of_observed(admin.coordinator.state))
+        return changed(version, notes_of_observed(admin.coordinator.state, changes, tried=dry_run))
     version = await admin.coordinator.alter_settings(who, changes, dry_run)
     return changed(version, notes_of_settings(admin.coordinator.state, changes, tried=dry_run, at=at))
 

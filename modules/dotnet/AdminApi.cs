@@ -404,7 +404,8 @@ public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
 /// <param name="Broker">The broker that has it of its own; null: the whole cluster.</param>
 /// <param name="Text">The value as `turnstile config set` takes it.</param>
 /// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
-public sealed record LimitRow(string Name, long? Broker, object? Value, string Text, bool Set, string Vocabulary, string Doc);
+/// <param name="Observable">True if it can be observed instead of enforced.</param>
+public sealed record LimitRow(string Name, long? Broker, object? Value, string Text, bool Set, string Vocabulary, bool Observable, string Doc);
 
 /// <summary>The use of a limit on one broker, or of one of the whole cluster.</summary>
 /// <param name="Broker">null: the limit is one of the whole cluster.</param>

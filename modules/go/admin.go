@@ -876,6 +876,8 @@ type LimitRow struct {
 	Set  bool   `json:"set"`
 	// Whose name it is: kafka, redpanda or turnstile.
 	Vocabulary string `json:"vocabulary"`
+	// True if it can be observed instead of enforced.
+	Observable bool   `json:"observable"`
 	Doc        string `json:"doc"`
 }
 

@@ -499,6 +499,8 @@ export interface LimitRow {
   set: boolean
   /** Whose name it is: kafka, redpanda or turnstile. */
   vocabulary: string
+  /** True if it can be observed instead of enforced. */
+  observable: boolean
   doc: string
 }
 

@@ -630,6 +630,8 @@ class LimitRow(TypedDict):
     set: bool
     # Whose name it is: kafka, redpanda or turnstile.
     vocabulary: str
+    # True if it can be observed instead of enforced.
+    observable: bool
     doc: str
 
 

@@ -1,8 +1,9 @@
 """Notes on limits that are in force, or that a change brings: sentences for people. Pure.
 
 A limit that lets no connection in (lockouts.py), how much of a rate passes at once (bursts.py), quotas of bytes that are smaller
-than a batch (byte_rates.py), limits of users where no listener asks for a login, and the cap of connections over TLS where no
-listener has TLS. Answers of the admin API, `turnstile up` and the pytest plugin say them.
+than a batch (byte_rates.py), limits of users where no listener asks for a login, the cap of connections over TLS where no
+listener has TLS, and values of single brokers, which a change for all of them leaves in force. Answers of the admin API,
+`turnstile up` and the pytest plugin say them.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from shards.settings.broker_config import (
     given,
 )
 from shards.settings.config_def import broker_setting, canonical_name
+from shards.settings.config_types import HIDDEN
 
 LARGEST_BATCH = "message.max.bytes"
 _ANONYMOUS = "ANONYMOUS"
@@ -46,14 +48,20 @@ def notes_of_settings(
     if tried:
         settings |= {key: text for _, key, text in settings_delta(state, changes) if text is not None}
     names = [canonical_name(name) for _, name, value in changes if value is not None]
-    notes = _lockouts(state, settings, at)
+    notes = [*_lockouts(state, settings, at), *_own_values(state.settings, changes)]
     for broker, limits in _limits(state, settings).items():
         notes += _of_broker(broker, burst_notes(limits, names=names))
     return _bounded([*notes, *_caps_without_clients(state, settings)])
 
 
-def notes_of_observed(state: ConfigState) -> list[str]:
-    """Of limits that are observed: those that can refuse nothing, as the limits in force refuse it before."""
+def notes_of_observed(state: ConfigState, changes: Sequence[SettingChange] = (), *, tried: bool = False) -> list[str]:
+    """Of limits that are observed, and `changes` of them as for `observed_delta`; `tried` as in notes_of_settings. A limit that can
+    refuse nothing, as the limits in force refuse it before, is told of when it is observed."""
+    own = _bounded(_own_values({**state.settings, **state.observed}, changes))
+    return own if tried else [*own, *_refusing_nothing(state)]
+
+
+def _refusing_nothing(state: ConfigState) -> list[str]:
     if not state.observed:
         return []
     enforced, would_be = _limits(state, state.settings), _limits(state, {**state.settings, **state.observed})
@@ -104,6 +112,19 @@ def _request_queue(state: ConfigState) -> list[str]:
 def lockouts_in_force(state: ConfigState) -> list[str]:
     """Of everything that is in force, the limits that let no connection in."""
     return _lockouts(state, state.settings, "")
+
+
+def _own_values(settings: Mapping[str, str], changes: Iterable[SettingChange]) -> list[str]:
+    """Of changes for all brokers, the values that single brokers have of their own: there these hold. `settings`: by
+    "broker/name"."""
+    changed = {canonical_name(name) for broker, name, _ in changes if broker == ""}
+    keys = ((*key.partition("/"), text) for key, text in settings.items())
+    own = sorted((name, int(broker), text) for broker, _, name, text in keys if broker and name in changed)
+    return [f"broker {broker} keeps its own value {_shown(name, text)} of {name}" for name, broker, text in own]
+
+
+def _shown(name: str, text: str) -> str:
+    return HIDDEN if broker_setting(name).is_password else text
 
 
 def _by_windows(

@@ -25,10 +25,14 @@ OBSERVABLE = (*CAPS_AND_RATES, CLUSTER_CAP)
 _EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip", "user", CLUSTER))
 
 
+def is_observable(name: str) -> bool:
+    """True if a setting, by its canonical name, is one of OBSERVABLE; that of a listener is as that of the broker."""
+    return broker_setting(name).name in OBSERVABLE
+
+
 def check_observable(name: str) -> None:
     """Raises ConfigInvalid for a setting, by its canonical name, that is none of OBSERVABLE."""
-    setting = broker_setting(name)
-    if setting.name not in OBSERVABLE:
+    if not is_observable(name):
         each = ", ".join(OBSERVABLE)
         raise ConfigInvalid(name, None, f"can't be observed: only limits of connections can be ({each})",
                             error="INVALID_REQUEST")  # fmt: skip

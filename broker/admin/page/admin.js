@@ -21,14 +21,16 @@ export async function call(path, body) {
   if (!answer.ok) throw new Error(why(told) || `${path} answered with ${answer.status}`);
   return told;
 }
-export async function put(path, body, form, done) {
+// `done`: what the change makes of it, for people; `observe`: of what is observed instead of enforced.
+export async function put(path, body, form, done, {observe = false} = {}) {
+  if (observe) path += (path.includes("?") ? "&" : "?") + "observe=true";
   for (const button of form.querySelectorAll("button")) button.disabled = true;
   try {
     const answer = await fetch(at(path), {method: "PUT", headers: {"content-type": "application/json", "x-turnstile-who": "live page"}, body: JSON.stringify(body)});
     const text = await answer.text();
     let told;
     try { told = JSON.parse(text); } catch { told = {message: text}; }
-    if (answer.ok) say(`${done}, in force on every shard since version ${told.config_version}`);
+    if (answer.ok) say([`${done}, ${observe ? "" : "in force "}on every shard since version ${told.config_version}`, ...(told.notes || [])].join(". "));
     else say(why(told) || `The cluster answered with ${answer.status}.`, true);
     return answer.ok;
   } catch (error) {

@@ -1,32 +1,40 @@
 // Limits and quotas with the forms that change them, and the history of changes.
 
 import {put} from "./admin.js";
-import {$, el, say, show} from "./dom.js";
+import {$, el, parted, say, show} from "./dom.js";
 import {entityText, QUOTAS, written} from "./quantities.js";
 
-const UNLIMITED = 2 ** 31 - 1;
-let editing = null, latest = [];
+const UNLIMITED = 2 ** 31 - 1, OBSERVE = "It refuses and throttles nobody; what it would have done is counted.";
+let editing = null, latest = [[], null];
 
 const shown = value => value === null ? "–" : value === UNLIMITED ? "unlimited" : Array.isArray(value) ? value.join(", ") || "–" : String(value) || "–";
 const limitText = limit => limit.name + (limit.broker === null ? "" : ` (broker ${limit.broker})`);
-export function drawLimits(limits) {
-  latest = limits;
+const observedOf = (limit, observed) => observed && (limit.broker === null ? observed.set : observed.brokers[limit.broker] || {})[limit.name];
+// `observed`: what is observed instead of enforced; null: nothing is.
+export function drawLimits(limits, observed) {
+  latest = [limits, observed];
   if (editing) return;
   const rows = [...limits].sort((a, b) => b.set - a.set);
-  show("limits", ...rows.map(limit => el("div", {class: "limit" + (limit.set ? " set" : ""), title: limit.doc},
-    el("span", {class: "name mono"}, limitText(limit)), el("span", {class: "value"}, shown(limit.value)),
-    el("button", {class: "small", "aria-label": "Change " + limitText(limit), onclick: event => edit(limit, event.target.parentElement)}, "Change"))));
+  show("limits", ...rows.map(limit => {
+    const tried = observedOf(limit, observed);
+    return el("div", {class: "limit" + (limit.set ? " set" : ""), title: limit.doc},
+      el("span", {class: "name mono"}, ...parted(limitText(limit))),
+      el("span", {class: "value"}, shown(limit.value), tried === undefined || tried === null ? null : el("span", {class: "by"}, `observed: ${shown(tried)}`)),
+      el("button", {class: "small", "aria-label": "Change " + limitText(limit), onclick: event => edit(limit, event.target.parentElement)}, "Change"));
+  }));
 }
 function edit(limit, row) {
-  if (editing) { editing = null; drawLimits(latest); row = [...$("limits").children].find(one => one.firstChild.textContent === limitText(limit)); }
+  if (editing) { editing = null; drawLimits(...latest); row = [...$("limits").children].find(one => one.firstChild.textContent === limitText(limit)); }
   editing = limitText(limit);
-  const change = (body, done) => put("/v1/cluster_config" + (limit.broker === null ? "" : "?broker=" + limit.broker), body, form, done).then(ok => ok && close());
+  const change = (body, done, how) => put("/v1/cluster_config" + (limit.broker === null ? "" : "?broker=" + limit.broker), body, form, done, how).then(ok => ok && close());
   const input = el("input", {name: "value", value: limit.set ? (Array.isArray(limit.value) ? limit.value.join(",") : String(limit.value)) : "",
     placeholder: Array.isArray(limit.value) ? "10.0.0.1:5, 10.1.0.0/16:200" : "a number", "aria-label": "New value of " + limitText(limit), autocomplete: "off", spellcheck: "false"});
-  const close = () => { editing = null; drawLimits(latest); };
-  const form = el("form", {onsubmit: event => { event.preventDefault(); change({upsert: {[limit.name]: input.value}, remove: []}, `${limitText(limit)} = ${input.value}`); },
+  const close = () => { editing = null; drawLimits(...latest); };
+  const upsert = () => ({upsert: {[limit.name]: input.value}, remove: []}), told = () => `${limitText(limit)} = ${input.value}`;
+  const form = el("form", {onsubmit: event => { event.preventDefault(); change(upsert(), told()); },
     onkeydown: event => event.key === "Escape" && close()},
     el("p", {}, limit.doc), input, el("button", {class: "main", type: "submit"}, "Set"),
+    limit.observable ? el("button", {type: "button", title: OBSERVE, onclick: () => change(upsert(), `${told()} is observed, not enforced`, {observe: true})}, "Observe") : null,
     limit.set ? el("button", {type: "button", onclick: () => change({upsert: {}, remove: [limit.name]}, `${limitText(limit)} is unset`)}, "Unset") : null,
     el("button", {type: "button", onclick: close}, "Cancel"));
   row.lastChild.hidden = true;
@@ -53,13 +61,14 @@ export function drawQuotas(quotas) {
   const who = el("input", {placeholder: "ip=10.0.0.1 or user=alice", "aria-label": "Whose quota", spellcheck: "false", autocomplete: "off", required: true});
   const key = el("select", {"aria-label": "Which quota"}, ...Object.keys(QUOTAS).map(name => el("option", {}, name)));
   const value = el("input", {class: "short", placeholder: "such as 1MB", "aria-label": "Value", autocomplete: "off", required: true});
-  const form = el("form", {onsubmit: event => {
-    event.preventDefault();
+  const change = (how, told) => {
     try {
       const set = {[key.value]: numberOf(value.value)};
-      put("/v1/quotas", {alter: [{entity: entityOf(who.value), set}]}, form, `${who.value}: ${key.value} = ${set[key.value]}`);
+      put("/v1/quotas", {alter: [{entity: entityOf(who.value), set}]}, form, `${who.value}: ${key.value} = ${set[key.value]}${told}`, how);
     } catch (error) { say(error.message, true); }
-  }}, who, key, value, el("button", {class: "main", type: "submit"}, "Set"));
+  };
+  const form = el("form", {onsubmit: event => { event.preventDefault(); change({}, ""); }}, who, key, value, el("button", {class: "main", type: "submit"}, "Set"),
+    el("button", {type: "button", title: OBSERVE, onclick: () => form.reportValidity() && change({observe: true}, " is observed, not enforced")}, "Observe"));
   show("quotas", ...rows, el("div", {class: "limit"}, form));
 }
 

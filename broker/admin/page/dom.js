@@ -29,10 +29,17 @@ export function table(columns, rows) {
 // `parts`: [part of the whole in 0..1, color].
 export const bar = (parts, title) =>
   el("div", {class: "bar", title}, ...parts.map(([part, color]) => el("i", {style: `width:${Math.min(100, 100 * part)}%;--c:${color}`})));
+// A name of parts, such as a setting's, which may be broken into lines between them.
+export const parted = name => name.split(/(?<=[._])/).flatMap(part => [part, el("wbr")]);
 export const empty = text => el("div", {class: "empty"}, text);
 // What an element is called, by which it is found again when it is drawn anew: else the keyboard would lose its place every second.
 const called = one => one.tagName + (one.dataset.key || "") + (one.getAttribute("aria-label") || one.textContent);
+// Nothing is drawn anew under a finger: a click on what was replaced since it began would be lost.
+let pressed = false;
+addEventListener("pointerdown", () => { pressed = true; });
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => { pressed = false; });
 export function show(id, ...children) {
+  if (pressed) return;
   const place = $(id), held = place.contains(document.activeElement) ? called(document.activeElement) : null;
   place.replaceChildren(...children.filter(child => child != null));
   if (held) [...place.querySelectorAll("button, a, input, select")].find(one => called(one) === held)?.focus({preventScroll: true});
@@ -44,5 +51,5 @@ export function say(text, bad = false) {
   $("say").textContent = text;
   $("say").className = bad ? "on bad" : "on";
   clearTimeout(saying);
-  saying = setTimeout(() => $("say").className = "", bad ? 8000 : 4000);
+  saying = setTimeout(() => $("say").className = "", Math.max(bad ? 8000 : 4000, 60 * text.length));
 }

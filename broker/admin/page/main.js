@@ -6,7 +6,8 @@ import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
 import {drawDetail} from "./detail.js";
 import {$, el} from "./dom.js";
 import {drawInternals} from "./internals.js";
-import {drawAddresses, drawClients, drawHeader, drawJournal, drawObserved, drawReasons, drawTiles, drawUses} from "./overview.js";
+import {drawAddresses, drawClients, drawHeader, drawJournal, drawReasons, drawTiles, drawUses} from "./overview.js";
+import {drawObserved} from "./rehearsal.js";
 import {isSame, named, read, SPANS, TABS, written} from "./state.js";
 
 const SECONDS = 300, COARSE = 30, LONG_EVERY = 6000;
@@ -38,7 +39,7 @@ async function refresh() {
   drawAddresses(live, all, () => go({all: !state.all}), opener);
   drawObserved(live.observed);
   drawClients(live, series, opener);
-  drawLimits(live.limits);
+  drawLimits(live.limits, live.observed);
   await drawDetail(state.open, state.span, live.brokers, opener);
 }
 const keyOf = open => written({tab: "overview", span: 5, open});

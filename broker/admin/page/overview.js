@@ -1,8 +1,8 @@
 // What happens now, in a user's words: connections, limits and how much of each is used.
 
-import {REASONS, refusedOf, sparkline, throttledOf} from "./charts.js";
-import {$, bar, el, empty, show, sum, table} from "./dom.js";
-import {count, duration, entityText, level, perSecond, QUOTAS, use, utilisation} from "./quantities.js";
+import {REASONS, refusedOf, sparkline, throttledOf, THROTTLES} from "./charts.js";
+import {$, bar, el, empty, parted, show, sum, table} from "./dom.js";
+import {count, duration, level, perSecond, QUOTAS, use, utilisation} from "./quantities.js";
 
 const colorOf = reason => `var(--${REASONS.includes(reason) ? reason : "ip_cap"})`;
 const spelling = row => row.what === "connections" ? count : perSecond;
@@ -31,8 +31,9 @@ const HELD_UP = {waiting: "waiting to be let in", held: "held for their rate", m
 export function drawTiles(live, series) {
   const last = series.at(-1) || {admitted: 0, refused: {}, throttled: {}}, totals = live.totals;
   const aside = Object.entries(HELD_UP).filter(([name]) => totals[name]).map(([name, why]) => `${count(totals[name])} ${why}`);
-  const capped = live.uses.find(row => row.what === "connections" && row.of === "broker"); // the fullest broker comes first
-  const ofCap = capped && `${use(capped.used, capped.limit)}${live.brokers > 1 ? ` on broker ${capped.broker}` : ""}`;
+  const cap = of => live.uses.find(row => row.what === "connections" && row.of === of);
+  const capped = cap("cluster") || cap("broker"); // the fullest broker comes first
+  const ofCap = capped && use(capped.used, capped.limit) + (live.brokers === 1 ? "" : capped.broker === null ? " on all brokers" : ` on broker ${capped.broker}`);
   const requests = sum(Object.values(totals.throttled).map(each => each.requests));
   const tiles = [
     ["Open connections", count(totals.connections), "", aside.join(", ") || ofCap || "no cap for all together", point => point.connections, "var(--core_rate)"],
@@ -66,7 +67,7 @@ export function drawUses(live, opener) {
   }
   const rows = live.uses.filter((row, n) => n < FEW || !/^(ip|user):/.test(row.of) || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
-    el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, row.by)), ...(several ? [row.broker === null ? "all" : String(row.broker)] : []),
+    el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, ...parted(row.by))), ...(several ? [row.broker === null ? "all" : String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
     close,
     rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; any other can be opened below.`) : null);
@@ -104,7 +105,6 @@ function openOf(live, row) {
   return el("span", {}, useText(fullest.used, fullest.limit, count), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, fullest)) : null);
 }
 
-const WORDS = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
 const clientText = row => [row.user && "user " + row.user, row.client_id && "client " + row.client_id].filter(Boolean).join(" ") || "any";
 export function drawClients(live, series, opener) {
   const rows = [...live.throttled, ...live.within_quota], total = sum(Object.values(live.totals.throttled).map(each => each.requests));
@@ -112,36 +112,7 @@ export function drawClients(live, series, opener) {
   if (!rows.length) return show("clients", empty(total ? `No client uses a quota now; ${count(total)} requests were throttled since the start.` : "No client has been throttled, and none uses a quota now."));
   show("clients", table([["client", ""], ["quota", "h k"], ["", "b s"], ["used", "n t"], ["delay", "n"]], rows.map(row => [
     el("span", {class: "mono"}, opener({broker: row.broker, user: row.user, client: row.client_id}, clientText(row)), live.brokers > 1 ? el("span", {class: "by"}, onBroker(live, row)) : null),
-    el("span", {title: row.quota}, WORDS[row.quota]), row.limit === null ? "" : useBar(row.value, row.limit),
+    el("span", {title: row.quota}, THROTTLES[row.quota]), row.limit === null ? "" : useBar(row.value, row.limit),
     useText(row.value, row.limit, QUOTAS[row.quota]), row.throttle_ms ? duration(row.throttle_ms) : "–"])),
     el("div", {class: "rest"}, told));
-}
-
-const connections = n => `${count(n)} connection${n === 1 ? "" : "s"}`;
-// What limits that are observed instead of enforced would have done; null: none is.
-export function drawObserved(told) {
-  $("rehearsal").hidden = told === null;
-  if (told === null) return;
-  const {refused, waited, undecided, addresses, more} = told;
-  const would = [refused || !waited ? `would have refused ${connections(refused)}` : "", waited ? `would have made ${connections(waited)} wait` : ""];
-  const of = addresses ? ` of ${more ? "at least " : ""}${count(addresses)} address${addresses === 1 ? "" : "es"}` : "";
-  const named = [...Object.entries(told.set).map(([name, value]) => [name, value, ""]),
-    ...Object.entries(told.brokers).flatMap(([broker, own]) => Object.entries(own).map(([name, value]) => [name, value, ` (broker ${broker})`]))];
-  for (const {entity, values} of told.quotas ? told.quotas.set : []) if ("ip" in entity)
-    named.push(...Object.entries(values).map(([quota, value]) => [quota, value, ` (${entityText(entity)})`]));
-  const counted = name => sum(told.caps.filter(cap => cap.limit === name).map(cap => cap.count));
-  show("observed", ...(named.length ? [el("p", {}, el("b", {}, would.filter(Boolean).join(", and ") + of), undecided ? `; ${connections(undecided)} could not be decided` : ""),
-    table([["observed", "k"], ["value", "n t"], ["connections", "n"]], named.map(([name, value, where]) =>
-      [el("span", {class: "mono"}, name + where), Array.isArray(value) ? value.join(", ") : String(value), count(counted(name))]))] : []), ...drawObservedQuotas(told.quotas));
-}
-
-function drawObservedQuotas(told) {
-  const set = told ? told.set.filter(({entity}) => !("ip" in entity)) : [];
-  if (!set.length) return [];
-  const of = told.clients.length ? ` of ${told.more ? "at least " : ""}${count(told.clients.length)} client${told.clients.length === 1 ? "" : "s"}` : "";
-  const counted = (quota, value) => sum(told.quotas.filter(row => row.quota === quota && row.value === value).map(row => row.requests));
-  const named = set.flatMap(({entity, values}) => Object.entries(values).map(([quota, value]) => [entityText(entity), quota, value]));
-  return [el("p", {}, el("b", {}, `would have throttled ${count(told.requests)} request${told.requests === 1 ? "" : "s"}${of}`)),
-    table([["observed", "k"], ["quota", "h k"], ["value", "n t"], ["requests", "n"]], named.map(([whose, quota, value]) =>
-      [el("span", {class: "mono"}, whose), el("span", {title: quota}, WORDS[quota]), String(value), count(counted(quota, value))]))];
 }

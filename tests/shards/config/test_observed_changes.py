@@ -72,3 +72,14 @@ def test_what_is_in_force_already_is_said_to_be_of_no_use():
     assert notes_of_observed(state(("observed", f"/{PER_IP}", "5"))) == []
     assert notes_of_observed(state(("observed", "/max.connection.creation.rate", "5"))) == []
     assert notes_of_observed(state()) == []
+
+
+def test_a_broker_of_which_an_own_value_goes_before_what_is_observed_on_all_is_named():
+    found = state(("setting", f"1/{PER_IP}", "50"), ("observed", "0/max.connections", "7"))
+    for tried in (False, True):
+        changes = [["", PER_IP, "20"], ["", "max.connections", None], ["", "max.connections.per.ip", "5"]]
+        assert notes_of_observed(found, changes, tried=tried) == [
+            f"broker 1 keeps its own value 50 of {PER_IP}",
+            "broker 0 keeps its own value 7 of max.connections",
+        ]
+        assert notes_of_observed(found, [["1", PER_IP, "20"]], tried=tried) == []

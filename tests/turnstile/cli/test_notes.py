@@ -31,6 +31,24 @@ def test_a_cap_that_locks_everybody_out_is_said_with_a_command_that_lets_them_in
     cluster.unset(CAP)
 
 
+def test_a_change_for_all_brokers_names_those_that_keep_a_value_of_their_own(tmp_path: Path) -> None:
+    with running(tmp_path / "data", shards=1, brokers=3) as cluster:
+        cluster.turnstile("config", "set", CAP, "20", "--broker", "1")
+        assert "keeps" not in cluster.turnstile("config", "set", CAP, "30", "--broker", "2")
+        notes = [f"note: broker {broker} keeps its own value {value} of {CAP}" for broker, value in ((1, 20), (2, 30))]
+        for words in (
+            ["set", CAP, "50", "--dry-run"],
+            ["set", CAP, "50"],
+            ["set", "--observe", CAP, "10"],
+            ["unset", CAP],
+        ):
+            said = cluster.turnstile("config", *words).splitlines()
+            assert [line for line in said if "keeps" in line] == notes
+        held = [cluster.told("config", "get", CAP, "--broker", str(broker))[CAP] for broker in range(3)]
+        assert held == [None, 20, 30]
+        assert "keeps" not in cluster.turnstile("config", "set", "max.connections", "50")
+
+
 def test_a_rate_is_set_with_the_burst_that_passes_first(cluster: Cluster) -> None:
     for words in (
         ["quota", "set", "ip=127.1.0.1", "connection_creation_rate=2"],

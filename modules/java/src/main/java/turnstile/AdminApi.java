@@ -738,6 +738,8 @@ public final class AdminApi {
             boolean set,
             /** Whose name it is: kafka, redpanda or turnstile. */
             String vocabulary,
+            /** True if it can be observed instead of enforced. */
+            boolean observable,
             String doc) {}
 
     /** The use of a limit on one broker, or of one of the whole cluster. */
