@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from turnstile.pipeline.plan.plan import LimitPlan
 
 
+_ONE_LOG = "a log of {} does not say whether it has the connections to all brokers."
+
+
 class _Numbers(ParamType[list[int]]):
     name = "N,N,..."
 
@@ -154,6 +157,14 @@ def _or_journal(context: click.Context, parameter: click.Parameter, given: str |
     help="With --by user: for turnstile.max.connection.creation.rate.per.user.",
 )  # fmt: skip
 @click.option("--broker-rate", type=_Numbers(), default=[], help="Candidates for max.connection.creation.rate.")
+@click.option(
+    "--cluster-rate", type=_Numbers(), default=[],
+    help="Candidates for turnstile.cluster.max.connection.creation.rate, of a journal or with --whole-cluster.",
+)  # fmt: skip
+@click.option(
+    "--whole-cluster", is_flag=True,
+    help="The log has the connections to all brokers of a cluster, as a journal has: recommend a cap and a rate for it, too.",
+)  # fmt: skip
 @click.option("--overrides", default="", help="ip:count,network:count,... or user:count,... with every candidate.")
 @click.option(
     "--at-most-refused",
@@ -176,8 +187,8 @@ def _or_journal(context: click.Context, parameter: click.Parameter, given: str |
 def plan(
     inputs: tuple[str, ...], format: str, columns: dict[str, str], port: int | None, per_ip_cap: list[int],
     ipv6_prefix: int, per_user_cap: list[int], broker_cap: list[int], ip_rate: list[int], user_rate: list[int],
-    broker_rate: list[int], overrides: str, at_most_refused: float, headroom: Fraction, quotas: bool,
-    quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
+    broker_rate: list[int], cluster_rate: list[int], whole_cluster: bool, overrides: str, at_most_refused: float,
+    headroom: Fraction, quotas: bool, quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
     compare: IncidentSpan | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
     """Replay a log against candidate limits, and recommend the smallest that normal traffic bears, with headroom.
@@ -203,7 +214,7 @@ def plan(
     of_entities: dict[str, dict[str, Any]] = {
         "ip": {
             "--per-ip-cap": per_ip_cap, "--ip-rate": ip_rate, "--broker-cap": broker_cap, "--broker-rate": broker_rate,
-            "--ipv6-prefix": ipv6_prefix != 128,
+            "--ipv6-prefix": ipv6_prefix != 128, "--cluster-rate": cluster_rate, "--whole-cluster": whole_cluster,
         },
         "user": {"--per-user-cap": per_user_cap, "--user-rate": user_rate},
     }  # fmt: skip
@@ -218,6 +229,8 @@ def plan(
         )  # fmt: skip
         return
     counted_by = _counted_by(by, format, of_entities)
+    if cluster_rate and format != "journal" and not whole_cluster:
+        raise click.UsageError(f"--cluster-rate goes with --whole-cluster, or a journal: {_ONE_LOG.format(format)}")
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
         from turnstile.pipeline.inputs.entities import USER, EntityType, Ips
@@ -235,7 +248,8 @@ def plan(
         def finish(source: Input | SmallLog, spark: SparkSession | None = None) -> LimitPlan:
             found = run(
                 source, candidates, at_most_refused=at_most_refused, headroom=headroom,
-                incident=LogPeriod(*compare) if compare else None, with_leaks=with_leaks,
+                incident=LogPeriod(*compare) if compare else None, with_leaks=with_leaks, whole_cluster=whole_cluster,
+                cluster_rates=cluster_rate,
             )  # fmt: skip
             if html is not None:
                 write_page(page(found, of=", ".join(inputs)), html, spark)

@@ -44,6 +44,7 @@ def plan_of(*candidates: Candidate) -> LimitPlan:
             Variant("tight", 7, {"10.0.0.1": 45}, 4, 9, 0.0009, 4, {"198.51.100.1": 1002}, 12, 990),
         ],
         cluster=None,
+        cluster_rate=None,
         left_out=LeftOut(["198.51.100.1"], 1000),
         talkers=[Talker("198.51.100.1", 1002, 1000, 0.1, "leak", None, ["they last <1 h>"])],
         notes=["A note."],

@@ -1,10 +1,12 @@
 """What a scenario's events do (its invariants), and which of them make no sense."""
 
 import json
+import random
 from typing import Any
 
 import pytest
 
+from shards.limits.rate import Rate
 from turnstile.replay.stream import ReplayError, replay
 
 
@@ -258,3 +260,25 @@ def test_ipv6_clients_of_a_network_count_as_one_address_from_the_first_connect_o
     assert refused(connect(), change("turnstile.ipv6.prefix.length", 64)) == [
         "turnstile.ipv6.prefix.length is read when a broker starts; set it before the first connect or record"
     ]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_rate_of_the_cluster_is_one_window_for_the_listeners_of_all_its_brokers(seed: int) -> None:
+    chance = random.Random(seed)
+    name = "turnstile.cluster.max.connection.creation.rate"
+    events: list[dict[str, Any]] = [{"do": "setup", "listeners": ["OF_0", "OF_1", "OF_2"]}]
+    events += [change("max.connections.per.ip", 2), change(name, 3)]
+    rate, per_s, expected = Rate(), 3, {}
+    for n, at_ms in enumerate(sorted(chance.randrange(60_000) for _ in range(600))):
+        if not chance.randrange(60):
+            per_s = chance.randrange(1, 20)
+            events.append(change(name, per_s, at=at_ms))
+        events.append(connect(n, f"10.0.0.{n % 7}", listener=f"OF_{chance.randrange(3)}", at=at_ms))
+        expected[n] = bool(rate.charge(1, per_s, now_ms=at_ms))
+        if expected[n]:
+            rate.record(-1, now_ms=at_ms)
+    answers = run(*events)
+    assert {each["id"]: each["reason"] == "cluster_rate" for each in answers} == expected
+    assert {each["reason"] for each in answers} == {None, "ip_cap", "cluster_rate"}, (
+        "what the cap refuses was recorded before"
+    )

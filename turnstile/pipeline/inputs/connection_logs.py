@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
+import pyarrow
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +13,7 @@ from pyspark.sql import functions as F
 
 from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
+from turnstile.pipeline.inputs.arrivals_at_cluster import DDL, of_log
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
 from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
 from turnstile.pipeline.inputs.entities import IP, USER, EntityType
@@ -78,6 +80,19 @@ def contents(source: Input) -> Contents:
         return contents(source.again())
     usable(summed["count"], tally, source.paths, source.format, source.by)
     return Contents(summed["count"], summed["first"], summed["last"], tally)
+
+
+def arrived_at_cluster(source: Input) -> journal.ArrivedAtCluster:
+    """The arrivals at all brokers of a cluster whose connections a log has."""
+    if source.format == "journal":
+        return journal.arrived(source.arrived.sparkSession, source.paths)
+    rows = source.arrived.select("ip", "opened_us", "bad")
+    return journal.ArrivedAtCluster(rows.mapInArrow(partial(_arrived, source.by), DDL), [])
+
+
+def _arrived(by: EntityType, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for batch in batches:
+        yield from of_log(pyarrow.Table.from_batches([batch]), by).to_batches()
 
 
 @contextmanager

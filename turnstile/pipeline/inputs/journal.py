@@ -1,11 +1,14 @@
-"""A journal of Turnstile's own as an input: its admitted connections, or those that users logged in on."""
+"""A journal of Turnstile's own as an input: its admitted connections, or those that users logged in on; and all arrivals at its
+cluster."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.events.journal_events import INCARNATION, pairs, read
+from turnstile.pipeline.inputs.arrivals_at_cluster import ARRIVED, BEFORE_THE_RATE, KINDS, TOLD
 from turnstile.pipeline.inputs.entities import USER, EntityType
 from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
 
@@ -37,3 +40,27 @@ def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFram
         F.concat(F.lit("connection "), F.col("conn")).alias("raw"),
         F.when(F.col("admissions") == 0, "closed, but never seen admitted").alias("bad"),
     )
+
+
+class ArrivedAtCluster(NamedTuple):
+    """ARRIVED, and a sentence about each part of a journal that can't be read."""
+
+    rows: DataFrame
+    unreadable: list[str]
+
+
+def arrived(spark: SparkSession, paths: Sequence[str]) -> ArrivedAtCluster:
+    """The arrivals at all brokers of a journal, as `arrivals_at_cluster.of_journal` has them. Raises PipelineError as
+    `journal_events.read` does."""
+    journal = read(spark, paths)
+    is_told = F.col("kind").isin(*TOLD)
+    is_late = F.coalesce(F.col("reason").isin(*BEFORE_THE_RATE), F.lit(False))
+    kept = journal.events.where(is_told | (F.col("kind").isin(*KINDS) & ~is_late))
+    held_ns = (F.coalesce("held_ms", F.lit(0.0)) * 1_000_000).cast("long")
+    columns = {
+        "at_ns": F.col("mono_ns") - held_ns,
+        "wall_us": F.unix_micros("ts") - F.floor(held_ns / 1000),
+        "detail": F.when(is_told, F.col("detail")),
+    }
+    rows = kept.select(*(columns.get(name, F.col(name)).alias(name) for name in ARRIVED.names))
+    return ArrivedAtCluster(rows, [each.sentence for each in journal.unreadable])

@@ -1,4 +1,4 @@
-"""The cap of a whole cluster that a plan of journals recommends: room above the most connections that were open at one time, on all
+"""The cap of a whole cluster that a plan recommends: room above the most connections that were open at one time, on all
 brokers together.
 
 Nothing is left out of it: clients that look like leaks take places, too.
@@ -11,7 +11,6 @@ import numpy
 
 from shards.settings.broker_config import CLUSTER_CAP
 from turnstile.pipeline.events.arrays import Array
-from turnstile.pipeline.inputs.entities import IP, EntityType
 from turnstile.pipeline.plan.variants import raised
 
 
@@ -33,11 +32,6 @@ class ClusterCap(NamedTuple):
     def as_json(self) -> dict[str, object]:
         """Plain data."""
         return {**self._asdict(), "settings": {CLUSTER_CAP: str(self.cap)}, "commands": self.commands}
-
-
-def tells_of_cluster(log_format: str, by: EntityType) -> bool:
-    """True if a log, read by these entities, has all connections to all brokers: a journal that is not read by logins."""
-    return log_format == "journal" and by.name == IP.name
 
 
 def cluster_cap(peak: int, headroom: Fraction) -> ClusterCap:

@@ -12,7 +12,10 @@ from turnstile.pipeline.inputs.contents import ANOTHER_LAYOUT, Contents, usable
 from turnstile.pipeline.inputs.entities import EntityType, Ips
 from turnstile.pipeline.inputs.small_log import SmallLog
 from turnstile.pipeline.plan.candidates import Candidate, CandidateOutcome, settings_of
-from turnstile.pipeline.plan.cluster_cap import ClusterCap, cluster_cap, tells_of_cluster
+from turnstile.pipeline.plan.cluster_cap import ClusterCap
+from turnstile.pipeline.plan.cluster_facts import Asked
+from turnstile.pipeline.plan.cluster_limits import cluster_limits, tells_of_cluster
+from turnstile.pipeline.plan.cluster_rate import ClusterRate, check_rates
 from turnstile.pipeline.plan.log_sums import LogSums
 from turnstile.pipeline.plan.recommend import LogLevels, recommend
 from turnstile.pipeline.plan.replays import tells_here
@@ -52,8 +55,8 @@ class LeftOut(NamedTuple):
 class LimitPlan(NamedTuple):
     """A plan's answer, of entities of the type `by`. `first`, `last`: when the log's first and last connection was opened.
     `peaks`: the most that an entity had open at once -> how many entities. `overrides`: those that every candidate had.
-    `recommended`: one or two variants with `headroom` (0.5: half as many more) above what the log shows; `cluster`: the cap of the
-    whole cluster, of a journal; None of other logs."""
+    `recommended`: one or two variants with `headroom` (0.5: half as many more) above what the log shows; `cluster`,
+    `cluster_rate`: the cap and the rate of the whole cluster; None of a log that does not tell of all its brokers."""
 
     by: EntityType
     connections: int
@@ -68,6 +71,7 @@ class LimitPlan(NamedTuple):
     headroom: float
     recommended: list[Variant]
     cluster: ClusterCap | None
+    cluster_rate: ClusterRate | None
     left_out: LeftOut | None
     talkers: list[Talker]
     notes: list[str]
@@ -88,6 +92,7 @@ class LimitPlan(NamedTuple):
             "headroom": self.headroom,
             "recommended": {each.name: each.as_json() for each in self.recommended},
             "cluster": self.cluster and self.cluster.as_json(),
+            "cluster_rate": self.cluster_rate and self.cluster_rate.as_json(),
             "left_out": self.left_out and {of: self.left_out.entities, "connections": self.left_out.connections},
             "talkers": [_renamed(talker._asdict(), "name", one) for talker in self.talkers],
             "notes": self.notes,
@@ -113,22 +118,27 @@ def plan(
     headroom: Fraction = HEADROOM,
     incident: LogPeriod | None = None,
     with_leaks: bool = False,
+    whole_cluster: bool = False,
+    cluster_rates: Sequence[int] = (),
 ) -> LimitPlan:
     """Replay a log against every candidate, or against a ladder of caps for each entity when there is none. The log's entities
     are what it was read by, and the candidates limit these.
 
-    Spark reads the log once, and once more before that for an incident, which is compared with the log's whole span.
-    `with_leaks`: the recommendation is made for clients that leak connections, too. Raises PipelineError when nothing in the
-    log can be used.
+    Spark reads the log once, once more before that for an incident, which is compared with the log's whole span, and once for
+    the rate of a whole cluster. `with_leaks`: the recommendation is made for clients that leak connections, too. `whole_cluster`:
+    the log has the connections to all brokers, as a journal has; `cluster_rates`: rates of the whole cluster to try. Raises
+    PipelineError when nothing in the log can be used, and for a rate that can't be.
     """
     by = source.by
+    check_rates(cluster_rates)
+    with_peak = tells_of_cluster(source.format, by, whole_cluster=whole_cluster)
     chosen = list(candidates) or [Candidate(cap=cap, by=by) for cap in LADDER]
-    sums = LogSums(_tells(source, chosen, incident), by)
+    sums = LogSums(_tells(source, chosen, incident, with_peak=with_peak), by)
     reasons = sums.by_name["unusable"]
     if ANOTHER_LAYOUT in reasons and not isinstance(source, SmallLog) and source.again is not None:
         return plan(
             source.again(), candidates, at_most_refused=at_most_refused, headroom=headroom, incident=incident,
-            with_leaks=with_leaks,
+            with_leaks=with_leaks, whole_cluster=whole_cluster, cluster_rates=cluster_rates,
         )  # fmt: skip
     total = sum(sums.by_number["level"].values())
     usable(total, reasons, source.paths, source.format, by)
@@ -145,6 +155,8 @@ def plan(
     numbered = list(enumerate(chosen))
     if not candidates:
         numbered = [(number, each) for number, each in numbered if (each.cap or 0) <= 2 * max(peaks)]
+    peak = max(sums.by_number["broker_peak"]) if with_peak else None
+    cluster = cluster_limits(source, peak, Asked(at_most_refused, headroom, tuple(cluster_rates)))
     return LimitPlan(
         by=by,
         connections=total,
@@ -158,18 +170,21 @@ def plan(
         overrides=chosen[0].overrides,
         headroom=float(headroom),
         recommended=recommended,
-        cluster=_of_cluster(source, sums, headroom),
+        cluster=cluster.cap,
+        cluster_rate=cluster.rate,
         left_out=_left_out(levels, others, leaks),
         talkers=standing_out,
-        notes=[*_notes(sums.by_name["busiest"], chosen, total, by), *_leaks(leaks, recommended)],
+        notes=[*_notes(sums.by_name["busiest"], chosen, total, by), *_leaks(leaks, recommended), *cluster.notes],
     )
 
 
-def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None) -> pyarrow.Table:
+def _tells(
+    source: "Input | SmallLog", candidates: Sequence[Candidate], incident: LogPeriod | None, *, with_peak: bool
+) -> pyarrow.Table:
     """TELLS of a log."""
     if isinstance(source, SmallLog):
-        return tells_here(source.table, candidates, incident.of(source.contents) if incident else None, source.by,
-                          with_peak=tells_of_cluster(source.format, source.by))  # fmt: skip
+        compared = incident.of(source.contents) if incident else None
+        return tells_here(source.table, candidates, compared, source.by, with_peak=with_peak)
     from turnstile.pipeline.fetch import fetch
     from turnstile.pipeline.inputs.connection_logs import contents, explained
     from turnstile.pipeline.plan.outcomes import outcomes
@@ -177,14 +192,7 @@ def _tells(source: "Input | SmallLog", candidates: Sequence[Candidate], incident
     compared = incident.of(contents(source)) if incident else None
     tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))
     with explained(source.paths, source.format):
-        with_peak = tells_of_cluster(source.format, source.by)
         return fetch(outcomes(source.arrived, candidates, tasks, compared, source.by, with_peak=with_peak))
-
-
-def _of_cluster(source: "Input | SmallLog", sums: LogSums, headroom: Fraction) -> ClusterCap | None:
-    if not tells_of_cluster(source.format, source.by):
-        return None
-    return cluster_cap(max(sums.by_number["broker_peak"]), headroom)
 
 
 def _left_out(levels: LogLevels, others: LogLevels, leaks: Sequence[str]) -> LeftOut | None:

@@ -4,6 +4,7 @@ from turnstile.pipeline.html_page import copyable, document, paragraph, section,
 from turnstile.pipeline.pictures import bars
 from turnstile.pipeline.plan.candidates import settings_of
 from turnstile.pipeline.plan.cluster_cap import ClusterCap
+from turnstile.pipeline.plan.cluster_rate import ClusterRate
 from turnstile.pipeline.plan.peaks_picture import peaks_picture
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.plan_text import (
@@ -15,8 +16,10 @@ from turnstile.pipeline.plan.plan_text import (
     looks_like,
     name,
     of_cluster,
+    of_cluster_rate,
     overridden,
     put_aside,
+    rates_side_by_side,
     row,
     says,
     side_by_side,
@@ -31,6 +34,7 @@ def page(plan: LimitPlan, *, of: str) -> str:
         _advice(plan),
         *map(_settings, plan.recommended),
         *([_of_cluster(plan, plan.cluster)] if plan.cluster else []),
+        *([_of_cluster_rate(plan.cluster_rate)] if plan.cluster_rate else []),
         _peaks(plan),
         *_by_cap(plan),
         _candidates(plan),
@@ -69,6 +73,17 @@ def _settings(variant: Variant) -> str:
 def _of_cluster(plan: LimitPlan, found: ClusterCap) -> str:
     blocks = (copyable(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in found.commands.items())
     return section("The whole cluster", of_cluster(plan, found), *blocks)
+
+
+def _of_cluster_rate(found: ClusterRate) -> str:
+    heading, *rows = rates_side_by_side(found)
+    blocks = (
+        copyable(f"{variant.name}, {TITLES[vocabulary]}", "\n".join(lines))
+        for variant in found.recommended
+        for vocabulary, lines in variant.commands.items()
+    )
+    compared = table([heading, *rows], caption="Rates of the whole cluster side by side")
+    return section("The rate of the whole cluster", of_cluster_rate(found), compared, *blocks)
 
 
 def _peaks(plan: LimitPlan) -> str:

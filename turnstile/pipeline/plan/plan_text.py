@@ -3,6 +3,7 @@
 from turnstile.pipeline.inputs.entities import EntityType
 from turnstile.pipeline.plan.candidates import CandidateOutcome, settings_of
 from turnstile.pipeline.plan.cluster_cap import ClusterCap
+from turnstile.pipeline.plan.cluster_rate import ClusterRate
 from turnstile.pipeline.plan.plan import LimitPlan
 from turnstile.pipeline.plan.talkers import BURST, LEAK, NAT, UNKNOWN
 from turnstile.pipeline.plan.variants import Variant
@@ -64,6 +65,11 @@ def printed(plan: LimitPlan) -> str:
         parts += ["", of_cluster(plan, plan.cluster)]
         for vocabulary, commands in plan.cluster.commands.items():
             parts += ["", f"# the whole cluster, {TITLES[vocabulary]}", *commands]
+    if plan.cluster_rate:
+        parts += ["", of_cluster_rate(plan.cluster_rate), "", columns(rates_side_by_side(plan.cluster_rate))]
+        for rate in plan.cluster_rate.recommended:
+            for vocabulary, commands in rate.commands.items():
+                parts += ["", f"# the rate of the whole cluster, {rate.name}, {TITLES[vocabulary]}", *commands]
     parts += ["", *plan.notes] if plan.notes else []
     return "\n".join(parts)
 
@@ -74,6 +80,28 @@ def of_cluster(plan: LimitPlan, found: ClusterCap) -> str:
         f"Of the whole cluster, at most {counted(found.without_headroom, 'connection')} were open at one time, on all brokers "
         f"together: a cap of {found.cap:,}, with {plan.headroom:.0%} headroom."
     )
+
+
+def of_cluster_rate(found: ClusterRate) -> str:
+    """The arrivals that the rate of the whole cluster is made from."""
+    window = found.window
+    then = f", of which {found.refused_then:,} were refused then" if found.refused_then else ""
+    return (
+        f"To all brokers together {counted(found.arrivals, 'connection')} came{then}. The rate that they need, and what it would "
+        f"have refused, by one window of {window.samples} times {window.size_ms // 1000} s:"
+    )
+
+
+def rates_side_by_side(found: ClusterRate) -> list[list[str]]:
+    """Its variants as columns, each row with a name."""
+    chosen, tried = found.recommended, found.tried
+    every = [*((each.rate, each.refused, each.refused_share) for each in chosen), *tried]
+    return [
+        ["", *(each.name for each in chosen), *("tried" for _ in tried)],
+        ["new connections a second", *(f"{rate:,}" for rate, _, _ in every)],
+        ["refused of those that came", *(f"{refused:,} ({share:.4%})" for _, refused, share in every)],
+        ["rate without headroom", *(f"{each.without_headroom:,}" for each in chosen), *("-" for _ in tried)],
+    ]
 
 
 def facts(plan: LimitPlan) -> str:
