@@ -84,6 +84,17 @@ def test_a_refusal_that_the_home_did_not_find_violated_is_found(tmp_path: Path) 
     assert check.verdict == "not justified" and "its home found no violation of that rate" in check.detail, check
 
 
+def test_without_the_events_of_the_homes_broker_no_refusal_is_found_wrong(tmp_path: Path) -> None:
+    clients = Rated()
+    clients.unit(units=0, violated=True)
+    clients.beyond(3, 0)
+    clients.pause()
+    clients.events = [event for event in clients.events if event["broker"] != 1]
+    check = clients.judged(tmp_path)["refused_with_cause"]
+    assert check.verdict == "unknown" and check.detail.startswith(f"1 refusals; first by {NAME}=1 of version 1 on the cluster")
+    assert check.detail.endswith("but events of the cluster are missing")
+
+
 def test_a_refusal_that_names_another_value_is_found(tmp_path: Path) -> None:
     clients = Rated()
     clients.unit(units=0, violated=True)
