@@ -91,7 +91,9 @@ def test_without_the_events_of_the_homes_broker_no_refusal_is_found_wrong(tmp_pa
     clients.pause()
     clients.events = [event for event in clients.events if event["broker"] != 1]
     check = clients.judged(tmp_path)["refused_with_cause"]
-    assert check.verdict == "unknown" and check.detail.startswith(f"1 refusals; first by {NAME}=1 of version 1 on the cluster")
+    assert check.verdict == "unknown" and check.detail.startswith(
+        f"1 refusals; first by {NAME}=1 of version 1 on the cluster"
+    )
     assert check.detail.endswith("but events of the cluster are missing")
 
 
