@@ -1,5 +1,5 @@
-"""What a log tells of a whole cluster: the rate that its arrivals need, what rates with room above it would refuse, and of how many
-brokers they are.
+"""The facts that a log tells of a whole cluster: the rate that its arrivals need, how many of them rates with room above it would
+refuse, and of how many brokers they are.
 
 judged_by_mono_ns  Arrivals of a journal are in order of mono_ns, as limits are: a wall clock that is set changes nothing. Only
     where the machine was started again, and mono_ns with it, they are in order of the wall clock.
@@ -127,8 +127,8 @@ def _set_ns(ahead_ns: arrays.Array) -> int:
 
 
 class _Told(NamedTuple):
-    """How many brokers processes say that there are, 0 if none does, and the windows of their rates: where a cluster was started
-    again with others, those of its last start."""
+    """The number of brokers that processes say there are, 0 if none does, and the windows of their rates: where a cluster was
+    started again with others, those of its last start."""
 
     brokers: int
     window: Window
