@@ -66,6 +66,7 @@ async def explain(admin: Admin, ip: Ip, user: UserName, client_id: ClientId) -> 
     found: Explanation = {}
     if ip is not None:
         found["brokers"] = await explain_address(admin.coordinator, admin.images, ip, admin.rate_uses)
+    if ip is not None or user is not None:
         if (cluster := await explain_cluster(admin.coordinator, admin.images)) is not None:
             found["cluster"] = cluster
         if (rate := await explain_cluster_rate(admin.images, admin.rate_uses)) is not None:

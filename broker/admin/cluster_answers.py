@@ -221,11 +221,14 @@ class Explanation(TypedDict):
     cluster: NotRequired[
         Annotated[
             AddressPool,
-            "Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.",
+            "Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home and "
+            "holders.",
         ]
     ]
     cluster_rate: NotRequired[
-        Annotated[AddressRate, "Beside `brokers`, if the whole cluster has a rate of new connections."]
+        Annotated[
+            AddressRate, "Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections."
+        ]
     ]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]

@@ -353,8 +353,8 @@ public sealed record EndingAnswer(bool Ending);
 public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
 
 /// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
-/// <param name="Cluster">Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.</param>
-/// <param name="ClusterRate">Beside `brokers`, if the whole cluster has a rate of new connections.</param>
+/// <param name="Cluster">Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home and holders.</param>
+/// <param name="ClusterRate">Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.</param>
 public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, AddressRate? ClusterRate = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
@@ -489,7 +489,7 @@ public sealed record NotesAnswer(List<string> Notes);
 
 /// <summary>The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten its part.</summary>
 /// <param name="Addresses">Of how many addresses.</param>
-/// <param name="More">Of at least as many.</param>
+/// <param name="More">There are more addresses than `addresses` says.</param>
 /// <param name="Set">By name; null: it has no value.</param>
 /// <param name="Brokers">Those that single brokers have of their own, by broker id.</param>
 /// <param name="Quotas">null: no client quota is observed.</param>
@@ -569,7 +569,7 @@ public sealed record RecordedChange(long Version, double At, string Who, List<Li
 /// <summary>A broker.</summary>
 public sealed record RedpandaBroker(long NodeId, BuildInfo BuildInfo);
 
-/// <summary>Counts since the cluster started; by ip of the most refused alone, since their shard started.</summary>
+/// <summary>Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started.</summary>
 /// <param name="Observed">True: of limits that are observed; they have refused nothing.</param>
 public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<RefusedRow> Refusals, bool? Observed = null, ObservedAnswer? Summary = null);
 

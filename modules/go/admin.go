@@ -774,9 +774,10 @@ type EntityQuotas struct {
 // asked; and of a user those of its connections.
 type Explanation struct {
 	Brokers []AddressLimits `json:"brokers,omitempty"`
-	// Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.
+	// Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home
+	// and holders.
 	Cluster *AddressPool `json:"cluster,omitempty"`
-	// Beside `brokers`, if the whole cluster has a rate of new connections.
+	// Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.
 	ClusterRate     *AddressRate      `json:"cluster_rate,omitempty"`
 	Client          *ClientQuotas     `json:"client,omitempty"`
 	UserConnections []UserConnections `json:"user_connections,omitempty"`
@@ -1097,7 +1098,7 @@ type ObservedAnswer struct {
 	Undecided int64 `json:"undecided"`
 	// Of how many addresses.
 	Addresses int64 `json:"addresses"`
-	// Of at least as many.
+	// There are more addresses than `addresses` says.
 	More bool             `json:"more"`
 	Caps []ObservedCapRow `json:"caps"`
 	// By name; null: it has no value.
@@ -1247,7 +1248,8 @@ type RedpandaBroker struct {
 	BuildInfo BuildInfo `json:"buildInfo"`
 }
 
-// RefusalsAnswer: Counts since the cluster started; by ip of the most refused alone, since their shard started.
+// RefusalsAnswer: Counts since the cluster started. By ip there are only the most refused addresses, counted since
+// their shard started.
 type RefusalsAnswer struct {
 	By       string       `json:"by"`
 	Total    int64        `json:"total"`

@@ -397,9 +397,9 @@ export interface EntityQuotas {
  */
 export interface Explanation {
   brokers?: AddressLimits[]
-  /** Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
+  /** Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
   cluster?: AddressPool
-  /** Beside `brokers`, if the whole cluster has a rate of new connections. */
+  /** Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections. */
   cluster_rate?: AddressRate
   client?: ClientQuotas
   user_connections?: UserConnections[]
@@ -722,7 +722,7 @@ export interface ObservedAnswer {
   undecided: number
   /** Of how many addresses. */
   addresses: number
-  /** Of at least as many. */
+  /** There are more addresses than `addresses` says. */
   more: boolean
   caps: ObservedCapRow[]
   /** By name; null: it has no value. */
@@ -874,7 +874,10 @@ export interface RedpandaBroker {
   buildInfo: BuildInfo
 }
 
-/** Counts since the cluster started; by ip of the most refused alone, since their shard started. */
+/**
+ * Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard
+ * started.
+ */
 export interface RefusalsAnswer {
   by: 'ip' | 'listener' | 'reason' | 'shard' | 'limit'
   total: number

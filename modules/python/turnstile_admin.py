@@ -519,9 +519,10 @@ class Explanation(TypedDict):
     """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections."""
 
     brokers: NotRequired[list[AddressLimits]]
-    # Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders.
+    # Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without
+    # home and holders.
     cluster: NotRequired[AddressPool]
-    # Beside `brokers`, if the whole cluster has a rate of new connections.
+    # Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.
     cluster_rate: NotRequired[AddressRate]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
@@ -864,7 +865,7 @@ class ObservedAnswer(TypedDict):
     undecided: int
     # Of how many addresses.
     addresses: int
-    # Of at least as many.
+    # There are more addresses than `addresses` says.
     more: bool
     caps: list[ObservedCapRow]
     # By name; null: it has no value.
@@ -1029,7 +1030,7 @@ class RedpandaBroker(TypedDict):
 
 
 class RefusalsAnswer(TypedDict):
-    """Counts since the cluster started; by ip of the most refused alone, since their shard started."""
+    """Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started."""
 
     by: Literal["ip", "listener", "reason", "shard", "limit"]
     total: int

@@ -117,8 +117,12 @@ def test_its_use_is_shown_as_that_of_no_broker(cluster: Cluster, clients: Broker
     [close] = [each for each in cluster.get("/v1/utilisation")["close"] if each["broker"] is None]
     assert (close["of"], close["near"], close["full"]) == ("cluster", 1, 0)
     assert cluster.metric("turnstile_limit_utilisation_ratio", broker="all", of="cluster") == 0.9
-    told = cluster.turnstile("explain", "ip=127.0.0.1")
-    assert re.search(rf"connections of the cluster +all +9 of 10 \(90 %\) +{re.escape(CAP)}", told)
+    for who in (["ip=127.0.0.1"], ["user=alice"], ["ip=127.0.0.1", "user=alice", "client-id=app"]):
+        told = cluster.turnstile("explain", *who)
+        assert re.findall(rf"connections of the cluster +all +9 of 10 \(90 %\) +{re.escape(CAP)}", told) == [
+            told.splitlines()[1]
+        ]
+    assert "the cluster" not in cluster.turnstile("explain", "client-id=app"), "no connection is asked about"
     [pool] = [each for each in cluster.get("/v1/tokens")["pools"] if each["kind"] == "cluster"]
     assert (pool["broker"], pool["in_use"], pool["cap"], pool["limit"]) == (None, 9, 10, CAP)
     assert pool["home"] == home_of("cluster", BROKERS * SHARDS)
@@ -126,7 +130,8 @@ def test_its_use_is_shown_as_that_of_no_broker(cluster: Cluster, clients: Broker
     assert re.search(r"all +.*connections of the cluster", cluster.turnstile("top", "--once"))
     cluster.unset(CAP)
     assert "the cluster" not in cluster.turnstile("explain", "ip=127.0.0.1")
-    assert "cluster" not in cluster.get("/v1/explain?ip=127.0.0.1")
+    assert "cluster" not in cluster.get("/v1/explain?ip=127.0.0.1&user=alice")
+    assert "connections" not in cluster.turnstile("explain", "user=alice"), "nothing limits them"
 
 
 def test_one_broker_has_no_cap_of_its_own(cluster: Cluster):

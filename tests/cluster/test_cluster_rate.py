@@ -166,10 +166,11 @@ def test_its_use_is_shown_as_that_of_no_broker(cluster: Cluster, clients: Broker
     )
     [row] = shown
     assert (row["broker"], row["what"], row["limit"], row["by"]) == (None, "new_connections", 1, RATE)
-    told = cluster.turnstile("explain", "ip=127.0.0.1")
-    assert re.search(
-        rf"new connections of the cluster +all +[\d.,]+/s of 1/s .*10 at once after a pause +{re.escape(RATE)}", told
-    )
+    for who in ("ip=127.0.0.1", "user=alice"):
+        assert re.search(
+            rf"new connections of the cluster +all +[\d.,]+/s of 1/s .*10 at once after a pause +{re.escape(RATE)}",
+            cluster.turnstile("explain", who),
+        )
     found = cluster.get("/v1/explain?ip=127.0.0.1")["cluster_rate"]
     assert (found["of"], found["limit"], found["value"], found["burst"]) == ("cluster", RATE, 1, 10)
     assert re.search(r"all +.*new connections of the cluster", cluster.turnstile("top", "--once"))

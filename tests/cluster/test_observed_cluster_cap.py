@@ -92,8 +92,9 @@ def test_it_is_shown_beside_the_enforced_one_and_ends_with_its_observation(tmp_p
         explained = cluster.get(f"/v1/explain?ip={IPS[0]}")["cluster"]
         assert (explained["value"], explained["in_use"]) == (9, 6)
         assert explained["observed"] == {"limit": CAP, "value": 4, "waits": False, "in_use": 4}
-        told = cluster.turnstile("explain", f"ip={IPS[0]}")
-        assert re.search(r"observed: the cluster +all +4 of 4 .*; over it a connection would be refused", told)
+        for who in (f"ip={IPS[0]}", "user=alice"):
+            told = cluster.turnstile("explain", who)
+            assert re.search(r"observed: the cluster +all +4 of 4 .*; over it a connection would be refused", told)
         observe(cluster, **{CAP: None})
         assert observed_use(cluster) == 0 and summary(cluster) is None
         left = [each for each in cluster.get("/v1/tokens")["pools"] if each["kind"].startswith("observed")]

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from batches import batch
-from harness import TURNSTILE, Cluster, admitted, connect, running, until
+from harness import TURNSTILE, Cluster, admitted, audited, connect, running, until
 from observing import Arrival, decided, decisions, observe, summary
 from request_bytes import answer, produce, produced
 
+from shards.ownership import home_of
 from turnstile.admin_client import AdminRefused
 
 PER_IP = "kafka_connections_max_per_ip"
@@ -254,3 +255,28 @@ def test_observed_creation_rates_hold_up_nobody_and_the_audit_does_them_again(tm
     verdicts = {check["name"]: check for check in result["checks"]}
     assert result["verdict"] == "held", result
     assert "arrivals at observed rates" in verdicts["observed_rates"]["detail"]
+
+
+def test_a_rate_whose_home_hangs_decides_nothing_and_its_late_answers_count_nothing(
+    tmp_path: Path, sockets: Sockets
+) -> None:
+    """The home is not ended within the test: its peer gives up by itself, after five seconds."""
+    rate = "max.connection.creation.rate"
+    with audited(tmp_path / "data", "--set", "turnstile.shard.timeout.ms=60000", "--observe", f"{rate}=1") as cluster:
+        home = home_of("rate:broker", 2)
+        os.kill(cluster.shard_pid(home), signal.SIGSTOP)
+        arrived = [sockets.enter_context(connect(cluster.address)) for _ in range(60)]
+        asked = until(
+            lambda: next(row["connections"] for row in cluster.get("/v1/shards")["shards"] if row["shard"] != home),
+            what="accepted by the other shard",
+        )
+        until(lambda: summary(cluster)["undecided"] >= asked, what="given up")
+        assert (summary(cluster)["waited"], summary(cluster)["refused"]) == (0, 0)
+        os.kill(cluster.shard_pid(home), signal.SIGCONT)
+        assert all(map(admitted, arrived))
+        cluster.set("kafka_connections_max", 1000)  # what shards say of it is behind the answers
+        told = until(
+            lambda: (found := summary(cluster))["waited"] > 0 and found, what="those that the home itself accepted"
+        )
+        assert 0 < told["undecided"] < 60 and told["waited"] <= 60 - told["undecided"]
+        assert "could not be decided" in cluster.turnstile("config", "observed")

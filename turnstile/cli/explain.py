@@ -11,7 +11,7 @@ from turnstile.cli import completion
 from turnstile.cli.cluster_command import with_cluster
 from turnstile.cli.output import show_json, show_table
 from turnstile.cli.suggest import did_you_mean
-from turnstile.cli.use_rows import address_rows, client_rows, user_rows
+from turnstile.cli.use_rows import address_rows, client_rows, cluster_rows, user_rows
 
 _KINDS = ("ip", "user", "client-id")
 
@@ -46,10 +46,11 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     if as_json:
         show_json(found)
         return
+    of_cluster = cluster_rows(found.get("cluster"), found.get("cluster_rate"), internals=internals)
     if "brokers" in found:
-        of_cluster = found.get("cluster"), found.get("cluster_rate")
-        show_table(address_rows(found["brokers"], *of_cluster, internals=internals))
-    of_user = user_rows(found.get("user_connections", ()), internals=internals)
+        show_table(address_rows(found["brokers"], of_cluster, internals=internals))
+        of_cluster = []  # once
+    of_user = user_rows(found.get("user_connections", ()), of_cluster, internals=internals)
     if of_user:
         show_table(of_user)
     if "client" in found:

@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 UseRow = tuple[str, ...]
 
 
-def address_rows(
-    brokers: Sequence[AddressLimits], cluster: AddressPool | None, cluster_rate: AddressRate | None, *, internals: bool
-) -> list[UseRow]:
-    """The limits of an address's connections, as rows; `cluster` and `cluster_rate`: those of the whole cluster. With `internals`,
-    the tokens of each pool by shard."""
-    rows = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
-    if cluster is not None:
-        rows += _of_cluster(cluster, internals)
+def cluster_rows(cluster: AddressPool | None, cluster_rate: AddressRate | None, *, internals: bool) -> list[UseRow]:
+    """The rows of the cap of connections to all brokers, and of the rate of new ones; None: there is none."""
+    rows = [] if cluster is None else [*_of_cluster(cluster, internals)]
     if cluster_rate is not None:
         rows.append(_rate(pool_text(cluster_rate["of"]), None, cluster_rate, internals))
+    return rows
+
+
+def address_rows(brokers: Sequence[AddressLimits], of_cluster: Sequence[UseRow], *, internals: bool) -> list[UseRow]:
+    """The limits of an address's connections, as rows, behind those of the whole cluster. With `internals`, the tokens of each pool
+    by shard."""
+    rows = [_heading(internals), *of_cluster]
     for broker in brokers:
         for pool in broker["connections"]:
             rows += _pool(broker["broker"], pool, internals)
@@ -39,12 +41,15 @@ def address_rows(
     return _by_broker(rows, len(brokers))
 
 
-def user_rows(brokers: Sequence[UserConnections], *, internals: bool) -> list[UseRow]:
-    """The rows of limits on the connections of a user; none where nothing limits them."""
-    if all(pool["value"] is None and pool["rate"] is None and pool["observed"] is None for pool in brokers):
+def user_rows(brokers: Sequence[UserConnections], of_cluster: Sequence[UseRow], *, internals: bool) -> list[UseRow]:
+    """The rows of limits on the connections of a user, behind those of the whole cluster; none where nothing limits them."""
+    limited = [
+        pool for pool in brokers if any(each is not None for each in (pool["value"], pool["rate"], pool["observed"]))
+    ]
+    if not limited and not of_cluster:
         return []
-    rows: list[UseRow] = [("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))]
-    for pool in brokers:
+    rows = [_heading(internals), *of_cluster]
+    for pool in brokers if limited else ():
         rows += _pool(pool["broker"], pool, internals)
         if pool["rate"] is not None:
             rows.append(_rate(pool_text(pool["pool"]), pool["broker"], pool["rate"], internals))
@@ -61,6 +66,10 @@ def client_rows(client: ClientQuotas) -> list[UseRow]:
             used = f"limit {QUOTAS[name](value)}, use not known" if rate is None else use(rate, value, QUOTAS[name])
             rows.append((name, str(broker["broker"]), used, level))
     return _by_broker(rows, len(client["brokers"])) if client["quotas"] else []
+
+
+def _heading(internals: bool) -> UseRow:
+    return ("LIMIT", "BROKER", "USED", "SET BY", *(["BY SHARD"] if internals else []))
 
 
 def _pool(broker: int, pool: AddressPool | UserConnections, internals: bool) -> Iterator[UseRow]:

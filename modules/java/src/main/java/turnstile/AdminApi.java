@@ -645,9 +645,12 @@ public final class AdminApi {
      */
     public record Explanation(
             List<AddressLimits> brokers,
-            /** Beside `brokers`, if the whole cluster has a cap, or one is observed: its use, without home and holders. */
+            /**
+             * Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use,
+             * without home and holders.
+             */
             AddressPool cluster,
-            /** Beside `brokers`, if the whole cluster has a rate of new connections. */
+            /** Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections. */
             AddressRate clusterRate,
             ClientQuotas client,
             List<UserConnections> userConnections) {}
@@ -947,7 +950,7 @@ public final class AdminApi {
             long undecided,
             /** Of how many addresses. */
             long addresses,
-            /** Of at least as many. */
+            /** There are more addresses than `addresses` says. */
             boolean more,
             List<ObservedCapRow> caps,
             /** By name; null: it has no value. */
@@ -1083,7 +1086,10 @@ public final class AdminApi {
             long nodeId,
             BuildInfo buildInfo) {}
 
-    /** Counts since the cluster started; by ip of the most refused alone, since their shard started. */
+    /**
+     * Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard
+     * started.
+     */
     public record RefusalsAnswer(
             String by,
             long total,
