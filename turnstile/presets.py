@@ -8,7 +8,8 @@ Columns of the table
     on_exceed      what happens beyond it, by the vendor's page: refuse, close, delay, throttle, error:NAME, sasl-error:TEXT,
                    unknown
     setting        the setting of ours that does it; nothing: it is not emulated
-    per_unit       of clusters that grow in units: the part of one; `value` is then the most that there can be
+    per_unit       of clusters that grow in units: the part of one, such as `20 per eCKU`; `value` is then that of the largest
+                   cluster, where the page has it and no size has to be chosen, else that of one unit
     enforced_since the day from which the vendor enforces it, where it says one
     source, read   the vendor's page, and the month in which it was read
     note           what is to be known beside that, such as what happens here where the page does not say it
@@ -57,8 +58,25 @@ class PresetLimit(NamedTuple):
     def value_of_broker(self, brokers: int) -> int:
         """The value of `setting` in a cluster of so many brokers (clusters_share_evenly)."""
         whole = int(Decimal(self.value) * _BYTES.get(self.unit, 1))
-        is_shared = self.scope == "cluster" and not broker_setting(self.setting).of_cluster
-        return max(whole // brokers, 1) if is_shared else whole
+        return max(whole // brokers, 1) if self.is_divided else whole
+
+    @property
+    def is_divided(self) -> bool:
+        """True if each broker enforces a share of the cluster's value (clusters_share_evenly)."""
+        return self.is_emulated and self.scope == "cluster" and not broker_setting(self.setting).of_cluster
+
+    def sentence(self, brokers: int) -> str:
+        """What is to be known beside value and setting in a cluster of so many brokers; "" if nothing is."""
+        part, _, unit = self.per_unit.partition(" per ")
+        size = f"of one {unit}" if part == self.value else f"of the largest cluster, {self.per_unit}"
+        share = (
+            "divided evenly where there are more brokers"
+            if brokers == 1
+            else f"divided evenly over {brokers} brokers, rounded down"
+        )
+        since = f"enforced since {self.enforced_since}"
+        told = {size: self.per_unit, since: self.enforced_since, self.note: self.note, share: self.is_divided}
+        return "; ".join(each for each, is_so in told.items() if is_so)
 
 
 @cache

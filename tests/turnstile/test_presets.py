@@ -76,6 +76,30 @@ def test_a_clusters_limit_is_divided_over_its_brokers_unless_its_setting_is_of_t
     assert settings_like("msk-iam", 3) == {"kafka_connections_max": "3000"}
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if row.is_emulated], ids=lambda row: f"{row.preset}-{row.setting}")
+def test_a_row_says_whether_its_value_is_divided_and_by_which_rule(row):
+    """By what settings_like sets: the whole of it for one broker, an even share, rounded down, for each of several."""
+    one, many = (int(settings_like(row.preset, brokers)[row.setting]) for brokers in (1, 7))
+    assert many == (max(one // 7, 1) if row.is_divided else one)
+    assert ("divided evenly over 7 brokers, rounded down" in row.sentence(7)) is row.is_divided is (many != one)
+    assert ("divided evenly where there are more brokers" in row.sentence(1)) is row.is_divided
+    if row.on_exceed == "delay":
+        assert re.search(
+            "may delay new connections, throttle clients, or both; here (a connection|accepting) ", row.sentence(1)
+        )
+
+
+def test_a_row_says_the_size_of_the_cluster_that_its_value_is_of():
+    said = {(row.preset, row.limit): row.sentence(1) for row in ROWS if row.per_unit}
+    assert said["confluent-basic", "client connections"].startswith(
+        "of the largest cluster, 20 per eCKU; enforced since 2026-06"
+    )
+    assert said["confluent-basic", "ingress"].startswith("of one eCKU; divided")
+    assert said["confluent-dedicated", "client connections"].startswith(
+        "of one CKU; 2,736,000 of the largest cluster; may"
+    )
+
+
 def run(*words):
     result = CliRunner().invoke(turnstile, words)
     assert result.exit_code == 0, result.output
@@ -86,7 +110,10 @@ def test_the_command_lists_all_and_shows_one():
     assert re.search(rf"msk-serverless +4 of 14 limits: {CLUSTER}, {RATE}, {IN}, {OUT}$", run("presets"), re.MULTILINE)
     shown = run("presets", "msk-serverless", "--brokers", "3")
     assert f"{CLUSTER}=3000" in shown and "not emulated" in shown and "docs.aws.amazon.com" in shown
+    shown = " ".join(run("presets", "confluent-basic", "--brokers", "3").split())
+    assert "max.connections=333" in shown and "max.connection.creation.rate=26" in shown and "over 3 brokers" in shown
     told = json.loads(run("presets", "confluent-basic", "--json"))
+    assert [row["divided"] for row in told["limits"]][:3] == [True, True, False]
     assert told["limits"][0]["setting"] == "max.connections" and told["limits"][0]["enforced_since"] == "2026-06-30"
     assert json.loads(run("presets", "--json"))["presets"] == list(presets())
 

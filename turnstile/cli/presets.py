@@ -77,7 +77,7 @@ def presets(name: str | None, brokers: int, as_json: bool) -> None:
 
 def _told(row: PresetLimit, brokers: int) -> dict[str, object]:
     here = row.value_of_broker(brokers) if row.is_emulated else None
-    return {**row._asdict(), "setting": row.setting or None, "value_of_broker": here}
+    return {**row._asdict(), "setting": row.setting or None, "value_of_broker": here, "divided": row.is_divided}
 
 
 def _table(rows: Sequence[PresetLimit], brokers: int) -> Table:
@@ -88,8 +88,6 @@ def _table(rows: Sequence[PresetLimit], brokers: int) -> Table:
         table.add_column(heading, overflow="fold")
     for row in rows:
         here = f"{row.setting}={row.value_of_broker(brokers)}" if row.is_emulated else "not emulated"
-        since = f"enforced since {row.enforced_since}" if row.enforced_since else ""
-        note = "; ".join(each for each in (row.per_unit, since, row.note) if each)
         value = f"{float(row.value):,.10g} {row.unit}" if row.value != "unknown" else f"unknown {row.unit}"
-        table.add_row(row.limit, value, row.scope, row.on_exceed, here, note)
+        table.add_row(row.limit, value, row.scope, row.on_exceed, here, row.sentence(brokers))
     return table
