@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 def would_have(observed: ObservedAnswer) -> str:
     """`would have refused 1,204 connections of 9 addresses`, of the `summary` of /v1/refusals?observed=true."""
     refused, waited = observed["refused"], observed["waited"]
-    parts = [f"would have refused {_connections(refused)}"] if refused or not waited else []
-    parts += [f"would have made {_connections(waited)} wait"] if waited else []
     addresses = observed["addresses"]
     least = "at least " if observed["more"] else ""
     whose = f" of {least}{count(addresses)} {plural('address', addresses)}" if addresses else ""
     undecided = f"; {_connections(observed['undecided'])} could not be decided" if observed["undecided"] else ""
-    return f"{', and '.join(parts)}{whose}{undecided}"
+    if not waited:
+        return f"would have refused {_connections(refused)}{whose}{undecided}"
+    if not refused:
+        return f"would have made {_connections(waited)}{whose} wait{undecided}"
+    both = f"would have refused {_connections(refused)}, and would have made {count(waited)} wait"
+    return f"{both}{',' if whose else ''}{whose}{undecided}"
 
 
 def observed_line(observed: ObservedAnswer) -> str:

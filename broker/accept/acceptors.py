@@ -297,9 +297,9 @@ class Acceptors:
         told: list[tuple[str, float]] = self.rates.describe(most, now_ms=self._context.now_ms())["rates"]
         return told
 
-    def address_rate(self, ip: str) -> float | None:
-        """Connections a second of one address whose rate is at home here; None: nothing of it counts here."""
-        return self.rates.address_rate(ip, now_ms=self._context.now_ms())
+    def connection_rate(self, key: str) -> float | None:
+        """Connections a second of one address or user whose rate is at home here; None: nothing of it counts here."""
+        return self.rates.connection_rate(key, now_ms=self._context.now_ms())
 
     def _advance(self, due_ms: int) -> None:
         if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires

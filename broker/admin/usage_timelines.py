@@ -36,6 +36,13 @@ class Watched(NamedTuple):
     user: str | None = None
     client_id: str | None = None
 
+    @property
+    def pool(self) -> str | None:
+        """That of its connections; None: it is a client id, whose connections nothing counts."""
+        if self.ip is not None:
+            return f"ip:{self.ip}"
+        return f"user:{self.user}" if self.user and not self.client_id else None
+
 
 class WatchSample(NamedTuple):
     """A sample, taken at `mono_s` (for differences) and `at` (Unix seconds, for people). `counts`: connections by outcome, since
@@ -147,41 +154,42 @@ class Watches:
             return
         addresses = list(dict.fromkeys(each.ip for each in watches if each.ip is not None))
         clients = list(dict.fromkeys((each.user or "", each.client_id or "") for each in watches if each.ip is None))
+        pools = list(dict.fromkeys(each.pool for each in watches if each.pool is not None))
         told = await self._ask("describe_watched", addresses, clients)
-        used = in_use(await self._ask("describe_tokens", [f"ip:{ip}" for ip in addresses])) if addresses else Counter()
+        opened = in_use(await self._ask("describe_tokens", pools)) if pools else Counter()
         at, mono_s = round(self._wall_clock(), 3), self._mono_clock()
         for watched, watch in watches.items():
             answers = [answer for (broker, _), answer in told.items() if broker == watched.broker]
+            used, limits = self._of_connections(watched, answers, opened)
+            throttle_ms: dict[str, float] = {}
+            counts: Counter[str] = Counter()
             if watched.ip is None:
-                watch.add(self._of_client(watched, answers, at, mono_s))
+                uses = list(_uses(watched, answers))
+                used |= {use.kind: round(use.used, 3) for use in uses}
+                limits |= {use.kind: use.limit for use in uses}
+                throttle_ms = {use.kind: round(use.throttle_ms, 1) for use in uses if use.throttle_ms}
             else:
-                watch.add(self._of_address(watched, answers, used[watched.broker, f"ip:{watched.ip}"], at, mono_s))
+                for answer in answers:
+                    counts.update(answer["counts"].get(watched.ip, {}))
+            watch.add(WatchSample(at, mono_s, used, limits, throttle_ms, counts))
 
-    def _of_address(self, watched: Watched, answers: list[Any], opened: int, at: float, mono_s: float) -> WatchSample:
-        image, pool = self._images.of(watched.broker), f"ip:{watched.ip}"
+    def _of_connections(
+        self, watched: Watched, answers: list[Any], opened: Mapping[tuple[int, str], int]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """The connections of an address or a user, and new ones a second if they are limited; and their limits. A user without
+        any, and without a cap, has none to tell of."""
+        pool = watched.pool
+        if pool is None:
+            return {}, {}
+        image = self._images.of(watched.broker)
         cap, rate = image.rule_of(pool).cap, image.rate_of(pool).rate
-        used: dict[str, float] = {CONNECTIONS: opened}
+        used: dict[str, float] = {}
+        if watched.ip is not None or cap is not None or opened[watched.broker, pool]:
+            used[CONNECTIONS] = opened[watched.broker, pool]
         if rate is not None:
-            used[NEW_CONNECTIONS] = round(sum(answer["rates"].get(watched.ip, 0.0) for answer in answers), 2)
+            used[NEW_CONNECTIONS] = round(sum(answer["rates"].get(pool, 0.0) for answer in answers), 2)
         limits = {CONNECTIONS: cap, NEW_CONNECTIONS: rate}
-        counts: Counter[str] = Counter()
-        for answer in answers:
-            counts.update(answer["counts"].get(watched.ip, {}))
-        return WatchSample(
-            at, mono_s, used, {name: limit for name, limit in limits.items() if limit is not None}, {}, counts
-        )
-
-    @staticmethod
-    def _of_client(watched: Watched, answers: list[object], at: float, mono_s: float) -> WatchSample:
-        uses = list(_uses(watched, answers))
-        return WatchSample(
-            at,
-            mono_s,
-            {use.kind: round(use.used, 3) for use in uses},
-            {use.kind: use.limit for use in uses},
-            {use.kind: round(use.throttle_ms, 1) for use in uses if use.throttle_ms},
-            Counter(),
-        )
+        return used, {name: limit for name, limit in limits.items() if limit is not None}
 
 
 def _uses(watched: Watched, answers: list[Any]) -> Iterator[QuotaUse]:

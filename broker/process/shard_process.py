@@ -227,7 +227,7 @@ class ShardProcess:
         mesh.serve("describe_quota", lambda peer, user, client_id: self.quotas.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
-        watched = WatchedHere(self._clients.sources, self.quotas.meters, acceptors.address_rate)
+        watched = WatchedHere(self._clients.sources, self.quotas.meters, acceptors.connection_rate)
         mesh.serve("describe_watched", lambda peer, *query: watched.describe(*query))
         listed = ListedConnections(self.connections, (self.broker, self.shard), self.hello.epoch, context.poller)
         mesh.serve("list_connections", lambda peer, *query: listed.select(*query))

@@ -10,7 +10,7 @@ from shards.quotas.sharded_quotas import ShardedQuotas
 
 
 class WatchedHere:
-    """`rate(ip)`: connections a second of an address whose rate is at home here."""
+    """`rate(key)`: connections a second of an address or user, such as `user:alice`, whose rate is at home here."""
 
     def __init__(self, sources: SourceCounts, meters: ShardedQuotas, rate: Callable[[str], float | None]) -> None:
         self._sources = sources
@@ -18,9 +18,11 @@ class WatchedHere:
         self._rate = rate
 
     def describe(self, addresses: Sequence[str], clients: Sequence[Sequence[str]]) -> dict[str, object]:
-        """`counts`: {address: {outcome: connections since this shard started}}; `rates`: {address: connections a second}; `quotas`:
-        QuotaUse of the clients, by (user, client id) as a quota tells them apart."""
-        rates = {ip: rate for ip in addresses if (rate := self._rate(ip)) is not None}
+        """`counts`: {address: {outcome: connections since this shard started}}; `rates`: {key: connections a second} of the
+        addresses and of clients that are a user; `quotas`: QuotaUse of the clients, by (user, client id) as a quota tells them
+        apart."""
+        keys = [f"ip:{ip}" for ip in addresses] + [f"user:{user}" for user, client_id in clients if not client_id]
+        rates = {key: rate for key in keys if (rate := self._rate(key)) is not None}
         uses = (self._meters.use(kind, (user, client_id)) for user, client_id in clients for kind in KINDS)
         return {
             "counts": {ip: self._sources.of(ip) for ip in addresses},

@@ -247,9 +247,9 @@ class Rates:
         rates = [rate for each in self._here.windows.values() for rate in each.describe(most, now_ms=now_ms)]
         return {"waiting": self._allowances.waiting(), "rates": rates}
 
-    def address_rate(self, ip: str, *, now_ms: int) -> float | None:
-        """Connections a second of one address at home here; None: nothing of it counts here."""
-        return self._here.windows["ip"].rate(f"ip:{ip}", now_ms=now_ms)
+    def connection_rate(self, key: str, *, now_ms: int) -> float | None:
+        """Connections a second of one address or user, such as `user:alice`, at home here; None: nothing of it counts here."""
+        return self._here.windows[key.partition(":")[0]].rate(key, now_ms=now_ms)
 
     def snapshot(self, *, now_ms: int) -> RatesSnapshot:
         """See RatesSnapshot; for simulations and tests, at the end of a pass."""

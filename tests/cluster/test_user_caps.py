@@ -187,6 +187,8 @@ def test_the_use_of_a_users_cap_is_explained_and_among_the_limits_closest_to_bei
     assert (close["what"], close["full"]) == ("connections", 1)
     assert cluster.metric("turnstile_limit_utilisation_ratio", of="user", limit="connections") == 1
     assert any(use["of"] == "user:alice" for use in cluster.get("/v1/live?since=0")["uses"])
+    point = cluster.get("/v1/watch?user=alice")["points"][-1]
+    assert (point["used"]["connections"], point["limits"]["connections"]) == (4, 4)
     assert "user_connections" not in cluster.get("/v1/explain?ip=127.0.0.1")
 
 
@@ -228,6 +230,8 @@ def test_logins_beyond_the_rate_of_their_user_are_refused_as_one_kafka_broker_wo
     assert re.search(rf"new connections of user carol +[\d.,]+/s of 1/s .*{RATE}", shown), shown
     rows = [each for each in cluster.get("/v1/utilisation")["limits"] if each["of"] == "user:carol"]
     assert [(row["what"], row["limit"], row["by"]) for row in rows] == [("new_connections", 1, RATE)]
+    point = cluster.get("/v1/watch?user=carol")["points"][-1]
+    assert point["limits"]["new_connections"] == 1 and point["used"]["new_connections"] > 0
 
 
 def test_an_override_replaces_the_rate_of_its_user_alone(cluster: Cluster, logins: Logins):

@@ -24,7 +24,8 @@ import pytest
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 NEEDED = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
+"""A browser starts in a second, but not on a machine that is busy elsewhere."""
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
 """Keys that are no characters, and the codes that browsers have for them."""
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 
-from browser import CHROMIUM, OPTIONS
+from browser import CHROMIUM, OPTIONS, PATIENCE_S
 from live_view import LIVE
 
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
@@ -142,5 +142,5 @@ def browse(
 def dumped(folder, url, *options):
     """The document as it is after four seconds."""
     command = [CHROMIUM, *OPTIONS, *options, f"--user-data-dir={folder}/profile", "--virtual-time-budget=4000"]
-    run = subprocess.run([*command, "--dump-dom", url], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([*command, "--dump-dom", url], capture_output=True, text=True, timeout=PATIENCE_S)
     return run.stdout

@@ -21,9 +21,11 @@ def told(**changed: Any) -> dict[str, Any]:
         ({"refused": 1, "addresses": 1}, "would have refused 1 connection of 1 address"),
         ({"refused": 1204, "addresses": 9}, "would have refused 1,204 connections of 9 addresses"),
         ({"refused": 1204, "addresses": 256, "more": True}, "would have refused 1,204 connections of at least 256 addresses"),
-        ({"waited": 3, "addresses": 2}, "would have made 3 connections wait of 2 addresses"),
+        ({"waited": 3, "addresses": 2}, "would have made 3 connections of 2 addresses wait"),
+        ({"waited": 3, "undecided": 1}, "would have made 3 connections wait; 1 connection could not be decided"),
+        ({"refused": 2, "waited": 1}, "would have refused 2 connections, and would have made 1 wait"),
         ({"refused": 2, "waited": 1, "addresses": 2},
-         "would have refused 2 connections, and would have made 1 connection wait of 2 addresses"),
+         "would have refused 2 connections, and would have made 1 wait, of 2 addresses"),
         ({"undecided": 4}, "would have refused 0 connections; 4 connections could not be decided"),
     ],
 )  # fmt: skip

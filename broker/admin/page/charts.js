@@ -5,7 +5,7 @@ import {$, el, sum, svg} from "./dom.js";
 import {line, nice, spanOf, stacked, x} from "./plot.js";
 import {count, perSecond} from "./quantities.js";
 
-const SHORT = 120, LEFT = 48, RIGHT = 8, GAP = 30, HEIGHTS = {admitted: 80, refused: 110, throttled: 80}, TOP = 18;
+const SHORT = 120, LEFT = 48, RIGHT = 8, GAP = 30, HEIGHTS = {admitted: 80, refused: 110, throttled: 80}, TOP = 18, TITLED = 110;
 export const THROTTLES = {producer_byte_rate: "produce", consumer_byte_rate: "fetch", request_percentage: "request time", controller_mutation_rate: "mutations"};
 export const throttleColor = quota => `var(--${quota in THROTTLES ? quota : "throttled"})`;
 export const REASONS = ["ip_cap", "user_cap", "user_rate", "ssl_cap", "cluster_cap", "cluster_rate", "broker_cap", "listener_cap", "ip_rate", "core_rate", "fd_limit", "shard_unavailable", "proxy_header"];
@@ -65,11 +65,11 @@ function times(series, changes, width, span, bottom) {
   const now = series.at(-1).at, group = svg("g", {transform: `translate(${LEFT},0)`}), step = span <= 90 ? 15 : span <= 180 ? 30 : span <= 360 ? 60 : 300;
   for (let ago = step; ago < span; ago += width < 420 ? 2 * step : step)
     group.append(svg("text", {x: x(now - ago, now, width, span), y: bottom + 18, "text-anchor": "middle"}, ago % 60 ? `${ago} s ago` : `${ago / 60} min ago`));
-  let labelled = Infinity; // the newest change comes first; labels that would touch are left out
+  let labelled = Infinity; // the newest change comes first; labels that would touch, or touch the title, are left out
   for (const change of changes.filter(change => change.version > 1 && change.at > now - span && change.at <= now)) {
     const at = x(change.at, now, width, span);
     group.append(svg("line", {x1: at, x2: at, y1: TOP, y2: bottom, class: "mark"}));
-    if (labelled - at < 28) continue;
+    if (labelled - at < 28 || at < TITLED) continue;
     group.append(svg("text", {x: at, y: TOP - 6, "text-anchor": "middle"}, "v" + change.version));
     labelled = at;
   }

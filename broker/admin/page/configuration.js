@@ -67,8 +67,8 @@ export function drawQuotas(quotas) {
       put("/v1/quotas", {alter: [{entity: entityOf(who.value), set}]}, form, `${who.value}: ${key.value} = ${set[key.value]}${told}`, how);
     } catch (error) { say(error.message, true); }
   };
-  const form = el("form", {onsubmit: event => { event.preventDefault(); change({}, ""); }}, who, key, value, el("button", {class: "main", type: "submit"}, "Set"),
-    el("button", {type: "button", title: OBSERVE, onclick: () => form.reportValidity() && change({observe: true}, " is observed, not enforced")}, "Observe"));
+  const form = el("form", {onsubmit: event => { event.preventDefault(); change({}, ""); }}, who, key, el("span", {class: "group"}, value, el("button", {class: "main", type: "submit"}, "Set"),
+    el("button", {type: "button", title: OBSERVE, onclick: () => form.reportValidity() && change({observe: true}, " is observed, not enforced")}, "Observe")));
   show("quotas", ...rows, el("div", {class: "limit"}, form));
 }
 

@@ -56,6 +56,8 @@ function closeText(close) {
   const [high, near, full] = ["high", "near", "full"].map(name => sum(close.map(row => row[name])));
   return [[full, "reached"], [near - full, "from 90 %"], [high - near, "from 80 %"]].filter(([n]) => n).map(([n, share]) => `${count(n)} ${share}`).join(", ");
 }
+// What a row opens: its address or user; null: nothing.
+const opened = ({broker, of}) => of.startsWith("ip:") ? {broker, ip: of.slice(3)} : of.startsWith("user:") ? {broker, user: of.slice(5), client: ""} : null;
 const FEW = 5, MOST = 9; // uses that are shown however small they are, and at most
 // `opener(open, text)`: the name of a row that can be opened.
 export function drawUses(live, opener) {
@@ -67,7 +69,7 @@ export function drawUses(live, opener) {
   }
   const rows = live.uses.filter((row, n) => n < FEW || !/^(ip|user):/.test(row.of) || (n < MOST && level(row.used, row.limit) !== "roomy"));
   show("uses", table([["limit", ""], ...(several ? [["broker", "n"]] : []), ["", several ? "b s" : "b"], ["used", "n t"]], rows.map(row => [
-    el("span", {}, row.of.startsWith("ip:") ? opener({broker: row.broker, ip: row.of.slice(3)}, limitText(row)) : limitText(row), el("span", {class: "by"}, ...parted(row.by))), ...(several ? [row.broker === null ? "all" : String(row.broker)] : []),
+    el("span", {}, opened(row) ? opener(opened(row), limitText(row)) : limitText(row), el("span", {class: "by"}, ...parted(row.by))), ...(several ? [row.broker === null ? "all" : String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
     close,
     rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; any other can be opened below.`) : null);

@@ -15,14 +15,15 @@ export function drawObserved(told) {
 
 function drawConnections(told) {
   const {refused, waited, undecided, addresses, more} = told;
-  const would = [refused || !waited ? `would have refused ${some(refused, "connection")}` : "", waited ? `would have made ${some(waited, "connection")} wait` : ""];
   const of = addresses ? ` of ${more ? "at least " : ""}${some(addresses, "address", "es")}` : "";
+  const refusing = `would have refused ${some(refused, "connection")}`, waiting = n => `would have made ${n} wait`;
+  const would = !waited ? refusing + of : !refused ? waiting(some(waited, "connection") + of) : `${refusing}, and ${waiting(count(waited))}${of && "," + of}`;
   const settings = [[null, told.set], ...Object.entries(told.brokers)].flatMap(([broker, own]) => Object.entries(own).map(([name, value]) =>
     ({name, value, text: name + (broker === null ? "" : ` (broker ${broker})`), stop: stopSetting(name, broker)})));
   const rates = quotaRows(told.quotas, entity => "ip" in entity).map(row => ({...row, text: `${row.name} (${entityText(row.entity)})`}));
   const rows = [...settings, ...rates], counts = counted(rows, told.caps.map(cap => ({name: cap.limit, value: cap.value, n: cap.count})));
   if (!rows.length) return [];
-  return [el("p", {}, el("b", {}, would.filter(Boolean).join(", and ") + of), undecided ? `; ${some(undecided, "connection")} could not be decided` : ""),
+  return [el("p", {}, el("b", {}, would), undecided ? `; ${some(undecided, "connection")} could not be decided` : ""),
     table([["observed", ""], ["value", "n t"], ["connections", "n"], ["", ""]], rows.map((row, n) =>
       [el("span", {class: "mono"}, ...parted(row.text)), valueText(row.value), counts[n], row.stop]))];
 }

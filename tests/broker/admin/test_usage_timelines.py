@@ -31,13 +31,15 @@ class Cluster:
     async def ask(self, method, *query):
         self.asked.append((method, *query))
         if method == "describe_tokens":
-            tokens = {"home": [{"pool": "ip:10.0.0.1", "in_use": self.open}], "holds": []}
+            of_user = {"pool": "user:alice", "in_use": 2}
+            tokens = {"home": [{"pool": "ip:10.0.0.1", "in_use": self.open}, of_user], "holds": []}
             return {
                 (0, 0): tokens,
                 (0, 1): {"home": [], "holds": [{"pool": "ip:10.0.0.1", "in_use": 1}]},
                 (1, 0): tokens,
             }
-        home = {"counts": {"10.0.0.1": dict(self.counts)}, "rates": {"10.0.0.1": 7.5}, "quotas": self.quotas}
+        rates = {"ip:10.0.0.1": 7.5, "user:alice": 2.5}
+        home = {"counts": {"10.0.0.1": dict(self.counts)}, "rates": rates, "quotas": self.quotas}
         other = {"counts": {"10.0.0.1": {"admitted": 1}}, "rates": {}, "quotas": []}
         return {(0, 0): home, (0, 1): other, (1, 0): other}
 
@@ -76,6 +78,17 @@ async def test_a_client_has_the_use_of_its_quotas_and_what_it_was_told_to_wait()
     assert point["throttle_ms"] == {"producer_byte_rate": 250.0}
     assert told["admitted"] is None and told["refused"] is None
     assert [method for method, *_ in cluster.asked] == ["describe_watched"], "no pool is asked for"
+
+
+async def test_a_user_has_its_connections_beside_its_quotas_and_with_a_client_id_only_these():
+    cluster = Cluster()
+    cluster.quotas = [["producer_byte_rate", "alice", client, 120.0, 100.0, None] for client in ("", "app")]
+    (point,) = (await cluster.watches.answer(Watched(0, None, "alice", ""), 5, 0.0))["points"]
+    assert point["used"] == {"connections": 2, "new_connections": 2.5, "producer_byte_rate": 120.0}
+    assert point["limits"] == {"connections": 5, "new_connections": 20.0, "producer_byte_rate": 100.0}
+    assert ("describe_tokens", ["user:alice"]) in cluster.asked
+    (point,) = (await cluster.watches.answer(Watched(0, None, "alice", "app"), 5, 0.0))["points"]
+    assert point["used"] == {"producer_byte_rate": 120.0}
 
 
 async def test_counts_that_fall_are_no_connections():
