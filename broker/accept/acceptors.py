@@ -82,8 +82,6 @@ class Acceptors:
             context.image,
             call=call,
             now_ms=context.now_ms,
-            touch=context.poller.touch,
-            after=context.timers.after,
             notes=ObservedRateEvents(context.journal, context.image),
         )
         self.rehearsal = Rehearsal(context, connections, self._observed_rates)

@@ -11,6 +11,7 @@ answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this sha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from broker.accept.core_rates import CoreRates
@@ -20,7 +21,7 @@ from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
 from shards.limits.caps import RateRule
 from shards.limits.observed_windows import ADDRESS, LISTENER, WITHIN, RateAnswer
-from shards.rates.observed_rates import Beyond, ObservedRates
+from shards.rates.observed_rates import Asker, Beyond, ObservedRates
 
 WAIT = "rate_wait"
 """The reason of a connection that a rate would have delayed."""
@@ -41,6 +42,10 @@ class Arrival(NamedTuple):
     @property
     def user(self) -> None:
         """It is not about a login (observed_outcomes.py)."""
+
+
+ArrivalFields = tuple[str, int, str, int, int, tuple[str, ...], tuple[str, ...]]
+"""Those of an Arrival, which is made of few of them: of those that a rate would have refused, or that are in the observed world."""
 
 
 class _ObservedCoreRates:
@@ -72,7 +77,8 @@ class RateRehearsal:
         self._outcomes = outcomes
         self._decided = decided
         self._core = CoreRates(_ObservedCoreRates(context.image))
-        rates.answer_to({LISTENER: self._listeners_answered, ADDRESS: self._addresses_answered})
+        self._ask_listener = rates.asking(LISTENER, Asker(itemgetter(0), self._listeners_answered, self._at_address))
+        self._ask_address = rates.asking(ADDRESS, Asker(itemgetter(2), self._addresses_answered, self._within))
 
     def follow(self) -> None:
         """The image has another version."""
@@ -92,13 +98,12 @@ class RateRehearsal:
         """Called a few times a second."""
         self._core.tick(now_ms=now_ms)
 
-    def first_question(self, listener: str) -> Callable[[Arrival], None]:
+    def first_question(self, listener: str) -> Callable[[ArrivalFields], object]:
         """The function that asks each observed rate that applies to a connection that was admitted there, in this version."""
-        if self._has_core_rates:
-            return self._at_core
-        return self._at_listener if self._rates.observes(LISTENER, listener) else self._at_address
+        return self._at_core if self._has_core_rates else self._ask_listener[listener]
 
-    def _at_core(self, arrival: Arrival) -> None:
+    def _at_core(self, fields: ArrivalFields) -> None:
+        arrival = Arrival._make(fields)
         core = self._image.observed_core_rate_of(arrival.ip)
         wait_ms = self._core.take(arrival.ip, now_ms=self._poller.now_ns // 1_000_000)
         if wait_ms is None:
@@ -106,15 +111,15 @@ class RateRehearsal:
             return
         if wait_ms:
             self._would_wait(arrival, core)
-        self._at_listener(arrival)
+        self._ask_listener[arrival.listener](arrival)
 
-    def _at_listener(self, arrival: Arrival) -> None:
-        if not self._rates.ask(LISTENER, arrival.listener, arrival):
-            self._at_address(arrival)
+    def _at_address(self, fields: ArrivalFields) -> None:
+        self._ask_address[fields[2]](fields)
 
-    def _at_address(self, arrival: Arrival) -> None:
-        if not self._rates.ask(ADDRESS, arrival.ip, arrival):
-            self._end(arrival, None)
+    def _within(self, fields: ArrivalFields) -> None:
+        """No rate that is left to be asked would have refused it."""
+        if fields[5]:
+            self._decided(Arrival._make(fields), None)
 
     def _end(self, arrival: Arrival, refusal: Refusal | None) -> None:
         if arrival.pools:
@@ -127,18 +132,20 @@ class RateRehearsal:
 
     # Answers of homes
 
-    def _listeners_answered(self, arrivals: Sequence[Arrival], beyond: Beyond) -> None:
-        if beyond or self._has_ip_rates or any(arrival.pools for arrival in arrivals):
+    def _listeners_answered(self, arrivals: Sequence[ArrivalFields], beyond: Beyond) -> None:
+        if beyond or self._has_ip_rates or self._image.has_observed_world:
             self._each(arrivals, beyond, self._from_listener)
 
-    def _addresses_answered(self, arrivals: Sequence[Arrival], beyond: Beyond) -> None:
-        if beyond or any(arrival.pools for arrival in arrivals):
+    def _addresses_answered(self, arrivals: Sequence[ArrivalFields], beyond: Beyond) -> None:
+        if beyond or self._image.has_observed_world:
             self._each(arrivals, beyond, self._from_address)
 
-    def _each(self, arrivals: Sequence[Arrival], beyond: Beyond, go_on: Callable[[Arrival, RateAnswer], None]) -> None:
-        for place, arrival in enumerate(arrivals):
+    def _each(
+        self, arrivals: Sequence[ArrivalFields], beyond: Beyond, go_on: Callable[[Arrival, RateAnswer], None]
+    ) -> None:
+        for place, fields in enumerate(arrivals):
             try:
-                go_on(arrival, beyond.get(place, WITHIN))
+                go_on(Arrival._make(fields), beyond.get(place, WITHIN))
             except Exception as mistake:  # the others are to hear their answers
                 self._mistaken(mistake)
 

@@ -130,25 +130,27 @@ class Rehearsal:
         self, listener: str, slots: tuple[str, ...], asked_slots: tuple[str, ...], open_connection: OpenT
     ) -> Callable[..., None]:
         ask, unrated, poller = self.rates.first_question(listener), self._unrated, self._poller
-        arrival_of = tuple.__new__  # the same as Arrival(...) at half its cost
 
         def open_rated(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
+            if via:
+                open_connection(fd, number, ip, port, pools, *via)
+            else:  # the same, in half the time
+                open_connection(fd, number, ip, port, pools)
+            ask((listener, number, ip, port, poller.now_ns, (), ()))
+
+        def open_in_the_world(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
             open_connection(fd, number, ip, port, pools, *via)
-            if not slots:
-                ask(arrival_of(Arrival, (listener, number, ip, port, poller.now_ns, (), ())))
-                return
             of_ip = OBSERVED + pools[-1]
             arrival = Arrival(listener, number, ip, port, poller.now_ns, (*slots, of_ip), (*asked_slots, of_ip))
             unrated[number] = arrival
             ask(arrival)
 
-        return open_rated
+        return open_in_the_world if slots else open_rated
 
     def _rated(self, arrival: Arrival, refusal: Refusal | None) -> None:
         """The observed rates have answered about one in the observed world; the caps are asked next (rates_before_caps)."""
-        if self._unrated.get(arrival.number) is not arrival:
+        if self._unrated.pop(arrival.number, None) is None:
             return
-        del self._unrated[arrival.number]
         if refusal is not None:
             self._outcomes.turned_away(arrival, refusal)
             return

@@ -10,7 +10,8 @@ Times are ms, quotas connections a second, None: no quota. The same windows run 
 Source: SocketServer.ConnectionQuotas (KIP-612).
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -71,27 +72,51 @@ class ObservedWindows:
         if not quotas.exempt:
             self._broker.record(-arrivals, now_ms=now_ms)
 
-    def arrive_from(self, ips: Sequence[str], quotas: Sequence[float | None], *, now_ms: int) -> list[tuple[int, int]]:
+    def arrive_from(
+        self, ips: Sequence[str], quotas: Mapping[str, float | None], *, now_ms: int
+    ) -> list[tuple[int, int]]:
         """Connections of addresses, with the quota of each, one after the other: the places of those that would have been held
         before they were refused, and for how long."""
         return self._arrive_of(self._ips, ips, quotas, now_ms)
 
-    def log_in(self, users: Sequence[str], quotas: Sequence[float | None], *, now_ms: int) -> list[tuple[int, int]]:
+    def log_in(self, users: Sequence[str], quotas: Mapping[str, float | None], *, now_ms: int) -> list[tuple[int, int]]:
         """Connections of users that log in: the places of those that would have been refused, and how long it is until one would
         not have been."""
         return self._arrive_of(self._users, users, quotas, now_ms)
 
     def _arrive_of(
-        self, rates: AddressRates, names: Sequence[str], quotas: Sequence[float | None], now_ms: int
+        self, rates: AddressRates, names: Sequence[str], quotas: Mapping[str, float | None], now_ms: int
     ) -> list[tuple[int, int]]:
-        size_ms = self.window.size_ms
-        beyond = []
-        for place, rate in enumerate(rates.take_each(names, now_ms=now_ms)):
-            delay_ms = rate.charge(1, quotas[place], now_ms=now_ms, max_ms=size_ms)
+        """The order among different names does not matter: they share no window."""
+        arrivals = Counter(names)
+        found = rates.take_each(arrivals, now_ms=now_ms)
+        own = [quotas[name] for name in arrivals]
+        delays = Rate.charge_each(found, arrivals.values(), own, now_ms=now_ms, max_ms=self.window.size_ms)
+        if not any(delays):
+            return []
+        limited = {}
+        for (name, count), rate, quota, delay_ms in zip(arrivals.items(), found, own, delays, strict=True):
             if delay_ms:
-                rate.record(-1, now_ms=now_ms)
-                beyond.append((place, delay_ms))
+                rate.record(-count, now_ms=now_ms)
+                limited[name] = self._one_by_one(rate, quota, now_ms)
+        beyond = []
+        for place, name in enumerate(names):
+            if name in limited:
+                within, delay_ms = limited[name]
+                if within:
+                    limited[name] = within - 1, delay_ms
+                else:
+                    beyond.append((place, delay_ms))
         return beyond
+
+    def _one_by_one(self, rate: Rate, quota: float | None, now_ms: int) -> tuple[int, int]:
+        """Of arrivals that are not all within their rate: how many are, and the delay of each of the others, as each is taken
+        back before the next one arrives."""
+        within = 0
+        while not (delay_ms := rate.charge(1, quota, now_ms=now_ms, max_ms=self.window.size_ms)):
+            within += 1
+        rate.record(-1, now_ms=now_ms)
+        return within, delay_ms
 
     def __len__(self) -> int:
         """Addresses and users that are remembered."""

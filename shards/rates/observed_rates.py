@@ -2,8 +2,8 @@
 
 Each rate has one home, as an enforced one has (rates.py). Nothing waits for an answer and no listener stops, so the shard that has
 admitted connections gathers its questions: it asks each home, itself too, at the end of a pass, and what comes up within the next
-GATHER_MS at the end of the first pass after that, or after LATEST_MS if there is none. While there is an observed world
-(broker/accept/rehearsal.py) it asks after every pass, as the answers decide when connections come into it.
+GATHER_MS at the end of the first pass after that. There is one four times a second at least (shard_process.py). While there is an
+observed world (broker/accept/rehearsal.py) it asks after every pass, as the answers decide when connections come into it.
 
 other_rates_only  An observed rate is asked only if it differs from the rate in force.
 windows_begin_empty  Windows begin empty when the first rate begins to be observed, when the last one ends, when their home starts
@@ -16,7 +16,8 @@ order_of_questions  The questions of one kind for one home are asked and answere
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, NamedTuple, Protocol, cast
+from operator import itemgetter
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
@@ -27,12 +28,14 @@ from shards.loop.deferred import Deferred
 from shards.ownership import home_of
 
 METHOD: Final = "observe_rates"
-MOST_IN_A_CALL: Final = 500
-GATHER_MS: Final = 50
-LATEST_MS: Final = 100
-"""A timer costs more than ten questions, and where many connections arrive a pass is never far: so it is for the others."""
+MOST_IN_A_CALL: Final = 2000
+GATHER_MS: Final = 100
+"""A message to another shard costs as much as a hundred questions."""
 _MOST_KNOWN = 100_000
 
+T = TypeVar("T")
+Ask = Callable[[Any], object]
+"""Asks about something, as soon as it is time; cheap, as each connection calls it."""
 Placed = tuple[int, int, int]
 """The place of a question among those asked together, and its answer: RateAnswer's two delays."""
 Beyond = Mapping[int, RateAnswer]
@@ -54,33 +57,47 @@ class RateNotes(Protocol):
     def began(self, *, at_ms: int) -> None: ...
 
 
-class _Questions:
-    """The questions of one kind for one home: `names` of listeners, addresses or users, and what each is asked for."""
+class Asker(NamedTuple):
+    """Who asks questions of a kind. `name_of` what is asked about: the listener, address or user; `answered` is called with the
+    answers, `unasked` at once where no rate is observed."""
 
-    __slots__ = ("about", "names")
+    name_of: Callable[[Any], str]
+    answered: OnAnswers
+    unasked: Ask
+
+
+class _Questions:
+    """What one home is asked about next, of one kind. `ask` adds to it."""
+
+    __slots__ = ("about", "ask")
 
     def __init__(self) -> None:
-        self.names: list[str] = []
-        self.about: list[object] = []
+        self.about: list[Any] = []
+        self.ask = self.about.append
 
-    def take(self) -> "_Questions":
+    def take(self) -> list[Any]:
         """All of them; there are none then."""
-        taken = _Questions()
-        taken.names, self.names = self.names, taken.names
-        taken.about, self.about = self.about, taken.about
+        taken = self.about.copy()
+        self.about.clear()
         return taken
 
 
-class _KnownRate(NamedTuple):
-    """A rate in this version. `questions`: those that its home is asked next; None: it is not observed."""
+class _Remembered(dict[str, T], Generic[T]):
+    """What a function says of each name, of at most _MOST_KNOWN, until it is cleared."""
 
-    questions: _Questions | None
-    quotas: RateQuotas
+    def __init__(self, function: Callable[[str], T]) -> None:
+        self._function = function
+
+    def __missing__(self, name: str) -> T:
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        found = self[name] = self._function(name)
+        return found
 
 
 class ObservedRates:
-    """The observed rates of one shard. `call`: mesh.call; `touch()` has flush() called soon, at the end of a pass, and `after`
-    calls a function some ms later, in a pass."""
+    """The observed rates of one shard. `call`: mesh.call. flush() is to be called at the end of each pass, and four times a second
+    at least. `is_on`: whether any is observed. `asks`: see asking."""
 
     def __init__(
         self,
@@ -91,16 +108,14 @@ class ObservedRates:
         *,
         call: Callable[..., Deferred[object]],
         now_ms: Callable[[], int],
-        touch: Callable[[], None],
-        after: Callable[[float, Callable[[], None]], object],
         notes: RateNotes,
     ) -> None:
         self.is_on = False
-        self._known: dict[str, dict[str, _KnownRate]] = {LISTENER: {}, ADDRESS: {}, USER: {}}  # of this version
+        self._listeners = _Remembered(self._listeners_quotas)
+        self._rates = {what: _Remembered(partial(self._rate_of, what)) for what in (ADDRESS, USER)}
+        self.asks = {what: _Remembered(partial(self._find_ask, what)) for what in (LISTENER, ADDRESS, USER)}
         self._questions: dict[tuple[int, str], _Questions] = {}
-        self._answered: dict[str, OnAnswers] = {BACK: lambda about, beyond: None}
-        self._is_asking = False  # there are questions
-        self._is_armed = False  # flush() will be called within LATEST_MS
+        self._askers = {BACK: Asker(itemgetter(0), lambda about, beyond: None, lambda about: None)}
         self._gather_ms = GATHER_MS
         self._due_ms = 0  # from when on questions are asked
         self._me = me
@@ -109,8 +124,6 @@ class ObservedRates:
         self._image = image
         self._call = call
         self._now_ms = now_ms
-        self._touch = touch
-        self._after = after
         self._notes = notes
         self._windows = ObservedWindows(Window())
         self._listeners_home = home_of("rate:broker", shards)
@@ -119,14 +132,19 @@ class ObservedRates:
         """Offers the windows at home here to the other shards."""
         serve(METHOD, self._serve)
 
-    def answer_to(self, on_answers: Mapping[str, OnAnswers]) -> None:
-        """Where the answers to questions of a kind go."""
-        self._answered.update(on_answers)
+    def asking(self, what: str, asker: Asker) -> Mapping[str, Ask]:
+        """What asks about each name, in the version that is followed: a connection that was admitted at a listener or from an
+        address, a user that has logged in."""
+        self._askers[what] = asker
+        return self.asks[what]
 
     def follow(self) -> None:
         """The image has another version."""
-        for known in self._known.values():
-            known.clear()
+        self._listeners.clear()
+        for rates in self._rates.values():
+            rates.clear()
+        for asks in self.asks.values():
+            asks.clear()
         self._gather_ms = 0 if self._image.has_observed_world else GATHER_MS
         is_on = self._image.observes_rates or self._image.observes_user_rates
         if is_on is not self.is_on:
@@ -135,100 +153,69 @@ class ObservedRates:
 
     def reset(self) -> None:
         """Every window begins empty (windows_begin_empty). What came up before is not recorded in them: it was within."""
-        self._is_asking = False
         for (_, what), questions in [*self._questions.items()]:
-            self._answered[what](questions.take().about, {})
+            self._askers[what].answered(questions.take(), {})
         samples, size_s = (self._image.get(f"quota.window.{name}") for name in ("num", "size.seconds"))
         self._windows = ObservedWindows(Window(samples, size_s * 1000))
         self._notes.began(at_ms=self._now_ms())
 
-    def observes(self, what: str, name: str) -> bool:
-        """True if there is an observed rate: `ask` asks for it."""
-        return self._look_up(what, name).questions is not None
-
-    def ask(self, what: str, name: str, about: object) -> bool:
-        """A connection was admitted at a listener or from an address, or a user has logged in. False: no rate is observed there,
-        and nothing is asked."""
-        known = self._known[what].get(name) or self._look_up(what, name)
-        questions = known.questions
-        if questions is None:
-            return False
-        questions.names.append(name)
-        questions.about.append(about)
-        if not self._is_asking:
-            self._is_asking = True
-            self._touch()
-        return True
-
     def take_back(self, name: str) -> None:
         """An arrival at a listener that was asked about would have been refused by the rate of its address."""
-        if self.observes(LISTENER, name):
-            questions = self._questions_for(self._listeners_home, BACK)
-            questions.names.append(name)
-            questions.about.append(None)
-            self._is_asking = True
-            self._touch()
+        if self._is_observed(LISTENER, name):
+            self._questions_for(self._listeners_home, BACK).ask((name,))
 
     def flush(self) -> None:
         """Ends a pass: asks the homes, if it is time."""
-        while self._is_asking:
-            now_ms = self._now_ms()
-            if now_ms < self._due_ms:
-                if not self._is_armed:
-                    self._is_armed = True
-                    self._after(LATEST_MS, self._fall_due)
-                return
+        while self.is_on and (now_ms := self._now_ms()) >= self._due_ms and self._has_questions():
             self._due_ms = now_ms + self._gather_ms
-            self._is_asking = False
             for (home, what), questions in [*self._questions.items()]:
                 taken = questions.take()
-                for start in range(0, len(taken.names), MOST_IN_A_CALL):
-                    some = slice(start, start + MOST_IN_A_CALL)
-                    self._ask_home(home, what, taken.names[some], taken.about[some])
+                for start in range(0, len(taken), MOST_IN_A_CALL):
+                    self._ask_home(home, what, taken[start : start + MOST_IN_A_CALL])
 
-    def _fall_due(self) -> None:
-        self._is_armed = False
-        self._touch()
+    def _has_questions(self) -> bool:
+        for questions in self._questions.values():  # noqa: SIM110  any() takes longer, in each pass
+            if questions.about:
+                return True
+        return False
 
-    def _ask_home(self, home: int, what: str, names: list[str], about: list[object]) -> None:
+    def _ask_home(self, home: int, what: str, about: list[Any]) -> None:
+        asker = self._askers[what]
+        names = [*map(asker.name_of, about)]
         if home == self._me:
-            self._answered[what](about, _by_place(self._decide(what, names, home)))
+            asker.answered(about, _by_place(self._decide(what, names, home)))
         else:
-            self._call(home, METHOD, what, names).add_callback(partial(self._home_replied, what, about))
+            self._call(home, METHOD, what, names).add_callback(partial(self._home_replied, asker, about))
 
-    def _home_replied(self, what: str, about: list[object], reply: Deferred[object]) -> None:
+    def _home_replied(self, asker: Asker, about: list[Any], reply: Deferred[object]) -> None:
         """The home has replied to these questions with a list of Placed, or is lost."""
         try:
             beyond = _by_place(cast(list[Placed], reply.result()))
         except (PeerLost, DeadlineExceeded):
             beyond = dict.fromkeys(range(len(about)), UNAVAILABLE)
-        self._answered[what](about, beyond)
+        asker.answered(about, beyond)
 
     # What is known of a rate
 
-    def _look_up(self, what: str, name: str) -> _KnownRate:
-        found = self._known[what].get(name)
-        if found is not None:
-            return found
-        if len(self._known[what]) >= _MOST_KNOWN:
-            self._known[what].clear()
-        quotas = self._listeners_quotas(name) if what == LISTENER else self._quotas(what, name)
-        questions = None
-        if quotas.own is not None or quotas.broker is not None:
-            home = self._listeners_home if what == LISTENER else home_of(f"rate:{what}:{name}", self._shards)
-            questions = self._questions_for(home, what)
-        found = self._known[what][name] = _KnownRate(questions, quotas)
-        return found
+    def _find_ask(self, what: str, name: str) -> Ask:
+        if not self._is_observed(what, name):
+            return self._askers[what].unasked
+        home = self._listeners_home if what == LISTENER else home_of(f"rate:{what}:{name}", self._shards)
+        return self._questions_for(home, what).ask
 
-    def _quotas(self, what: str, name: str) -> RateQuotas:
-        """The observed rate of an address or a user; None where it would be the same."""
-        return RateQuotas(self._image.observed_rate_of(f"{what}:{name}").rate)
+    def _is_observed(self, what: str, name: str) -> bool:
+        if what == LISTENER:
+            return self._listeners[name][:2] != (None, None)
+        return self._rates[what][name] is not None
+
+    def _rate_of(self, what: str, name: str) -> float | None:
+        """The observed rate of a listener, an address or a user; None where it would be the same."""
+        return self._image.observed_rate_of(f"{what}:{name}").rate
 
     def _listeners_quotas(self, listener: str) -> RateQuotas:
-        """The observed rates of a listener and of its broker; None for one that would be the same."""
         exempt = self._has_others and listener == self._image.inter_broker_listener
         of_broker = None if exempt else self._image.observed_rate_of("broker").rate
-        return RateQuotas(self._image.observed_rate_of(f"listener:{listener}").rate, of_broker, exempt)
+        return RateQuotas(self._rate_of(LISTENER, listener), of_broker, exempt)
 
     def _questions_for(self, home: int, what: str) -> _Questions:
         return self._questions.setdefault((home, what), _Questions())
@@ -243,10 +230,8 @@ class ObservedRates:
         now_ms = self._now_ms()
         if what in (LISTENER, BACK):
             return self._at_listeners(what, names, asker, now_ms)
-        known, look_up = self._known[what], self._look_up
-        quotas = [(known.get(name) or look_up(what, name)).quotas.own for name in names]
         arrive = self._windows.log_in if what == USER else self._windows.arrive_from
-        beyond = arrive(names, quotas, now_ms=now_ms)
+        beyond = arrive(names, self._rates[what], now_ms=now_ms)
         within = names
         if beyond:
             places = {place for place, _ in beyond}
@@ -262,8 +247,8 @@ class ObservedRates:
         beyond: list[Placed] = []
         place = 0
         for name, group in groupby(names):
-            arrivals = sum(1 for _ in group)
-            quotas = self._look_up(LISTENER, name).quotas
+            arrivals = len([*group])
+            quotas = self._listeners[name]
             if what == BACK:
                 self._windows.take_back(name, quotas, arrivals, now_ms=now_ms)
                 runs = [(WITHIN, arrivals)]

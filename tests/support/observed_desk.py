@@ -38,7 +38,6 @@ class Desk:
         self.noted: list[tuple[str, list[str], int]] = []  # of what kind, for whom, and the delay
         self.now_ms = 0
         self.asked: list[tuple[tuple[Any, ...], Deferred[Any]]] = []
-        self.due: list[float] = []
         self.tokens = Tokens(
             0,
             shards,
@@ -62,8 +61,7 @@ class Desk:
             counters=SimpleNamespace(add=lambda name, amount, listener: self.counted.append((name, listener))),
         )
         rates = ObservedRates(
-            0, shards, ("A", "B"), self.image, call=self._call, now_ms=lambda: self.now_ms, touch=lambda: None,
-            after=lambda ms, function: self.due.append(ms),
+            0, shards, ("A", "B"), self.image, call=self._call, now_ms=lambda: self.now_ms,
             notes=cast(
                 Any,
                 SimpleNamespace(

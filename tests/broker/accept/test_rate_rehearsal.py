@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from shards.errors import PeerLost
 from shards.limits.observed_windows import ADDRESS, BACK, LISTENER, USER
 from shards.limits.quota_entities import key_of_entity
 from shards.ownership import home_of
-from shards.rates.observed_rates import GATHER_MS, LATEST_MS
+from shards.rates.observed_rates import GATHER_MS
 
 
 def test_connections_beyond_an_observed_rate_of_their_address_are_out_and_ask_for_no_token():
@@ -37,7 +38,7 @@ def test_while_caps_are_observed_too_each_pass_asks():
     for number in range(3):
         desk.connect(number)
         desk.rates.flush()
-    assert desk.members() == [0, 1, 2] and desk.due == []
+    assert desk.members() == [0, 1, 2]
 
 
 def test_an_observed_rate_of_a_listener_delays_nobody_and_counts_those_it_would_have():
@@ -48,6 +49,37 @@ def test_an_observed_rate_of_a_listener_delays_nobody_and_counts_those_it_would_
     assert desk.counted.count(("observed_rate_wait", "A")) == 3
     assert desk.members() == list(range(13)), "those that would have waited are in"
     assert desk.rehearsal.counts.describe()["caps"] == [["listener.name.a.max.connection.creation.rate", 1.0, True, 3]]
+
+
+def test_connections_that_the_rate_of_their_listener_lets_in_come_into_the_observed_world():
+    desk = Desk(max__connection__creation__rate="1", kafka_connections_max_per_ip="2")
+    for number in range(3):
+        desk.connect(number)
+    desk.rates.flush()
+    assert desk.members() == [0, 1] and desk.counted == [("observed_ip_cap", "A")]
+
+
+def test_another_value_holds_for_the_next_question_and_none_asks_no_more():
+    desk = Desk(max__connection__creation__rate="1000")
+    numbers = itertools.count()
+
+    def connect(connections: int) -> list[tuple[str, int]]:
+        """What is noted of so many that come later."""
+        desk.noted.clear()
+        for _ in range(connections):
+            desk.connect(next(numbers))
+        for _ in range(3):
+            desk.now_ms += GATHER_MS
+            desk.rates.flush()
+        return [(what, len(names)) for what, names, _ in desk.noted]
+
+    desk.observe_rate_of("10.0.0.2", 1)  # stays
+    desk.observe_rate_of("10.0.0.1", 1)
+    assert connect(12) == [(LISTENER, 12), (ADDRESS, 10), (ADDRESS, 2), (BACK, 2)]
+    desk.observe_rate_of("10.0.0.1", 100)
+    assert connect(12) == [(LISTENER, 12), (ADDRESS, 12)]
+    desk.observe_rate_of("10.0.0.1", None)
+    assert connect(12) == [(LISTENER, 12)]
 
 
 @pytest.mark.parametrize("of_listener", [True, False])
@@ -86,7 +118,7 @@ def test_what_came_up_soon_after_a_question_goes_with_the_next():
     desk.connect(3)
     desk.rates.flush()
     desk.rates.flush()
-    assert len(desk.noted) == 1 and desk.due == [LATEST_MS], "it is armed once"
+    assert len(desk.noted) == 1
     desk.now_ms += GATHER_MS - 1
     desk.rates.flush()
     assert [len(names) for _, names, _ in desk.noted] == [1, 2]
@@ -224,6 +256,14 @@ def test_a_rate_of_users_alone_asks_about_each_login_and_takes_no_token():
     assert desk.members() == [] and len(desk.open) == 12
 
 
+def test_where_no_rate_of_users_is_observed_their_cap_is_asked_at_once():
+    desk = Desk(turnstile__max__connections__per__user="1")
+    for number in range(2):
+        desk.connect(number)
+        desk.log_in(number, "alice")
+    assert desk.members() == [0] and desk.counted == [("observed_user_cap", "A")]
+
+
 def test_beside_a_rate_of_addresses_only_those_in_the_observed_world_are_asked_about_their_users():
     desk = Desk(turnstile__max__connection__creation__rate__per__user="1")
     desk.observe_rate_of("10.0.0.1", 1)
@@ -232,9 +272,10 @@ def test_beside_a_rate_of_addresses_only_those_in_the_observed_world_are_asked_a
         desk.log_in(number, f"user-{number}")
     desk.rates.flush()
     assert desk.members() == list(range(10)), "two would not have come so far"
-    assert sorted(name for what, names, _ in desk.noted for name in names if what == USER) == [
-        f"user-{number}" for number in range(10)
-    ]
+    users = [f"user-{number}" for number in range(10)]
+    assert sorted(name for what, names, _ in desk.noted for name in names if what == USER) == users
+    assert [desk.open[number].pools[-1] for number in range(10)] == [f"observed/user:{user}" for user in users]
+    assert [row["user"] for row in desk.journal if row.get("user")] == users, "none was decided at once"
 
 
 def test_a_login_that_the_rate_of_its_user_would_have_refused_leaves_a_world_that_has_begun_meanwhile():

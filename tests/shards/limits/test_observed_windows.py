@@ -14,6 +14,7 @@ from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas
 from shards.settings.broker_config import RATE
 
+OF_USERS = {"a": 1, "b": None, "c": 0.5}
 GAPS = st.lists(st.sampled_from([0, 1, 7, 90, 400, 1_000, 2_500, 40_000]), max_size=80)
 
 
@@ -29,7 +30,7 @@ def test_a_rate_of_an_address_refuses_the_connections_that_the_enforced_one_refu
         now_ms += gap
         connection = IncomingConnection(enforced.acceptors["A"], "10.0.0.1")
         enforced.connect(connection, now_ms=now_ms)
-        beyond = observed.arrive_from(["10.0.0.1"], [quota], now_ms=now_ms)
+        beyond = observed.arrive_from(["10.0.0.1"], {"10.0.0.1": quota}, now_ms=now_ms)
         assert (connection.outcome == REFUSED) == bool(beyond)
 
 
@@ -56,10 +57,10 @@ def test_a_rate_of_a_listener_delays_first_the_connection_that_the_enforced_one_
 def test_addresses_are_forgotten_when_nothing_of_them_counts() -> None:
     windows = ObservedWindows(Window(3, 1_000))
     ips = [f"10.0.{number // 250}.{number % 250}" for number in range(1_000)]
-    windows.arrive_from(ips, [5] * 1_000, now_ms=0)
+    windows.arrive_from(ips, dict.fromkeys(ips, 5), now_ms=0)
     assert len(windows) == 1_000
     for now_ms in (5_000, 10_000):
-        windows.arrive_from(["10.9.9.9"], [5], now_ms=now_ms)
+        windows.arrive_from(["10.9.9.9"], {"10.9.9.9": 5}, now_ms=now_ms)
     assert len(windows) == 1
 
 
@@ -82,14 +83,15 @@ def test_arrivals_together_are_answered_as_one_by_one(bursts: list[tuple[int, in
         runs = together.arrive("A", quotas, arrivals, now_ms=now_ms)
         one_by_one = [alone.arrive("A", quotas, now_ms=now_ms)[0][0] for _ in range(arrivals)]
         assert [answer for answer, count in runs for _ in range(count)] == one_by_one
-        of_users = together.log_in(["a", "b"] * arrivals, [1, None] * arrivals, now_ms=now_ms)
-        each = [alone.log_in([name], [quota], now_ms=now_ms) for name, quota in [("a", 1), ("b", None)] * arrivals]
+        users = ["a", "b", "c"] * arrivals
+        of_users = together.log_in(users, OF_USERS, now_ms=now_ms)
+        each = [alone.log_in([name], OF_USERS, now_ms=now_ms) for name in users]
         assert of_users == [(place, told[0][1]) for place, told in enumerate(each) if told]
 
 
 def test_what_an_address_refuses_does_not_count_against_it_later() -> None:
     windows = ObservedWindows(Window())
-    ips, quotas = ["10.0.0.1"] * 12, [1.0] * 12
+    ips, quotas = ["10.0.0.1"] * 12, {"10.0.0.1": 1.0}
     assert [place for place, _ in windows.arrive_from(ips, quotas, now_ms=0)] == [10, 11]
     assert len(windows.arrive_from(ips, quotas, now_ms=5_000)) == 12
     assert [place for place, _ in windows.arrive_from(ips, quotas, now_ms=11_000)] == [10, 11]

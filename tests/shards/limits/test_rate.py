@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shards.limits.rate import Rate, Window
@@ -90,6 +90,36 @@ def test_every_answer_is_the_plain_models(window: Window, quota: int, steps: lis
             amount = -amount if what == "take back" else amount
             rate.record(amount, now_ms=now_ms)
             plain.record(amount, now_ms)
+
+
+AMOUNTS = st.lists(st.integers(0, 9), min_size=3, max_size=3)
+
+
+CLEARED_WITHIN_A_SAMPLE = [
+    (0, [1, 1, 1]),
+    (300, [0, 0, 0]),
+    (999, [1, 1, 1]),
+    (1000, [1, 1, 1]),
+    (1, [1, 1, 1]),
+    (0, [9, 9, 9]),
+]
+GAPS = st.sampled_from([0, 1, 300, 999, 1000, 2500, 9000])
+
+
+@given(st.integers(1, 4), st.lists(st.tuples(GAPS, AMOUNTS), max_size=40))
+@example(2, CLEARED_WITHIN_A_SAMPLE)
+def test_charging_some_rates_together_is_charging_each(samples: int, steps: list[tuple[int, list[int]]]) -> None:
+    window, quotas = Window(samples, SECOND), [2.0, None, 5]
+    together, alone = ([Rate(window) for _ in quotas] for _ in range(2))
+    together[2].record(0.5, now_ms=0)  # one that adds fractions
+    alone[2].record(0.5, now_ms=0)
+    now_ms = 0
+    for gap, amounts in steps:
+        now_ms += gap
+        delays = Rate.charge_each(together, amounts, quotas, now_ms=now_ms, max_ms=SECOND)
+        each = zip(alone, amounts, quotas, strict=True)
+        assert delays == [rate.charge(amount, quota, now_ms=now_ms, max_ms=SECOND) for rate, amount, quota in each]
+        assert [rate.state() for rate in together] == [rate.state() for rate in alone]
 
 
 @given(st.integers(1, 50), st.lists(st.integers(0, 300), min_size=20, max_size=200))

@@ -19,7 +19,7 @@ from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas
 from shards.loop.deferred import Deferred
 from shards.ownership import home_of
-from shards.rates.observed_rates import GATHER_MS, LATEST_MS, UNAVAILABLE, Beyond, ObservedRates
+from shards.rates.observed_rates import GATHER_MS, UNAVAILABLE, Asker, Beyond, ObservedRates
 
 SHARDS = 3
 LISTENERS = ("A", "B")
@@ -55,8 +55,7 @@ class Home:
                 assert self._windows.arrive(name, quotas, arrivals, now_ms=at_ms) == [(answer, arrivals)]
             return
         arrive = self._windows.log_in if what == USER else self._windows.arrive_from
-        quota = self._world.quota(f"{what}:{name}")
-        delays = dict(arrive([name] * arrivals, [quota] * arrivals, now_ms=at_ms))
+        delays = dict(arrive([name] * arrivals, {name: self._world.quota(f"{what}:{name}")}, now_ms=at_ms))
         assert [delays.get(place, 0) for place in range(arrivals)] == [answer.ms] * arrivals
 
 
@@ -90,10 +89,17 @@ class World:
     def _shard(self, me: int) -> ObservedRates:
         shard = ObservedRates(
             me, SHARDS, LISTENERS, self.image, call=partial(self._call, me), now_ms=lambda: self.now_ms,
-            touch=lambda: None, after=self.after, notes=self.homes[me],
+            notes=self.homes[me],
         )  # fmt: skip
-        shard.answer_to({what: partial(self._answers, me, what) for what in RATES})
+        for what in RATES:
+            shard.asking(what, Asker(self._name_of, partial(self._answers, me, what), self._unasked))
         return shard
+
+    def _name_of(self, number: int) -> str:
+        return self.asked[number][1]
+
+    def _unasked(self, number: int) -> None:
+        raise AssertionError("each of these rates is observed")
 
     def _call(self, me: int, peer: int, method: str, what: str, names: list[str]) -> Deferred[Any]:
         answer: Deferred[Any] = Deferred()
@@ -126,12 +132,14 @@ class World:
                     what = self.draw.choice(self.kinds)
                     name, number = self.draw.choice(RATES[what]), next(numbers)
                     self.asked[number] = what, name, me, self.now_ms
-                    assert shard.ask(what, name, number)
+                    shard.asks[what][name](number)
                 shard.flush()
             self.now_ms += self.draw.choice([0, 1, 4, 30])
-        while self.due:
-            self.now_ms = max(self.now_ms, self.due[0][0])
-            heapq.heappop(self.due)[2]()
+        for _ in range(5):  # a pass a second, until what is under way is answered
+            while self.due:
+                self.now_ms = max(self.now_ms, self.due[0][0])
+                heapq.heappop(self.due)[2]()
+            self.now_ms += 1_000
             for shard in self.shards:
                 shard.flush()
 
@@ -148,20 +156,24 @@ def test_each_arrival_is_asked_about_once_and_answered_as_its_home_noted(kinds: 
     assert any(answer.ms for heard in world.heard.values() for answer in heard)
 
 
-def test_no_question_waits_for_long() -> None:
+def test_what_comes_up_soon_after_a_question_is_asked_together_in_the_first_pass_that_is_late_enough() -> None:
     world = World(1, (LISTENER,))
     shard = world.shards[home_of("rate:broker", SHARDS)]
     asked: list[tuple[int, int]] = []
-    shard.answer_to({LISTENER: lambda about, beyond: asked.extend((number, world.now_ms) for number in about)})
-    for number in range(3):  # one at once, and two that wait for a pass
-        shard.ask(LISTENER, "A", number)
+    asker = Asker(
+        lambda number: "A",
+        lambda about, beyond: asked.extend((number, world.now_ms) for number in about),
+        world._unasked,
+    )
+    asks = shard.asking(LISTENER, asker)
+    for number, now_ms in enumerate((0, 1, GATHER_MS - 1)):
+        world.now_ms = now_ms
+        asks["A"](number)
         shard.flush()
-    ((due_ms, _, fire),) = world.due
-    assert asked == [(0, 0)] and due_ms == LATEST_MS > GATHER_MS
-    world.now_ms = due_ms
-    fire()
+    assert asked == [(0, 0)]
+    world.now_ms = GATHER_MS + 7
     shard.flush()
-    assert asked == [(0, 0), (1, LATEST_MS), (2, LATEST_MS)]
-    shard.ask(LISTENER, "A", 3)
+    assert asked == [(0, 0), (1, world.now_ms), (2, world.now_ms)]
+    asks["A"](3)
     shard.flush()
-    assert [at_ms for at_ms, _, _ in world.due] == [LATEST_MS, 2 * LATEST_MS], "and so on"
+    assert len(asked) == 3, "and so on"

@@ -120,7 +120,9 @@ class _Home:
         """Arrivals from addresses, or logins of users, that were answered alike."""
         at, now_ms = (row["version"], row["broker"]), row["mono_ns"] // 1_000_000
         arrive, of = (windows.log_in, "a login of") if told.what == USER else (windows.arrive_from, "an arrival of")
-        quotas = [self._timeline.observed_rate(*at, f"{told.what}:{name}").rate for name in told.names]
+        quotas = {
+            name: self._timeline.observed_rate(*at, f"{told.what}:{name}").rate for name in dict.fromkeys(told.names)
+        }
         beyond = dict(arrive(told.names, quotas, now_ms=now_ms))
         for place, name in enumerate(told.names):
             self._compare(row, f"{of} {name}", beyond.get(place, 0), 1)
