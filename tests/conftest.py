@@ -12,11 +12,13 @@ Under `pytest -n N --dist loadgroup` (`make test`) three rules hold:
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import signal
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +50,31 @@ GROUPS = ("spark", "clients", "docs", "", "timed")
 """In the order in which they begin; "" stands for every file that is a group of its own."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Python's collector looks at what tests make alone: of half a million objects that are collected, all stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def group_of(item: pytest.Item) -> str:
     """The group of a test, "" for the group of its file."""
     if item.get_closest_marker("timed"):
         return "timed"
     if "spark" in getattr(item, "fixturenames", ()):
         return "spark"
-    return next((name for name in ("clients", "docs") if TESTS / name in item.path.parents), "")
+    folder = _file(item.path).partition(os.sep)[0]
+    return folder if folder in ("clients", "docs") else ""
+
+
+@cache
+def _file(path: Path) -> str:
+    """A file's path below tests: a file has hundreds of tests, and paths are slow to compare."""
+    return os.path.relpath(path, TESTS)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Gives each test its group before xdist reads it, and sorts the groups after pytest-randomly has shuffled."""
     if config.pluginmanager.hasplugin("xdist"):
         for item in items:
-            file = str(item.path.relative_to(TESTS))
+            file = _file(item.path)
             groups = {"docs": item.name, "timed": f"timed {file}", "": file}
             name = group_of(item)
             item.add_marker(pytest.mark.xdist_group(groups.get(name, name)))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-ON_SPARK = [Path(__file__).parent / folder for folder in ("pipeline", "fleet")]
+ON_SPARK = tuple(f"{Path(__file__).parent / folder}{os.sep}" for folder in ("pipeline", "fleet"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark 4 warns of any pandas from 3.0 on, which nothing here hands to it."""
     for item in items:
-        if any(folder in item.path.parents for folder in ON_SPARK):
+        if str(item.path).startswith(ON_SPARK):
             item.add_marker(
                 pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
             )

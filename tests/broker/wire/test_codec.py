@@ -25,14 +25,13 @@ MESSAGES = [
     for version in range(api.min_version, api.max_version + 1)
     for side in ("request", "response")
 ]
-CLASSES = {message: wire._module(*message) for message in MESSAGES}
 BITS = {"b": 8, "h": 16, "i": 32, "q": 64}
 
 
 def kio_class(message: tuple[int, int, str]) -> type:
     return next(
         entity
-        for entity in vars(CLASSES[message]).values()
+        for entity in vars(wire._module(*message)).values()
         if dataclasses.is_dataclass(entity) and entity.__type__.name == message[2]
     )
 
