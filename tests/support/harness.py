@@ -184,8 +184,11 @@ def audited(data_dir: Path, *options: str, **size: Any) -> Iterator[Cluster]:
 
 
 def until(condition: Callable[[], T], *, within_s: float = PATIENCE_S, what: str = "condition") -> T:
-    """Waits until `condition()` is true, asking again and again: for what other processes do, which no event here tells."""
-    deadline = time.monotonic() + within_s
+    """Waits until `condition()` is true, asking again and again: for what other processes do, which no event here tells.
+
+    What takes long is asked for less often, as asking costs both sides.
+    """
+    begun = time.monotonic()
     while True:
         try:
             value = condition()
@@ -193,9 +196,10 @@ def until(condition: Callable[[], T], *, within_s: float = PATIENCE_S, what: str
             value = None  # type: ignore[assignment]
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited_s = time.monotonic() - begun
+        if waited_s > within_s:
             raise AssertionError(f"{what} did not hold within {within_s} s")
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, waited_s / 10), 0.1))
 
 
 def connect(address: tuple[str, int], ip: str | None = None) -> socket.socket:

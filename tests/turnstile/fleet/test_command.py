@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 from fake_brokers import fake_broker
+from harness import until
 
 COMMAND = [
     sys.executable,
@@ -49,8 +50,12 @@ def test_an_expectation_that_does_not_hold_is_exit_code_99():
 
 def test_ctrl_c_ends_it_in_order_and_shows_what_there_is():
     with load("--rate", "100", "--duration", "100", "--hold", "end") as (process, admin):
-        while "turnstile_connections_admitted_total" not in (text := admin.text("/metrics")) or _admitted(text) < 3:
-            assert process.poll() is None, process.stderr.read()
+        until(
+            lambda: _admitted(admin.text("/metrics")) >= 3 or process.poll() is not None,
+            within_s=120,
+            what="a load that runs",
+        )
+        assert process.poll() is None, process.stderr.read()
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=60)
     told = json.loads(out)
@@ -61,4 +66,6 @@ def test_ctrl_c_ends_it_in_order_and_shows_what_there_is():
 
 
 def _admitted(metrics):
+    if "turnstile_connections_admitted_total" not in metrics:
+        return 0
     return int(metrics.splitlines()[0].rpartition(" ")[2])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from fake_brokers import fake_broker
+from harness import until
 
 from turnstile.admin_client import AdminClient
 from turnstile.load.counters import read
@@ -142,8 +143,8 @@ def test_ctrl_c_prints_what_there_is(broker):
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     before = read(admin).admitted
-    while read(admin).admitted == before:
-        assert driver.poll() is None, driver.stderr.read()
+    until(lambda: read(admin).admitted > before or driver.poll() is not None, what="a load that runs")
+    assert driver.poll() is None, driver.stderr.read()
     os.killpg(driver.pid, signal.SIGINT)
     out, err = driver.communicate(timeout=20)
     said = json.loads(out)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,20 @@ def is_worker(command: str) -> bool:
     return "-m turnstile.pipeline.worker_daemon" in command
 
 
+def working(marker: Path) -> bool:
+    """Whether there are the daemon and a worker that has begun."""
+    return sum(map(is_worker, of_job(marker).values())) >= 2
+
+
+def killed(process: subprocess.Popen[str], marker: Path, victims: Callable[[str], bool]) -> bool:
+    """Whether the job has ended; else kills its victims: to be asked again, for Spark starts another worker for a later stage."""
+    for pid, name in of_job(marker).items():
+        if victims(name):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    return process.poll() is not None
+
+
 @pytest.mark.parametrize(
     ("victims", "sentence"),
     [
@@ -58,13 +73,9 @@ def test_a_job_whose_processes_are_killed_is_a_sentence(
         [*command, "--input", str(log), "--html", str(html)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment,
     )  # fmt: skip
-    while sum(map(is_worker, of_job(temporary).values())) < 2:  # the daemon, and a worker that has begun
-        assert process.poll() is None, process.communicate()
-    while process.poll() is None:  # each anew: Spark starts another worker for a later stage
-        for pid, name in of_job(temporary).items():
-            if victims(name):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+    until(lambda: working(temporary) or process.poll() is not None, within_s=300, what="a worker that has begun")
+    assert process.poll() is None, process.communicate()
+    until(lambda: killed(process, temporary, victims), within_s=300, what="the end of a killed job")
     out, said = process.communicate(timeout=120)
     assert (process.returncode, out, html.exists()) == (1, "", False), said
     assert sentence in said and "Traceback" not in said

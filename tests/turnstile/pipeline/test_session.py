@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness import until
 from py4j import java_gateway
 
 from turnstile.pipeline import jvm, session
@@ -45,8 +46,11 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) ->
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
         start_new_session=True,
     )
-    while not list(temporary.glob("*/stderr")):  # the JVM's folder: it is being launched
-        assert process.poll() is None
+    until(
+        lambda: list(temporary.glob("*/stderr")) or process.poll() is not None,
+        what="the folder of a JVM that is launched",
+    )
+    assert process.poll() is None
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of the group
     _, said = process.communicate(timeout=120)
     *progress, last = filter(None, said.splitlines())
