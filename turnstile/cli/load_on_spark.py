@@ -12,6 +12,7 @@ import click
 from turnstile.admin_client import AdminClient
 from turnstile.cli.param_type import ParamType
 from turnstile.cli.spark_job import SparkOptions, SparkSetting, failing_in_one_sentence
+from turnstile.pipeline import jvm
 
 if TYPE_CHECKING:
     from turnstile.load.driver import LoadResult
@@ -103,9 +104,9 @@ def runs_on_spark(
         from turnstile.fleet import job
         from turnstile.load.watch import Watch
         from turnstile.pipeline.progress import SPARK_STARTS, shown
-        from turnstile.pipeline.session import starting
+        from turnstile.pipeline.session import LITTLE, starting
 
-        conf = {**job.SETTINGS, **on.spark.conf}
+        conf = {**(LITTLE if on.spark.is_local and not jvm.is_submitted() else {}), **job.SETTINGS, **on.spark.conf}
         with (
             shown("load") as line,
             starting(on.spark.master, app="turnstile load", conf=conf, shipped=job.SHIPPED) as begun,

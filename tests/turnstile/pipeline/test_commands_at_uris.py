@@ -1,4 +1,4 @@
-"""The commands with URIs for what they read and write, in this process's session."""
+"""The commands with URIs for what they read and write, and with a data directory, in this process's session."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
-from storms import Storm
+from storms import Storm, busy
 
 from turnstile.cli import audit, followed, plan, report
 
@@ -74,3 +74,12 @@ def test_following_and_what_was_followed(run: Any, far: str, tmp_path: Path) -> 
     shown = run(followed.followed, f"{far}/counts", "--top", "1").stdout.splitlines()
     assert shown[0].split() == ["minute", "ip", "kind", "reason", "events", "throttled", "for"]
     assert len(shown) == 2
+
+
+def test_a_data_directory_is_followed_by_its_journal(run: Any, tmp_path: Path) -> None:
+    busy().write(tmp_path / "journal")
+    done = run(report.report, str(tmp_path), "--follow", "--once", "--out", str(tmp_path / "counts"))
+    assert done.exit_code == 0, done.output
+    shown = run(followed.followed, str(tmp_path / "counts"), "--json")
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout)["rows"]
