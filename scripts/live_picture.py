@@ -70,10 +70,12 @@ def main() -> int:
 
 
 def meanwhile(cluster: Cluster) -> None:
-    """An operator watches, sets a quota and a cap for all together, and lets the office have more connections."""
+    """An operator watches, sets a quota and a cap for all together, rehearses a tighter one, and lets the office have more
+    connections."""
     time.sleep(8)
     cluster.quota("client-id=batch-job", producer_byte_rate=250_000)
     cluster.set(connections=700)
+    cluster.observe(connections=500)
     time.sleep(12)
     cluster.set(overrides={"127.1.0.1": 120})
     time.sleep(14)
