@@ -58,8 +58,8 @@ class RateNotes(Protocol):
 
 
 class Asker(NamedTuple):
-    """Who asks questions of a kind. `name_of` what is asked about: the listener, address or user; `answered` is called with the
-    answers, `unasked` at once where no rate is observed."""
+    """The part of a shard that asks questions of a kind. `name_of` what is asked about: the listener, address or user;
+    `answered` is called with the answers, `unasked` at once where no rate is observed."""
 
     name_of: Callable[[Any], str]
     answered: OnAnswers
@@ -67,7 +67,7 @@ class Asker(NamedTuple):
 
 
 class _Questions:
-    """What one home is asked about next, of one kind. `ask` adds to it."""
+    """The questions of one kind that one home is asked next. `ask` adds to them."""
 
     __slots__ = ("about", "ask")
 
@@ -83,7 +83,7 @@ class _Questions:
 
 
 class _Remembered(dict[str, T], Generic[T]):
-    """What a function says of each name, of at most _MOST_KNOWN, until it is cleared."""
+    """The values of a function by name, of _MOST_KNOWN names at most, until it is cleared."""
 
     def __init__(self, function: Callable[[str], T]) -> None:
         self._function = function
@@ -133,8 +133,8 @@ class ObservedRates:
         serve(METHOD, self._serve)
 
     def asking(self, what: str, asker: Asker) -> Mapping[str, Ask]:
-        """What asks about each name, in the version that is followed: a connection that was admitted at a listener or from an
-        address, a user that has logged in."""
+        """The function that asks about each name, in the version that is followed: about a connection that was admitted at a
+        listener or from an address, a user that has logged in."""
         self._askers[what] = asker
         return self.asks[what]
 
