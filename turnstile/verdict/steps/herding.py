@@ -36,6 +36,7 @@ def herding(stage: Stage) -> None:
                 break
     finally:
         _end(copies)
+        time.sleep(times.settle_s)  # the broker sees their ends before the next step begins
 
 
 def _end(copies: list[Client]) -> None:

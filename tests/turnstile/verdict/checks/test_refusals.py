@@ -158,6 +158,17 @@ def test_connections_whose_login_failed_are_the_brokers():
     assert verdict(footprint, seen) == "pass"
 
 
+@pytest.mark.parametrize(("next_s", "told"), [(24, "pass"), (20, "fail")])
+def test_copies_that_end_before_the_next_step_are_no_pile(next_s, told):
+    seen = opened()
+    seen.step("herd", 13, 20, "copies")
+    for number in range(10, 20):
+        seen.event("admitted", 21, number)
+        seen.event("closed", 23, number)
+    seen.step("refuse", next_s, 30, "reset", lifted_ns=28, recovered_ns=28.1)
+    assert verdict(footprint, seen) == told
+
+
 def test_a_killed_shard_takes_its_connections_with_it_and_no_others():
     seen = opened()
     for number in range(30, 34):
