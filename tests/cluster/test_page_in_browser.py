@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from browser import NEEDED, Page, browser
+from browser import Page, browser
 from harness import Cluster, connect, running, until
 from request_bytes import answer, request
 
@@ -16,7 +16,6 @@ PER_IP, WHOLE = "kafka_connections_max_per_ip", "turnstile.cluster.max.connectio
 LONG = "turnstile.max.connection.creation.rate.per.user.overrides"
 HOSTILE = "<img src=x onerror=document.title=1><script>document.title=1</script>"
 REFRESHED = "performance.getEntriesByType('resource').filter(one => one.name.includes('/v1/live')).length"
-pytestmark = NEEDED
 
 
 @pytest.fixture(scope="module")

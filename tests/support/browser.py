@@ -21,9 +21,11 @@ from typing import Any
 
 import pytest
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_FOUND = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if _FOUND is None:  # each file of tests that imports this is skipped, and all of them with one line
+    pytest.skip("needs chromium: apt-get install chromium", allow_module_level=True)
+CHROMIUM = _FOUND
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-NEEDED = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt-get install chromium")
 PATIENCE_S = 180.0
 """A browser starts in a second, but not on a machine that is busy elsewhere."""
 _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
@@ -147,7 +149,6 @@ def _pipe_from(number: int) -> tuple[int, int]:
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
     """A browser with one page; its profile is in `folder`."""
-    assert CHROMIUM is not None
     (its_commands, commands), (answers, its_answers) = _pipe_from(10), _pipe_from(10)  # it has them as 3 and 4
     options = [*OPTIONS, "--remote-debugging-pipe", f"--user-data-dir={folder}/profile"]
     command = ["bash", "-c", f'exec "$0" "$@" 3<&{its_commands} 4>&{its_answers}', CHROMIUM, *options]

@@ -6,14 +6,11 @@ from urllib.parse import parse_qsl, urlencode
 
 import pytest
 import trio
-from browser import NEEDED
 from live_page import HOSTILE, POINT, browse, dumped
 from live_view import LIVE
 
 from broker.admin.connection_filter import conditions
 from broker.serve.listed_connections import LISTED_FIELDS, Condition
-
-pytestmark = NEEDED
 
 
 def test_what_is_no_number_is_not_sent_as_a_quota(tmp_path):

@@ -1,10 +1,7 @@
 """Limits that are observed, on the live page in a browser: how one begins and ends, and what it counted."""
 
-from browser import NEEDED
 from live_page import browse
 from live_view import LIVE
-
-pytestmark = NEEDED
 
 
 def test_a_limit_and_a_quota_are_observed_from_their_forms(tmp_path):

@@ -1,10 +1,7 @@
 """Limits and how much of each is used, on the live page in a browser."""
 
-from browser import NEEDED
 from live_page import browse
 from live_view import LIVE
-
-pytestmark = NEEDED
 
 
 def test_open_connections_stand_beside_the_cap_of_the_cluster_where_there_is_one(tmp_path):
