@@ -133,6 +133,24 @@ def test_a_data_directory_is_known_for_a_journal(tmp_path: Path) -> None:
     assert other.exit_code == 2 and "Missing option '--format'" in other.output
 
 
+def test_what_a_killed_process_had_open_has_ended_when_its_shard_is_started_again(spark: Any, tmp_path: Path) -> None:
+    written = OneShard()
+    same = {"port": 1000, "listener": "A", "version": 1, "held_ms": 0.1}
+    for conn in range(1, 6):
+        written.add("admitted", conn=conn, ip="10.0.0.1", **same)
+    again = {"broker": 0, "shard": 0, "epoch": 2}
+    written.add("shard_up", **{**again, "detail": json.dumps({**again, "shards": 1})})
+    for conn in range(1, 4):
+        written.add("admitted", conn=conn, ip="10.0.0.1", **{**same, "epoch": 2})
+    written.written(tmp_path)
+    log = read_small_log([str(tmp_path)], "journal")
+    assert log is not None
+    here = plan(log, [])
+    assert here.cluster is not None and here.cluster.without_headroom == 5
+    assert here.peaks == {5: 1}
+    assert plan(load(spark, [str(tmp_path)], "journal"), []) == here
+
+
 def test_logins_are_not_all_connections(tmp_path: Path) -> None:
     written = OneShard()
     same = {"conn": 1, "ip": "10.0.0.1", "port": 1000, "listener": "SASL", "version": 1, "held_ms": 0.1}

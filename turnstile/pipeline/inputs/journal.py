@@ -4,7 +4,7 @@ cluster."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from turnstile.pipeline.events.journal_events import INCARNATION, pairs, read
@@ -15,7 +15,8 @@ from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
 
 def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFrame:
     """Admitted connections as CONNECTIONS, with raw and bad; of users each from its login, with the user as `ip`. A refused
-    connection held no place and is no row, and a client that never logged in is none of a user.
+    connection held no place and is no row, and a client that never logged in is none of a user. One whose process was killed closed
+    when its shard was started again, at the latest.
 
     Raises PipelineError as `journal_events.read` does.
     """
@@ -27,12 +28,14 @@ def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFram
         paired = pairs(told.withColumns({"ip": F.col("user"), "kind": kind})).where("admissions > 0")
     else:
         paired = pairs(events)
+    paired = paired.join(F.broadcast(_started_again(events)), on=list(INCARNATION), how="left")
+    closed_at = F.coalesce("closed_at", "again_at")
     name = F.concat_ws("-", *(F.col(column) for column in INCARNATION))
     return paired.select(
         "ip",
         "port",
         F.col("admitted_at").alias("opened_at"),
-        F.when(F.col("closed_at").isNotNull(), F.greatest("closed_at", "admitted_at")).alias("closed_at"),
+        F.when(closed_at.isNotNull(), F.greatest(closed_at, "admitted_at")).alias("closed_at"),
         F.coalesce("listener", F.lit(DEFAULT_LISTENER)).alias("listener"),
         "bytes",
         F.concat(F.lit("journal "), name).alias("source"),
@@ -40,6 +43,13 @@ def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFram
         F.concat(F.lit("connection "), F.col("conn")).alias("raw"),
         F.when(F.col("admissions") == 0, "closed, but never seen admitted").alias("bad"),
     )
+
+
+def _started_again(events: DataFrame) -> DataFrame:
+    """INCARNATION, and when the same shard was next started, `again_at`; null: it was not (plain_journal.py, killed_is_closed)."""
+    ups = events.where((F.col("kind") == "shard_up") & (F.col("broker") >= 0)).select(*INCARNATION, "ts")
+    in_order = Window.partitionBy("broker", "shard").orderBy("epoch")
+    return ups.select(*INCARNATION, F.lead("ts").over(in_order).alias("again_at"))
 
 
 class ArrivedAtCluster(NamedTuple):

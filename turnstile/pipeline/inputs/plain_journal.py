@@ -1,4 +1,8 @@
-"""Connections of a journal of this machine, as inputs/journal.py has them, without Spark."""
+"""Connections of a journal of this machine, as inputs/journal.py has them, without Spark.
+
+killed_is_closed  A connection without a close whose shard was started again had ended by then, and counts as closed at that start:
+    its process was killed.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +22,7 @@ _KEYS = ("broker", "shard", "epoch", "conn")
 _READ = ("ts_us", *_KEYS, "ip", "listener", "port", "mono_ns", "kind")
 _OF_USERS = ("user", "reason")
 _RANK = pyarrow.field("rank", pyarrow.int64())
+_STARTS = ("ts_us", "broker", "shard", "epoch")
 
 
 def placed(folders: Sequence[Path], at_most: int, by: EntityType) -> pyarrow.Table | None:
@@ -42,6 +47,10 @@ def placed(folders: Sequence[Path], at_most: int, by: EntityType) -> pyarrow.Tab
     ts_us, mono_ns = arrays.numbers(table, "ts_us")[order], arrays.numbers(table, "mono_ns")[order]
     opened_us, rank = (numpy.minimum.reduceat(numpy.where(is_taken, each, NEVER), starts) for each in (ts_us, mono_ns))
     closed_us = numpy.maximum.reduceat(numpy.where(is_taken, -1, ts_us), starts)
+    again_us = _started_again(
+        journal.rows.of_kinds(("shard_up",), _STARTS).table(), *(key[order[starts]] for key in keys[:3])
+    )
+    closed_us = numpy.where(closed_us < 0, again_us, closed_us)
     never = opened_us == NEVER
     first = table.select(["ip", "listener"]).take(pyarrow.array(order[starts]))
     bad = pyarrow.array(numpy.where(never, "closed, but never seen admitted", ""), pyarrow.string())
@@ -56,3 +65,19 @@ def placed(folders: Sequence[Path], at_most: int, by: EntityType) -> pyarrow.Tab
         }
     )
     return found.filter(found["bad"].is_null()) if is_by_user else found  # a client that never logged in is no row
+
+
+def _started_again(ups: pyarrow.Table, *places: arrays.Array) -> arrays.Array:
+    """When the shard of each place (broker, shard, epoch) was next started, by the wall clock; -1: it was not. `ups`: `shard_up`
+    events."""
+    of_shards = ups.filter(pyarrow.array(arrays.numbers(ups, "broker") >= 0))
+    starts: dict[tuple[int, int], dict[int, int]] = {}
+    for row in of_shards.to_pylist():
+        starts.setdefault((row["broker"], row["shard"]), {})[row["epoch"]] = row["ts_us"]
+
+    def next_start(place: tuple[int, ...]) -> int:
+        mine = starts.get((place[0], place[1]), {})
+        later = [epoch for epoch in mine if epoch > place[2]] if place[2] in mine else []
+        return mine[min(later)] if later else -1
+
+    return arrays.looked_up(places, next_start)
