@@ -11,7 +11,7 @@ from scripts.bench import machine, security
 from scripts.bench.machine import Server
 from scripts.bench.pairs import Pair, figures
 from scripts.bench.table import Row
-from scripts.bench.wire import CAPS, Effort
+from scripts.bench.wire import CAPS, WARM_UP_S, Effort
 
 Observe = Callable[[Server, bool], None]
 """Has one limit observed, or observed no more; returns when that is so on every shard."""
@@ -59,6 +59,7 @@ def rows(effort: Effort) -> Iterator[Row]:
     clusters of the same code differ by more than what is measured."""
     for protocol in dict.fromkeys(case.protocol for case in REHEARSED.values()):
         with _cluster(protocol) as (server, client):
+            machine.drive(server, "connect", seconds=WARM_UP_S, **client)  # the first login of a user takes long
             for what, case in REHEARSED.items():
                 if case.protocol == protocol:
                     yield _row(what, server, client, case.observe, effort)
