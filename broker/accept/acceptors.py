@@ -80,6 +80,7 @@ class Acceptors:
             context.shards,
             self._names,
             context.image,
+            cluster=context.cluster_rate,
             call=call,
             now_ms=context.now_ms,
             notes=ObservedRateEvents(context.journal, context.image),
@@ -244,10 +245,24 @@ class Acceptors:
         has its slot asks for its rate, and one that has all tokens of its broker asks for that of the cluster. The eviction's
         message to the home follows that of the tokens on the same link.
         """
+        cluster_rate = self._context.cluster_rate
+        if self._context.tokens.change_some():
+            self._context.poller.wake()
+        self._take_turns()
+        self._observed_rates.flush()  # what was admitted until here asks in this pass
+        while cluster_rate.busy:  # that of the cluster, among others
+            self._take_turns()
+            self._observed_rates.flush()
+        self.eviction.flush()
+        next_ms = self.rates.next_ms(), cluster_rate.next_ms()
+        due_ms = min((at_ms for at_ms in next_ms if at_ms is not None), default=None)
+        if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):
+            self._armed_ms = due_ms
+            self._context.timers.after(due_ms - self._context.poller.now_ns / 1e6, partial(self._advance, due_ms))
+
+    def _take_turns(self) -> None:
         rates, tokens, cluster = self.rates, self._context.tokens, self._context.cluster
         cluster_rate = self._context.cluster_rate
-        if tokens.change_some():
-            self._context.poller.wake()
         cluster_rate.flush()
         rates.flush(now_ms=self._context.now_ms())
         tokens.flush()
@@ -255,12 +270,6 @@ class Acceptors:
             cluster_rate.flush()
             rates.flush(now_ms=self._context.now_ms())
             tokens.flush()
-        self._observed_rates.flush()  # what was admitted until here asks in this pass
-        self.eviction.flush()
-        due_ms = min((at_ms for at_ms in (rates.next_ms(), cluster_rate.next_ms()) if at_ms is not None), default=None)
-        if due_ms is not None and (self._armed_ms is None or due_ms < self._armed_ms):
-            self._armed_ms = due_ms
-            self._context.timers.after(due_ms - self._context.poller.now_ns / 1e6, partial(self._advance, due_ms))
 
     def tick(self) -> None:
         """Deadlines, and gauges."""

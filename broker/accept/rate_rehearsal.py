@@ -1,8 +1,8 @@
 """Creation rates that are observed instead of enforced: what each of them would have done to an admitted connection.
 
-The order is that of an enforced rate (steps.py): the core's, the listener's and the broker's, the address's. A connection that
-one of them would have refused asks no later one, and is not in the observed world (rehearsal.py). Nothing waits for an answer, so
-the questions of many connections go together (shards/rates/observed_rates.py).
+The order is that of an enforced rate (steps.py): the core's, the cluster's, the listener's and the broker's, the address's. A
+connection that one of them would have refused asks no later one, and is not in the observed world (rehearsal.py). Nothing waits
+for an answer, so the questions of many connections go together (shards/rates/observed_rates.py).
 
 answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this shard no longer observes counts as neither a wait nor
     a refusal.
@@ -19,7 +19,7 @@ from broker.accept.observed_outcomes import ObservedOutcomes
 from broker.metrics.outcomes import Refusal
 from broker.runtime.shard_context import ShardContext
 from shards.config.image import ClusterImage
-from shards.limits.caps import RateRule
+from shards.limits.caps import CLUSTER, RateRule
 from shards.limits.observed_windows import ADDRESS, LISTENER, WITHIN, RateAnswer
 from shards.rates.observed_rates import Asker, Beyond, ObservedRates
 
@@ -57,9 +57,9 @@ class _ObservedCoreRates:
 
 
 class RateRehearsal:
-    """The observed rates of one shard. `is_on`: whether any observed rate of arriving connections (core, listener, broker or
-    address) differs from the enforced one. `decided` is called with each arrival in the observed world, and why a rate would
-    have refused it, or None."""
+    """The observed rates of one shard. `is_on`: whether any observed rate of arriving connections (core, cluster, listener,
+    broker or address) differs from the enforced one. `decided` is called with each arrival in the observed world, and why a rate
+    would have refused it, or None."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class RateRehearsal:
         decided: Callable[[Arrival, Refusal | None], None],
     ) -> None:
         self.is_on = False
-        self._has_core_rates = self._has_ip_rates = False
+        self._has_core_rates = self._has_ip_rates = self._asks_after_cluster = False
         self._image = context.image
         self._poller = context.poller
         self._mistaken = context.log.call_mistaken
@@ -77,6 +77,9 @@ class RateRehearsal:
         self._outcomes = outcomes
         self._decided = decided
         self._core = CoreRates(_ObservedCoreRates(context.image))
+        self._ask_cluster = rates.asking(
+            CLUSTER, Asker(lambda fields: CLUSTER, self._cluster_answered, self._at_listener)
+        )
         self._ask_listener = rates.asking(LISTENER, Asker(itemgetter(0), self._listeners_answered, self._at_address))
         self._ask_address = rates.asking(ADDRESS, Asker(itemgetter(2), self._addresses_answered, self._within))
 
@@ -84,6 +87,7 @@ class RateRehearsal:
         """The image has another version."""
         self._rates.follow()
         self._has_core_rates, self._has_ip_rates = self._image.observes_core_rates, self._image.observes_ip_rates
+        self._asks_after_cluster = self._has_ip_rates or self._image.observes_listener_rates
         if self._image.observes_rates is not self.is_on:
             self.is_on = self._image.observes_rates
             self._core.reset()
@@ -100,7 +104,10 @@ class RateRehearsal:
 
     def first_question(self, listener: str) -> Callable[[ArrivalFields], object]:
         """The function that asks each observed rate that applies to a connection that was admitted there, in this version."""
-        return self._at_core if self._has_core_rates else self._ask_listener[listener]
+        if self._has_core_rates:
+            return self._at_core
+        asks_cluster = self._image.observed_rate_of(CLUSTER).rate is not None
+        return self._ask_cluster[CLUSTER] if asks_cluster else self._ask_listener[listener]
 
     def _at_core(self, fields: ArrivalFields) -> None:
         arrival = Arrival._make(fields)
@@ -111,7 +118,10 @@ class RateRehearsal:
             return
         if wait_ms:
             self._would_wait(arrival, core)
-        self._ask_listener[arrival.listener](arrival)
+        self._ask_cluster[CLUSTER](arrival)
+
+    def _at_listener(self, fields: ArrivalFields) -> None:
+        self._ask_listener[fields[0]](fields)
 
     def _at_address(self, fields: ArrivalFields) -> None:
         self._ask_address[fields[2]](fields)
@@ -132,6 +142,10 @@ class RateRehearsal:
 
     # Answers of homes
 
+    def _cluster_answered(self, arrivals: Sequence[ArrivalFields], beyond: Beyond) -> None:
+        if beyond or self._asks_after_cluster or self._image.has_observed_world:
+            self._each(arrivals, beyond, self._from_cluster)
+
     def _listeners_answered(self, arrivals: Sequence[ArrivalFields], beyond: Beyond) -> None:
         if beyond or self._has_ip_rates or self._image.has_observed_world:
             self._each(arrivals, beyond, self._from_listener)
@@ -148,6 +162,13 @@ class RateRehearsal:
                 go_on(Arrival._make(fields), beyond.get(place, WITHIN))
             except Exception as mistake:  # the others are to hear their answers
                 self._mistaken(mistake)
+
+    def _from_cluster(self, arrival: Arrival, answer: RateAnswer) -> None:
+        refusal = self.refusal("cluster_rate", CLUSTER, answer)
+        if refusal is None:
+            self._at_listener(arrival)
+        else:
+            self._end(arrival, refusal)
 
     def _from_listener(self, arrival: Arrival, answer: RateAnswer) -> None:
         if answer is not WITHIN:
@@ -167,7 +188,7 @@ class RateRehearsal:
         self._end(arrival, refusal)
 
     def refusal(self, reason: str, pool: str, answer: RateAnswer) -> Refusal | None:
-        """The refusal by the rate of an address or a user, or None."""
+        """The refusal by the rate of an address, a user or the cluster, or None."""
         rule = self._image.observed_rate_of(pool)
         if answer is WITHIN or rule.rate is None:
             return None

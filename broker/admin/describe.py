@@ -53,7 +53,7 @@ from broker.admin.observed_view import ObservedView
 from broker.admin.redpanda import cluster_config
 from broker.admin.sampler import Sampler
 from broker.admin.usage_timelines import Watches
-from broker.admin.uses import OF_CLUSTER, Use, told_broker
+from broker.admin.uses import Use, told_broker
 from broker.admin.utilisation import UtilisationView
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.metrics.source_counts import SourcesAnswer, summed
@@ -63,6 +63,7 @@ from broker.runtime.set_aside import set_aside_in
 from shards.config.cluster_plan import ClusterAbout
 from shards.config.coordinator import Coordinator
 from shards.config.messages import TopicToCreate
+from shards.limits.caps import OF_CLUSTER
 from shards.ownership import BrokerShard
 from shards.settings.broker_config import EVERY_BROKER
 from shards.supervisor.restarts import Restarts
@@ -274,6 +275,10 @@ class Admin:
             fired.update(told)
         faults = self.coordinator.state.faults
         return [cast(FaultRow, {"name": name, **record, "fired": fired[name]}) for name, record in faults.items()]
+
+    def observed_cluster_rate(self) -> Use | None:
+        """The use of the observed rate of the whole cluster; None: none is observed."""
+        return self._live.observed_cluster_rate()
 
     async def rate_uses(self) -> list[Use]:
         """The use of each creation rate on each broker."""

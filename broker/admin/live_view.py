@@ -63,6 +63,10 @@ class LiveView:
         self._journal = journal
         self._started_s = time.monotonic()
 
+    def observed_cluster_rate(self) -> Use | None:
+        """The use of the observed rate of the whole cluster; None: none is observed."""
+        return self._utilisation.observed_cluster_rate()
+
     async def rate_uses(self) -> list[Use]:
         """The use of each creation rate, averaged over the quota window."""
         gauges = await self._coordinator.ask_all("describe_gauges")

@@ -11,7 +11,7 @@ from broker.admin.images import Images
 from broker.admin.live_answers import LimitedUse, LimitUse
 from broker.admin.sampler import Sample, Sampler
 from broker.metrics.shard_counters import RECORDED
-from shards.limits.caps import CLUSTER, OBSERVED
+from shards.limits.caps import CLUSTER, OF_CLUSTER
 from shards.limits.utilisation import utilisation
 from shards.ownership import BrokerShard
 from shards.settings.broker_config import EVERY_BROKER
@@ -19,8 +19,6 @@ from shards.settings.config_def import LISTENER_PREFIX
 
 CONNECTIONS: Final = "connections"
 NEW_CONNECTIONS: Final = "new_connections"
-OF_CLUSTER: Final = (CLUSTER, OBSERVED + CLUSTER)
-"""The pools that all brokers have together."""
 _ACCEPT_RATES: Final = {
     "kafka_server_socket_server_metrics_connection_accept_rate": "ip", "turnstile_user_connection_accept_rate": "user",
 }  # fmt: skip
@@ -138,6 +136,18 @@ def _cluster_rate(images: Images, sampler: Sampler, window: tuple[Sample, Sample
     if rule.rate is not None:
         rate = sum(_arrived(sampler, window, list(window[1].slots), (*RECORDED, "refused_ip_rate")).values())
         yield Use(EVERY_BROKER, NEW_CONNECTIONS, CLUSTER, round(rate, 2), rule.rate, rule.name)
+
+
+def observed_cluster_rate(images: Images, sampler: Sampler, window: tuple[Sample, Sample]) -> Use | None:
+    """That of the observed rate of the whole cluster: of connections that were let in, but for those that it would have refused, or
+    a rate of a core before it; None: none is observed."""
+    rule = images.of(0).observed_rate_of(CLUSTER)
+    if rule.rate is None:
+        return None
+    members = list(window[1].slots)
+    counters = ("admitted", "observed_core_rate", "observed_cluster_rate")
+    came, *out = (sum(_arrived(sampler, window, members, (name,)).values()) for name in counters)
+    return Use(EVERY_BROKER, NEW_CONNECTIONS, CLUSTER, round(max(came - sum(out), 0.0), 2), rule.rate, rule.name)
 
 
 def _arrived(

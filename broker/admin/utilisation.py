@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from broker.admin.images import Images
-from broker.admin.sampler import Sampler
+from broker.admin.sampler import Sample, Sampler
 from broker.admin.uses import (
     CONNECTIONS,
     NEW_CONNECTIONS,
@@ -21,6 +21,7 @@ from broker.admin.uses import (
     connection_uses,
     in_use,
     is_of_many,
+    observed_cluster_rate,
     rate_uses,
     told_broker,
 )
@@ -212,12 +213,18 @@ class UtilisationView:
         limits = [row for row in known.limits if not _is_of_many(row) or next(many) < most]
         return {"at": time.time(), "limits": limits, "close": known.close}
 
+    def observed_cluster_rate(self) -> Use | None:
+        """The same of the observed rate of the whole cluster; None: none is observed."""
+        return observed_cluster_rate(self._images, self._sampler, self._window())
+
     def rate_uses(self, of_many: Iterable[ConnectionRate]) -> list[Use]:
         """The use of each creation rate, averaged over the quota window: of brokers, listeners, and these addresses and
         users."""
+        return rate_uses(self._images, self._sampler, self._window(), of_many)
+
+    def _window(self) -> tuple[Sample, Sample]:
         samples, size_ms = self._images.of(0).limits.window
-        window = self._sampler.window(samples * size_ms / 1000)
-        return rate_uses(self._images, self._sampler, window, of_many)
+        return self._sampler.window(samples * size_ms / 1000)
 
 
 def _is_of_many(row: Utilisation) -> bool:

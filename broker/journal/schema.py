@@ -109,8 +109,8 @@ BEFORE_ARRIVAL = "proxy_header"
 """The reason of a connection that was ended before it arrived: no limit was asked, and its `ip` is its proxy's."""
 
 OBSERVED_REASONS: tuple[str, ...] = (
-    "cluster_cap", "broker_cap", "ssl_cap", "ip_cap", "user_cap", "broker_wait", "listener_wait", "ip_rate", "core_rate",
-    "user_rate", "rate_wait", "shard_unavailable",
+    "cluster_cap", "cluster_rate", "broker_cap", "ssl_cap", "ip_cap", "user_cap", "broker_wait", "listener_wait", "ip_rate",
+    "core_rate", "user_rate", "rate_wait", "shard_unavailable",
 )  # fmt: skip
 """The observed limit that would have refused the connection, or would have let it wait: for a slot, or (`rate_wait`, which no
 `observed` event has) for a rate; or the home of an observed pool or rate did not answer, so that nothing is known."""

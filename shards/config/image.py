@@ -237,10 +237,12 @@ class ClusterImage:
 
     def rate_of(self, pool: str) -> RateRule:
         """The limit on new connections a second for `broker`, `listener:NAME` (its own, else the broker's value:
-        docs/semantics.md, 1), `user:NAME` or `ip:ADDRESS` (a quota)."""
+        docs/semantics.md, 1), `user:NAME`, `ip:ADDRESS` (a quota) or `cluster`; for an observed one the rate that is observed."""
         if pool.startswith("ip:"):
             rate = self._ip_quotas.quota(pool[3:])
             return NO_RATE if rate is None else RateRule(rate, CONNECTION_RATE)
+        if self.observed_limits is not None and pool.startswith(OBSERVED):
+            return self.observed_rate_of(pool[len(OBSERVED) :])
         return self.limits.rate_of(pool)
 
     def core_rate_of(self, ip: str) -> RateRule:
@@ -271,7 +273,7 @@ class ClusterImage:
 
     @property
     def observes_rates(self) -> bool:
-        """True if the rate of a broker, a listener, an address or a core is observed that would be another one."""
+        """True if the rate of the cluster, a broker, a listener, an address or a core is observed that would be another one."""
         return self.observes_ip_rates or (self.observed_limits is not None and self.observed_limits.has_other_rates)
 
     @property
@@ -289,6 +291,11 @@ class ClusterImage:
         """True if there are observed pools (ObservedLimits.has_other_world)."""
         observed = self.observed_limits
         return observed is not None and observed.has_other_world(other_ip_rates=self.observes_ip_rates)
+
+    @property
+    def observes_listener_rates(self) -> bool:
+        """True if the rate of the broker or a listener is observed that would be another one."""
+        return self.observed_limits is not None and self.observed_limits.has_other_listener_rates
 
     @property
     def observes_core_rates(self) -> bool:

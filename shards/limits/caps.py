@@ -10,7 +10,10 @@ GENERAL: Final = "general/"
 """Before a kind of pools, among the names of what a change concerns: the rule of the pools of that kind that no setting names. That
 rule is the one of the pool without a name, `ip:`."""
 CLUSTER: Final = "cluster"
-"""The key of the pool of all connections to all brokers (shards/tokens/cluster_pool.py)."""
+"""The key of the pool of all connections to all brokers (shards/tokens/cluster_pool.py), and of the rate of new ones
+(shards/rates/cluster_rate.py)."""
+OF_CLUSTER: Final = (CLUSTER, OBSERVED + CLUSTER)
+"""The keys of what all brokers have together, enforced and observed."""
 
 
 class CapRule(NamedTuple):

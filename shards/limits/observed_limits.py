@@ -16,11 +16,11 @@ from shards.limits.caps import CLUSTER, GENERAL, OBSERVED, UNLIMITED, CapRule
 from shards.limits.changed_pools import changed_of_kind
 from shards.limits.connection_limits import CAPS_AND_RATES, CORE_RATE, CORE_RATE_OVERRIDES, ConnectionLimits
 from shards.limits.quota_entities import Entity
-from shards.settings.broker_config import CLUSTER_CAP, RATE, USER_RATE, USER_RATE_OVERRIDES
+from shards.settings.broker_config import CLUSTER_CAP, CLUSTER_RATE, RATE, USER_RATE, USER_RATE_OVERRIDES
 from shards.settings.config_def import broker_setting
 from shards.settings.errors import ConfigInvalid
 
-OBSERVABLE = (*CAPS_AND_RATES, CLUSTER_CAP)
+OBSERVABLE = (*CAPS_AND_RATES, CLUSTER_CAP, CLUSTER_RATE)
 """The settings that can be observed."""
 _EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl", "ip", "user", CLUSTER))
 
@@ -70,13 +70,20 @@ class ObservedLimits:
 
     def has_other_world(self, *, other_ip_rates: bool) -> bool:
         """True if there are observed pools: the cap of any would be another one. Or the rate of a user would be, and one that
-        refuses arrivals, of a core or (`other_ip_rates`) of an address: only who is let in by these meets that of its user."""
-        return self.has_other_caps or (self.has_other_user_rates and (self.has_other_core_rates or other_ip_rates))
+        refuses arrivals, of a core, the cluster or (`other_ip_rates`) an address: only who is let in by these meets that of its
+        user."""
+        refuses = self.has_other_core_rates or self.has_other_cluster_rate or other_ip_rates
+        return self.has_other_caps or (self.has_other_user_rates and refuses)
 
     @property
     def has_other_core_rates(self) -> bool:
         """True if Redpanda's rate of a core, or of an address there, would be another one."""
         return self._has_other((CORE_RATE, CORE_RATE_OVERRIDES))
+
+    @property
+    def has_other_cluster_rate(self) -> bool:
+        """True if the creation rate of the whole cluster would be another one."""
+        return self._has_other((CLUSTER_RATE,))
 
     @property
     def has_other_user_rates(self) -> bool:
@@ -85,9 +92,14 @@ class ObservedLimits:
 
     @property
     def has_other_rates(self) -> bool:
-        """True if a creation rate, of the broker, a listener or a core, would be another one."""
-        names = {name for name in (*self.enforced.given, *self.rehearsed.given) if name.endswith(RATE)}
-        return self.has_other_core_rates or self._has_other(names)
+        """True if a creation rate, of the cluster, the broker, a listener or a core, would be another one."""
+        return self.has_other_core_rates or self.has_other_cluster_rate or self.has_other_listener_rates
+
+    @property
+    def has_other_listener_rates(self) -> bool:
+        """True if a creation rate of the broker or a listener would be another one."""
+        given = {*self.enforced.given, *self.rehearsed.given} - {CLUSTER_RATE}
+        return self._has_other(name for name in given if name.endswith(RATE))
 
     def _has_other(self, names: Iterable[str]) -> bool:
         return any(self.enforced.given.get(name) != self.rehearsed.given.get(name) for name in names)

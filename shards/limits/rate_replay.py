@@ -13,7 +13,7 @@ Times are whole milliseconds that never go back; quotas are units per second, No
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from shards.limits.caps import CLUSTER
+from shards.limits.caps import OF_CLUSTER
 from shards.limits.rate import Rate, Window
 
 
@@ -65,9 +65,11 @@ class RateReplay:
         self._blocked_until_ms: dict[str, int] = {}
 
     def _start(self, what: str, window: Window) -> None:
-        """Empties the windows whose key begins with `what`. The cluster's window is emptied only if `what` is CLUSTER."""
+        """Empties the windows whose key begins with `what`. Each window of the cluster is emptied only if `what` is its key."""
         others = {
-            key: rate for key, rate in self._rates.items() if not key.startswith(what) or (key == CLUSTER != what)
+            key: rate
+            for key, rate in self._rates.items()
+            if not key.startswith(what) or (key in OF_CLUSTER and key != what)
         }
         self._begin(window)
         self._rates.update(others)

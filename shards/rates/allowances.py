@@ -10,6 +10,7 @@ unused_allowances_are_forgotten  An allowance without waiters and without recent
 from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import repeat
 from typing import Final, Protocol
 
 GRANT_MS: Final = 100
@@ -68,19 +69,22 @@ class Allowances:
         self.asking: dict[str, int] = {}  # units to ask for at the end of the pass
         self.get = self._allowances.get
 
-    def wait(self, key: str, home: int, waiter: RateWaiter, now_ms: int) -> None:
-        """The waiter is told when the home has answered."""
+    def wait(self, key: str, home: int, waiter: RateWaiter, now_ms: int, units: int = 1) -> None:
+        """The waiter is told when the home has answered, once for each unit."""
         allowance = self._allowances.get(key)
         if allowance is None:
             allowance = self._allowances[key] = Allowance(home)
             heappush(self._due, (now_ms + GRANT_MS, key))
         if not allowance.waiters:
             allowance.since_ms = now_ms
-        allowance.waiters.append(waiter)
+        if units == 1:
+            allowance.waiters.append(waiter)
+        else:
+            allowance.waiters.extend(repeat(waiter, units))
 
-    def ask(self, key: str) -> None:
-        """Asks for one more unit at the end of the pass."""
-        self.asking[key] = self.asking.get(key, 0) + 1
+    def ask(self, key: str, units: int = 1) -> None:
+        """Asks for more units at the end of the pass."""
+        self.asking[key] = self.asking.get(key, 0) + units
 
     def flush(self) -> None:
         """Sends one ask for each key in `asking`."""

@@ -1,12 +1,13 @@
-"""The rate of new connections to all brokers, `turnstile.cluster.max.connection.creation.rate`, as one shard sees it.
+"""The rate of new connections to all brokers, `turnstile.cluster.max.connection.creation.rate`, as one shard sees it; and beside it
+the same rate where it is observed instead of enforced (broker/accept/rate_rehearsal.py).
 
-One window, with the key `cluster`, whose members are the shards of all brokers: rates of their own (rates.py), beside those of the
-shard's broker, so that these wait for no other broker. Members are numbered as those of the pool of the cluster
-(shards/tokens/cluster_pool.py), and follow the same coordinator.
+A window each, with the keys `cluster` and `observed/cluster`, whose members are the shards of all brokers: rates of their own
+(rates.py), beside those of the shard's broker, so that these wait for no other broker. Members are numbered as those of the pool
+of the cluster (shards/tokens/cluster_pool.py), and follow the same coordinator.
 
-silent_until_set  Until a version sets the rate, or a shard that has such a version sends something, no message is sent and nothing
-    is counted. Then the home asks all others for their use, as any home that starts does.
-outlives_a_broker  What the shards of the home's broker used is remembered by shards of another one (rate_memory.py,
+silent_until_set  Until a version sets the rate or observes it, or a shard that has such a version sends something, no message is
+    sent and nothing is counted. Then a home asks all others for their use, as any home that starts does.
+outlives_a_broker  What the shards of a home's broker used is remembered by shards of another one (rate_memory.py,
     use_survives_one_death): a broker whose shards all die opens no second window.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shards.config.image import ClusterImage
-from shards.limits.caps import CLUSTER
+from shards.limits.caps import CLUSTER, OBSERVED, OF_CLUSTER
 from shards.ownership import BrokerShard, member_of, shard_of_member
 from shards.rates.allowances import RateWaiter
 from shards.rates.rate_home import RecordEvent
@@ -24,13 +25,15 @@ from shards.rates.rates import Rates
 
 NAME: Final = "cluster_rate"
 """The first field of its messages."""
+_OBSERVED: Final = OBSERVED + CLUSTER
 
 
 class ClusterRate:
     """The rate of the whole cluster on the shard at `place`. `send(place, message)` hands over a message for another shard, in
     order; `now_ms()`: of the clock that all processes share; `journal`: rate_home.py, window_changes_are_journaled.
 
-    `is_on`: whether connections have to be recorded.
+    `is_on`: whether connections have to be recorded; `is_observed`: whether those that were let in have to be recorded in the
+    observed rate.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class ClusterRate:
         now_ms: Callable[[], int],
         journal: RecordEvent = lambda kind, detail, version: None,
     ) -> None:
-        self.is_on = False
+        self.is_on = self.is_observed = False
         self._shards: Final = shards
         self._image = image
         self._now_ms = now_ms
@@ -58,7 +61,7 @@ class ClusterRate:
             image,
             send=lambda member, message: send(shard_of_member(member, shards), (NAME, *message[1:])),
             journal=journal,
-            every=CLUSTER,
+            every=OF_CLUSTER,
             together=shards if brokers > 1 else 1,
         )
 
@@ -68,12 +71,17 @@ class ClusterRate:
         """Records one connection: the answer as `RateWaiter.recorded` gets it, or None: the waiter is told later."""
         return self._rates.record(CLUSTER, waiter, now_ms=self._now_ms())
 
+    def observe(self, connections: int, waiter: RateWaiter) -> None:
+        """Records so many connections that were let in, one after the other, in the observed rate: see Rates.record_some."""
+        self._rates.record_some(_OBSERVED, connections, waiter, now_ms=self._now_ms())
+
     # Configuration, peers, time
 
     def apply(self) -> None:
         """The image has another version: see Rates.apply."""
         self.is_on = self._rates.has_quota(CLUSTER)
-        if self.is_on:
+        self.is_observed = self._rates.has_quota(_OBSERVED)
+        if self.is_on or self.is_observed:
             self._speak()
         if not self._is_silent:
             self._rates.apply(self._image.version, now_ms=self._now_ms())

@@ -1,4 +1,5 @@
-"""Connection creation rates that are observed instead of enforced (shadow mode, dry run), across the shards of a broker.
+"""Connection creation rates that are observed instead of enforced (shadow mode, dry run), across the shards of a broker; and the
+questions to that of the whole cluster.
 
 Each rate has one home, as an enforced one has (rates.py). Nothing waits for an answer and no listener stops, so the shard that has
 admitted connections gathers its questions: it asks each home, itself too, at the end of a pass, and what comes up within the next
@@ -11,6 +12,8 @@ windows_begin_empty  Windows begin empty when the first rate begins to be observ
 each_answer_is_journaled  A home notes each answer in order, so that the arithmetic can be done again (observed_windows.py).
 lost_homes_leave_it_open  If a home is lost, or does not answer in time, its answer is UNAVAILABLE: neither within nor beyond.
 order_of_questions  The questions of one kind for one home are asked and answered in the order in which they came up.
+the_clusters_is_kept_elsewhere  The observed rate of the cluster is asked about here with the others, but its window is one of
+    cluster_rate.py: it outlives its home, and its changes are journaled instead of answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,11 +24,13 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from shards.config.image import ClusterImage
 from shards.errors import DeadlineExceeded, PeerLost
+from shards.limits.caps import CLUSTER
 from shards.limits.observed_windows import ADDRESS, BACK, LISTENER, USER, WITHIN, ObservedWindows, RateAnswer
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas
 from shards.loop.deferred import Deferred
 from shards.ownership import home_of
+from shards.rates.allowances import RateWaiter
 
 METHOD: Final = "observe_rates"
 MOST_IN_A_CALL: Final = 2000
@@ -66,6 +71,31 @@ class Asker(NamedTuple):
     unasked: Ask
 
 
+class ClusterHome(Protocol):
+    """ClusterRate, for the observed rate of the cluster."""
+
+    def observe(self, connections: int, waiter: RateWaiter) -> None: ...
+
+
+class ClusterAnswers:
+    """A RateWaiter of connections that were asked about together: hands on all answers once the last has come."""
+
+    __slots__ = ("_about", "_beyond", "_heard", "_on_answers")
+
+    def __init__(self, about: Sequence[object], on_answers: OnAnswers) -> None:
+        self._about = about
+        self._on_answers = on_answers
+        self._beyond: dict[int, RateAnswer] = {}
+        self._heard = 0
+
+    def recorded(self, key: str, wait_ms: int) -> None:
+        if wait_ms:
+            self._beyond[self._heard] = RateAnswer(wait_ms)
+        self._heard += 1
+        if self._heard == len(self._about):
+            self._on_answers(self._about, self._beyond)
+
+
 class _Questions:
     """The questions of one kind that one home is asked next. `ask` adds to them."""
 
@@ -96,8 +126,8 @@ class _Remembered(dict[str, T], Generic[T]):
 
 
 class ObservedRates:
-    """The observed rates of one shard. `call`: mesh.call. flush() is to be called at the end of each pass, and four times a second
-    at least. `is_on`: whether any is observed. `asks`: see asking."""
+    """The observed rates of one shard. `cluster`: where that of the cluster is; `call`: mesh.call. flush() is to be called at the
+    end of each pass, and four times a second at least. `is_on`: whether any is observed. `asks`: see asking."""
 
     def __init__(
         self,
@@ -106,14 +136,16 @@ class ObservedRates:
         listeners: tuple[str, ...],
         image: ClusterImage,
         *,
+        cluster: ClusterHome,
         call: Callable[..., Deferred[object]],
         now_ms: Callable[[], int],
         notes: RateNotes,
     ) -> None:
         self.is_on = False
         self._listeners = _Remembered(self._listeners_quotas)
-        self._rates = {what: _Remembered(partial(self._rate_of, what)) for what in (ADDRESS, USER)}
-        self.asks = {what: _Remembered(partial(self._find_ask, what)) for what in (LISTENER, ADDRESS, USER)}
+        self._rates = {what: _Remembered(partial(self._rate_of, what)) for what in (CLUSTER, ADDRESS, USER)}
+        kinds = (CLUSTER, LISTENER, ADDRESS, USER)
+        self.asks = {what: _Remembered(partial(self._find_ask, what)) for what in kinds}
         self._questions: dict[tuple[int, str], _Questions] = {}
         self._askers = {BACK: Asker(itemgetter(0), lambda about, beyond: None, lambda about: None)}
         self._gather_ms = GATHER_MS
@@ -122,6 +154,7 @@ class ObservedRates:
         self._shards = shards
         self._has_others = len(listeners) > 1
         self._image = image
+        self._cluster = cluster
         self._call = call
         self._now_ms = now_ms
         self._notes = notes
@@ -133,8 +166,8 @@ class ObservedRates:
         serve(METHOD, self._serve)
 
     def asking(self, what: str, asker: Asker) -> Mapping[str, Ask]:
-        """The function that asks about each name, in the version that is followed: about a connection that was admitted at a
-        listener or from an address, a user that has logged in."""
+        """The function that asks about each name, in the version that is followed: about a connection that was admitted, in the
+        cluster (whose name is CLUSTER), at a listener or from an address; a user that has logged in."""
         self._askers[what] = asker
         return self.asks[what]
 
@@ -181,6 +214,9 @@ class ObservedRates:
 
     def _ask_home(self, home: int, what: str, about: list[Any]) -> None:
         asker = self._askers[what]
+        if what == CLUSTER:
+            self._cluster.observe(len(about), ClusterAnswers(about, asker.answered))
+            return
         names = [*map(asker.name_of, about)]
         if home == self._me:
             asker.answered(about, _by_place(self._decide(what, names, home)))
@@ -200,8 +236,12 @@ class ObservedRates:
     def _find_ask(self, what: str, name: str) -> Ask:
         if not self._is_observed(what, name):
             return self._askers[what].unasked
-        home = self._listeners_home if what == LISTENER else home_of(f"rate:{what}:{name}", self._shards)
-        return self._questions_for(home, what).ask
+        return self._questions_for(self._home(what, name), what).ask
+
+    def _home(self, what: str, name: str) -> int:
+        if what == CLUSTER:
+            return self._me  # ClusterRate knows which shard of all brokers it is
+        return self._listeners_home if what == LISTENER else home_of(f"rate:{what}:{name}", self._shards)
 
     def _is_observed(self, what: str, name: str) -> bool:
         if what == LISTENER:
@@ -209,8 +249,8 @@ class ObservedRates:
         return self._rates[what][name] is not None
 
     def _rate_of(self, what: str, name: str) -> float | None:
-        """The observed rate of a listener, an address or a user; None where it would be the same."""
-        return self._image.observed_rate_of(f"{what}:{name}").rate
+        """The observed rate of the cluster, a listener, an address or a user; None where it would be the same."""
+        return self._image.observed_rate_of(what if what == CLUSTER else f"{what}:{name}").rate
 
     def _listeners_quotas(self, listener: str) -> RateQuotas:
         exempt = self._has_others and listener == self._image.inter_broker_listener

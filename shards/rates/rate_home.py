@@ -1,5 +1,5 @@
 """The rates that are at home on this shard: those of addresses and users, and at one shard of a broker those of its listeners; or
-that of the cluster, of which cluster_rate.py has a home for itself.
+those of the cluster, of which cluster_rate.py has a home for itself.
 
 earlier_use_known_first  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then
     asks wait in `_parked`.
@@ -16,7 +16,7 @@ window_changes_are_journaled  Each change of a window is journaled, in order. So
 from collections.abc import Callable
 
 from shards.config.image import ClusterImage
-from shards.limits.caps import CLUSTER
+from shards.limits.caps import OF_CLUSTER
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.rate_memory import RateUse
@@ -44,9 +44,9 @@ class RateHome:
         post: Post,
         block: Callable[[str, int], None],
         journal: RecordEvent,
-        every: str = "",
+        every: tuple[str, ...] = ("",),
     ) -> None:
-        """`every`: what all its keys begin with."""
+        """`every`: what its keys begin with."""
         self.complete = False
         self.version = 0
         self._me = me
@@ -59,7 +59,7 @@ class RateHome:
         self._parked: list[tuple[int, str, int, int]] = []
         self._violated = "", 0  # the key that last violated its quota, and when
         self._every = every
-        self._anew = every  # prefix of the keys whose windows start from the entries that `resume` gets
+        self._anew = every  # prefixes of the keys whose windows start from the entries that `resume` gets
         self.start(Window())
 
     def start(self, window: Window) -> None:
@@ -78,7 +78,7 @@ class RateHome:
         """Empties the windows of the listeners; no ask is decided until `resume` has filled them again."""
         self.listeners.forget_rates()
         self.complete = False
-        self._anew = "listener:"
+        self._anew = ("listener:",)
 
     def record(self, key: str, *, now_ms: int) -> int | None:
         """Records one connection of this shard: the answer as `RateWaiter.recorded` gets it, or None: ask, and wait for it."""
@@ -157,7 +157,7 @@ class RateHome:
         return within, delay_ms, spare
 
     def _empty_windows(self) -> None:
-        self.windows = {kind: Windows(self.window) for kind in ("ip", "user", CLUSTER)}
+        self.windows = {kind: Windows(self.window) for kind in ("ip", "user", *OF_CLUSTER)}
 
     def _windows_of(self, key: str) -> Windows:
         return self.windows[key.partition(":")[0]]
@@ -173,8 +173,10 @@ class RateHome:
     def _journal_grant(self, peer: int, key: str, units: int, at_ms: int) -> None:
         self._journal("grant", {"pool": f"rate:{key}", "to": peer, "tokens": units, "at_ms": at_ms}, self.version)
 
-    def _journal_start(self, what: str, remembered: list[RateUse]) -> None:
-        for start in range(0, len(remembered) or 1, _REMEMBERED_PER_EVENT):
-            some = remembered[start : start + _REMEMBERED_PER_EVENT]
-            detail = {"pool": f"rate:{what}", "started": not start, "remembered": some}
-            self._journal("grant", detail, self.version)
+    def _journal_start(self, prefixes: tuple[str, ...], remembered: list[RateUse]) -> None:
+        for what in prefixes:
+            mine = [entry for entry in remembered if entry[1].startswith(what)]
+            for start in range(0, len(mine) or 1, _REMEMBERED_PER_EVENT):
+                some = mine[start : start + _REMEMBERED_PER_EVENT]
+                detail = {"pool": f"rate:{what}", "started": not start, "remembered": some}
+                self._journal("grant", detail, self.version)

@@ -14,7 +14,7 @@ recorded_before_going_on  A unit is recorded at the home before its connection g
 spare_units_stay_in_their_version  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the
     version they were granted under.
 waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick`
-    only.
+    only, and from `record_some`.
 losses_err_on_the_strict_side  When the links between a home and a holder break, its unanswered asks are asked again when
     they are up, and its spare units are void; units that are recorded for the holder stay so until their sample is
     obsolete. Both err on the strict side, also where both processes live: a unit is recorded before it is used, so what is
@@ -75,10 +75,10 @@ class Rates:
         send: Callable[[int, tuple[object, ...]], None],
         blocked: Callable[[str, int], None] = lambda listener, until_ms: None,
         journal: RecordEvent = lambda kind, detail, version: None,
-        every: str = "",
+        every: tuple[str, ...] = ("",),
         together: int = 1,
     ) -> None:
-        """`every`: what all keys begin with (rate_home.py); `together`: how many shards may die at once (rate_memory.py)."""
+        """`every`: what keys begin with (rate_home.py); `together`: how many shards may die at once (rate_memory.py)."""
         self.me: Final = me
         self.shards: Final = shards
         self.limits_listeners = False
@@ -125,6 +125,23 @@ class Rates:
             self._allowances.ask(key)
         return None
 
+    def record_some(self, key: str, units: int, waiter: RateWaiter, *, now_ms: int) -> None:
+        """Record so many connections of a key, one after the other: the waiter is told as often, from here where spare units are
+        at hand."""
+        allowance = self._allowances.get(key)
+        home = self.home(key) if allowance is None else allowance.home
+        while units and allowance is not None and allowance.use(now_ms):
+            self._memory.used(key, 1, home, now_ms=now_ms)
+            waiter.recorded(key, 0)
+            units -= 1
+        if not units:
+            return
+        self._allowances.wait(key, home, waiter, now_ms, units)
+        if home == self.me:
+            self._local.append(("ask", key, units, 0))
+        else:
+            self._allowances.ask(key, units)
+
     def count(self, listener: str, units: int, *, now_ms: int) -> None:
         """Record units in a listener's rate without asking. -1: the connection violated its address's rate, so the unit of
         its listener is taken back; +1: a connection held for such a violation gets in after all."""
@@ -133,7 +150,7 @@ class Rates:
             self._post(self.listeners_home, ("count", listener, units))
 
     def has_quota(self, key: str) -> bool:
-        """True if connections of this address or user, or those to the cluster, have to be recorded."""
+        """True if connections of this address or user, or those to the cluster, have to be recorded in that rate."""
         quota = self._image.rate_of(key).rate
         return quota is not None and quota < INT_MAX
 
@@ -292,10 +309,11 @@ class Rates:
             waiter = allowance.next()
             if waiter is None:
                 unused += 1
-                continue
-            allowance.used += 1
-            self._memory.used(key, 1, allowance.home, now_ms=now_ms)
-            waiter.recorded(key, wait_ms)
+            else:
+                waiter.recorded(key, wait_ms)
+        if used := units - unused:
+            allowance.used += used
+            self._memory.used(key, used, allowance.home, now_ms=now_ms)
         if unused:
             self._post(allowance.home, ("unused", key, unused, at_ms))
 

@@ -4,8 +4,17 @@ purpose, and a schedule sees it."""
 from __future__ import annotations
 
 import pytest
-from simulation.cluster_rate_schedule import MUTANTS, SEEING, ClusterRateSchedule, first_that_sees
+from simulation.cluster_rate_schedule import (
+    MUTANTS,
+    OBSERVED_MUTANTS,
+    SEEING,
+    SEEING_OBSERVED,
+    ClusterRateSchedule,
+    first_that_sees,
+)
 from simulation.mutants import Mutant
+
+from shards.limits.caps import CLUSTER, OBSERVED
 
 
 @pytest.mark.parametrize("start", range(0, 100, 25))
@@ -28,11 +37,37 @@ def test_connections_go_on_are_refused_and_left_without_an_answer_in_clusters_th
         schedule = ClusterRateSchedule(seed)
         schedule.run()
         worlds.append(schedule.world)
-    assert any(world.went_on for world in worlds) and any(world.refused for world in worlds)
-    assert any(world.unavailable for world in worlds)
+    accounts = [world.accounts[CLUSTER] for world in worlds]
+    assert any(each.went_on for each in accounts) and any(each.refused for each in accounts)
+    assert any(each.unavailable for each in accounts)
     assert {world.brokers for world in worlds} >= {2, 3}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_schedule_sees_it(mutant: Mutant) -> None:
     assert first_that_sees(mutant) is not None
+
+
+@pytest.mark.parametrize("start", range(0, 60, 20))
+def test_every_invariant_holds_of_a_rate_that_is_observed(start: int) -> None:
+    for seed in range(start, start + 20):
+        try:
+            ClusterRateSchedule(seed, observes=True).run()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+
+
+def test_both_rates_refuse_at_once_and_an_observed_one_is_left_without_an_answer() -> None:
+    worlds = []
+    for seed in range(20):
+        schedule = ClusterRateSchedule(seed, observes=True)
+        schedule.run()
+        worlds.append(schedule.world.accounts)
+    assert any(world[CLUSTER].refused and world[OBSERVED + CLUSTER].refused for world in worlds)
+    assert any(world[OBSERVED + CLUSTER].refused and not world[CLUSTER].went_on for world in worlds)
+    assert any(world[OBSERVED + CLUSTER].unavailable for world in worlds)
+
+
+@pytest.mark.parametrize("mutant", OBSERVED_MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_schedule_sees_it_where_the_rate_is_observed(mutant: Mutant) -> None:
+    assert first_that_sees(mutant, SEEING_OBSERVED, observes=True) is not None

@@ -12,6 +12,7 @@ from shards.config.image import ClusterImage
 from shards.limits.caps import OBSERVED
 from shards.limits.quota_entities import key_of_entity
 from shards.loop.deferred import Deferred
+from shards.rates.cluster_rate import ClusterRate
 from shards.rates.observed_rates import METHOD, ObservedRates
 from shards.tokens.tokens import Tokens
 
@@ -60,8 +61,9 @@ class Desk:
             ),
             counters=SimpleNamespace(add=lambda name, amount, listener: self.counted.append((name, listener))),
         )
+        self.cluster_rate = ClusterRate((0, 0), 1, 1, self.image, send=cast(Any, None), now_ms=lambda: self.now_ms)
         rates = ObservedRates(
-            0, shards, ("A", "B"), self.image, call=self._call, now_ms=lambda: self.now_ms,
+            0, shards, ("A", "B"), self.image, cluster=self.cluster_rate, call=self._call, now_ms=lambda: self.now_ms,
             notes=cast(
                 Any,
                 SimpleNamespace(
@@ -97,9 +99,17 @@ class Desk:
         """The image comes to another version, in which these caps and no others are observed."""
         records = [("observed", f"/{name.replace('__', '.')}", text) for name, text in observed.items()]
         change = self.image.apply(self.image.version + 1, records, whole=True)
+        self.cluster_rate.apply()
         self.rehearsal.follow()
         self.tokens.apply(self.image.version, lambda: None, change.pools)
         self.says()
+
+    def end_pass(self) -> None:
+        """As Acceptors.flush, of observed rates."""
+        self.rates.flush()
+        while self.cluster_rate.busy:
+            self.cluster_rate.flush()
+            self.rates.flush()
 
     def connect(self, number: int, ip: str = "10.0.0.1", *, forced: bool = False) -> None:
         """A connection that was admitted."""

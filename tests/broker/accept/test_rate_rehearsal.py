@@ -97,6 +97,69 @@ def test_where_the_rates_of_listeners_are_observed_their_home_is_asked_for_all_o
     assert len(desk.open) == 13 and desk.journal == []
 
 
+CLUSTER_RATE = {"turnstile__cluster__max__connection__creation__rate": "1"}
+
+
+def test_the_rate_of_the_cluster_counts_and_journals_whom_it_would_have_refused():
+    desk = Desk(**CLUSTER_RATE)
+    for number in range(13):
+        desk.connect(number, f"10.0.0.{number}")
+    assert desk.counted == [] and len(desk.open) == 13, "nothing is decided before the end of the pass"
+    desk.end_pass()
+    assert desk.counted == [("observed_cluster_rate", "A")] * 3
+    assert [(row["conn"], row["reason"], row["limit_value"]) for row in desk.journal] == [
+        (number, "cluster_rate", 1) for number in (10, 11, 12)
+    ]
+    assert desk.noted == [] == desk.members(), "no other rate is asked, and nobody needs an observed token"
+
+
+def test_who_the_rate_of_the_cluster_would_have_refused_is_asked_about_by_no_other_limit():
+    desk = Desk(**CLUSTER_RATE, max__connection__creation__rate="1", kafka_connections_max_per_ip="7")
+    desk.observe_rate_of(None, 1)
+    for number in range(13):
+        desk.connect(number)
+    desk.end_pass()
+    assert [(what, len(names)) for what, names, _ in desk.noted] == [(LISTENER, 10), (ADDRESS, 10)]
+    assert sorted(set(desk.counted)) == [("observed_cluster_rate", "A"), ("observed_ip_cap", "A")]
+    assert desk.counted.count(("observed_cluster_rate", "A")) == 3 == desk.counted.count(("observed_ip_cap", "A"))
+    assert desk.members() == list(range(7))
+
+
+def test_a_core_is_asked_before_the_cluster():
+    desk = Desk(**CLUSTER_RATE, kafka_connection_rate_limit="4")
+    for number in range(13):
+        desk.connect(number)
+    desk.end_pass()
+    assert desk.counted.count(("observed_core_rate", "A")) == 9 and ("observed_cluster_rate", "A") not in desk.counted
+
+
+def test_one_that_the_rate_of_the_cluster_lets_in_and_another_would_refuse_stays_recorded_there():
+    desk = Desk(**CLUSTER_RATE)
+    desk.observe_rate_of("10.0.0.1", 0.1)
+    for number in range(9):
+        desk.connect(number)
+    desk.end_pass()
+    desk.now_ms += GATHER_MS
+    desk.end_pass()
+    assert desk.counted.count(("observed_ip_rate", "A")) == 8
+    for number in range(20, 23):
+        desk.connect(number, "10.0.0.2")
+    desk.now_ms += GATHER_MS
+    desk.end_pass()
+    assert desk.counted.count(("observed_cluster_rate", "A")) == 2
+
+
+def test_an_answer_of_a_rate_of_the_cluster_that_is_gone_counts_nothing():
+    desk = Desk(**CLUSTER_RATE, kafka_connections_max_per_ip="20")
+    for number in range(13):
+        desk.connect(number)
+    desk.rates.flush()
+    assert desk.cluster_rate.busy, "it is asked, and has not answered"
+    desk.observe(kafka_connections_max_per_ip="20")
+    desk.end_pass()
+    assert desk.counted == [] and desk.members() == list(range(13))
+
+
 def test_the_rates_of_several_addresses_are_asked_together_and_noted_in_one_row():
     desk = Desk()
     desk.observe_rate_of(None, 1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from shards.config.image import ClusterImage
-from shards.limits.caps import OBSERVED, UNLIMITED, CapRule
+from shards.limits.caps import NO_RATE, OBSERVED, UNLIMITED, CapRule, RateRule
 from shards.limits.quota_entities import key_of_entity
 
 PER_IP, OVERRIDES, CAP = "kafka_connections_max_per_ip", "kafka_connections_max_overrides", "max.connections"
+CLUSTER_RATE = "turnstile.cluster.max.connection.creation.rate"
 USER_CAP = "turnstile.max.connections.per.user"
 USERS = f"{USER_CAP}.overrides"
 USER_RATE = "turnstile.max.connection.creation.rate.per.user"
@@ -98,7 +99,20 @@ def test_rates_make_an_observed_world_only_where_one_of_users_comes_after_one_th
     for alone in (of_user, of_broker, of_core, of_address):
         assert not image(alone).has_observed_world
     assert not image(of_user, of_broker).has_observed_world
-    assert image(of_user, of_core).has_observed_world and image(of_user, of_address).has_observed_world
+    of_cluster = ("observed", f"/{CLUSTER_RATE}", "9")
+    assert not image(of_cluster).has_observed_world and not image(of_cluster, of_broker).has_observed_world
+    for refusing in (of_core, of_address, of_cluster):
+        assert image(of_user, refusing).has_observed_world
+
+
+def test_the_rate_of_the_cluster_is_observed_where_it_would_be_another_one():
+    found = image(("setting", f"/{CLUSTER_RATE}", "100"), ("observed", f"/{CLUSTER_RATE}", "50"))
+    assert found.observes_rates and not found.observes_listener_rates
+    assert found.rate_of(f"{OBSERVED}cluster") == found.observed_rate_of("cluster") == RateRule(50, CLUSTER_RATE)
+    assert found.rate_of("cluster").rate == 100
+    same = image(("setting", f"/{CLUSTER_RATE}", "50"), ("observed", f"/{CLUSTER_RATE}", "50"))
+    assert same.rate_of(f"{OBSERVED}cluster") == NO_RATE and not same.observes_rates
+    assert image(("setting", f"/{CLUSTER_RATE}", "100")).rate_of(f"{OBSERVED}cluster") == NO_RATE
 
 
 def test_rates_of_users_are_observed_apart_from_those_of_arrivals():

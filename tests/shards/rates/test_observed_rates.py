@@ -10,6 +10,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from cluster_pools import unrated
 
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
@@ -88,8 +89,8 @@ class World:
 
     def _shard(self, me: int) -> ObservedRates:
         shard = ObservedRates(
-            me, SHARDS, LISTENERS, self.image, call=partial(self._call, me), now_ms=lambda: self.now_ms,
-            notes=self.homes[me],
+            me, SHARDS, LISTENERS, self.image, cluster=unrated(), call=partial(self._call, me),
+            now_ms=lambda: self.now_ms, notes=self.homes[me],
         )  # fmt: skip
         for what in RATES:
             shard.asking(what, Asker(self._name_of, partial(self._answers, me, what), self._unasked))

@@ -102,6 +102,33 @@ def test_many_connections_of_a_pass_are_one_ask():
     assert message == (NAME, [("ask", f"ip:{IP}", 50, 0)])
 
 
+def test_those_recorded_together_are_told_in_order_after_one_ask():
+    pair = Pair(ip_quota(1))  # 10 in ten windows
+    for rates in (pair.holder, pair.home):
+        waiter = RecordingRateWaiter()
+        rates.record_some(f"ip:{IP}", 7, waiter, now_ms=pair.now_ms)
+        rates.flush(now_ms=pair.now_ms)
+        asks = [message for message in pair.links[pair.holder.me, pair.home.me] if "ask" in str(message)]
+        assert asks == ([(NAME, [("ask", f"ip:{IP}", 7, 0)])] if rates is pair.holder else [])
+        pair.settle()
+        within = 7 if rates is pair.holder else 3
+        assert waiter.told == [(f"ip:{IP}", 0)] * within + [(f"ip:{IP}", 1000)] * (7 - within)
+
+
+def test_those_recorded_together_use_spare_units_which_a_successor_of_the_home_knows_of():
+    pair = Pair(ip_quota(10), ("setting", "/quota.window.num", "21"))
+    for _ in range(2):
+        pair.record(pair.holder, f"ip:{IP}", 10)
+    spare, waiter = pair.spare(), RecordingRateWaiter()
+    assert spare > 3
+    pair.holder.record_some(f"ip:{IP}", 3, waiter, now_ms=pair.now_ms)
+    assert waiter.told == [(f"ip:{IP}", 0)] * 3
+    pair.settle()
+    assert pair.spare() == spare - 3, "and none was asked for"
+    successor = succeeded(pair, configured_first=True)
+    assert successor.snapshot(now_ms=pair.now_ms).recorded == {f"ip:{IP}": 23}
+
+
 def test_an_address_without_quota_is_not_counted_but_its_past_is_not_forgotten():
     pair = Pair(ip_quota(2))
     assert not pair.holder.has_quota("ip:10.0.0.2")
@@ -199,9 +226,17 @@ def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used(c
     pair = Pair(ip_quota(1), ("setting", "/quota.window.num", "21"))
     pair.record(pair.holder, f"ip:{IP}", 8)
     pair.record(pair.home, f"ip:{IP}", 8)
-    waiter, me, home = RecordingRateWaiter(), pair.holder, pair.home.me
+    waiter, me = RecordingRateWaiter(), pair.holder
     me.record(f"ip:{IP}", waiter, now_ms=pair.now_ms)
     me.flush(now_ms=pair.now_ms)
+    successor = succeeded(pair, configured_first=configured_first)
+    assert waiter.told == [(f"ip:{IP}", 0)]
+    assert pair.record(successor, f"ip:{IP}", 4) == [0, 0, 0, 1000]
+
+
+def succeeded(pair: Pair, *, configured_first: bool) -> Rates:
+    """The home dies, and another takes its place."""
+    me, home = pair.holder, pair.home.me
     pair.links[me.me, home].clear()
     me.peer_lost(home, now_ms=pair.now_ms)
     me.peer_dead(home, now_ms=pair.now_ms)
@@ -216,8 +251,7 @@ def test_a_home_that_died_is_asked_again_and_its_successor_knows_what_was_used(c
     if not configured_first:
         successor.apply(1, now_ms=pair.now_ms)
         pair.settle()
-    assert waiter.told == [(f"ip:{IP}", 0)]
-    assert pair.record(successor, f"ip:{IP}", 4) == [0, 0, 0, 1000]
+    return successor
 
 
 def test_what_is_recorded_is_described():

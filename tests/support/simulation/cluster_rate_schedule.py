@@ -8,19 +8,20 @@ from collections.abc import Iterable
 
 from simulation.cluster_rate_world import ClusterRateWorld
 from simulation.mutants import Mutant, broken, with_line
-from simulation.oracle import require
 
 from shards.ownership import BrokerShard
 from shards.rates.cluster_rate import ClusterRate
+from shards.rates.observed_rates import ClusterAnswers
 from shards.rates.rate_home import RateHome
 from shards.rates.rate_memory import TELL_MS, RateMemory
 from shards.rates.rates import Rates
 
 
 class ClusterRateSchedule:
-    """One seeded run of twenty seconds."""
+    """One seeded run of twenty seconds. `observes`: a rate is observed, too, or alone."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, observes: bool = False) -> None:
+        self.draw_observed = observed = random.Random(f"observed {seed}")
         self.draw = draw = random.Random(f"cluster rate {seed}")
         self.faults = draw.choice([0.0, 0.0, 0.002, 0.005, 0.01])
         self.changes = draw.choice([0.0, 0.0, 0.001, 0.005])
@@ -29,7 +30,12 @@ class ClusterRateSchedule:
         self.step_ms = draw.choice([3, 7, 13])
         self.arrivals = draw.choice([0.02, 0.1, 0.5])
         shape = draw.choice([(1, 1), (1, 3), (2, 2), (2, 2), (3, 1), (3, 2)])
-        self.world = ClusterRateWorld(draw, *shape, draw.choice(self.rates), draw.choice([0, 3, 20]), self.haste)
+        self.observed: list[int | None] = [None]  # none is one of `rates`, which would not be asked for
+        if observes:
+            self.rates = observed.choice([self.rates, [None]])
+            self.observed = observed.choice([[1], [3, 7], [7, 20], [13, None]])
+        first = draw.choice(self.rates), observed.choice(self.observed)
+        self.world = ClusterRateWorld(draw, *shape, first, draw.choice([0, 3, 20]), self.haste)
         self.quiet_until_ms = 0  # after a death; 0: there was none
         self.starting: dict[BrokerShard, int] = {}  # when each starts again
 
@@ -39,7 +45,7 @@ class ClusterRateSchedule:
         self._let_pass(100)
         while world.now_ms < until_ms:
             if draw.random() < self.changes and world.is_settled:
-                world.configure(draw.choice(self.rates))
+                world.configure(draw.choice(self.rates), self.draw_observed.choice(self.observed))
             if draw.random() < self.faults:
                 self._fault()
             if draw.random() < self.arrivals and world.alive:
@@ -52,10 +58,7 @@ class ClusterRateSchedule:
             shard.frozen_until_ms = 0
         world.relink()
         self._let_pass(5000)
-        rates = [rate for rate in world.versions.values() if rate is not None]
-        world.judge(max(rates, default=0), is_always_on=None not in self.rates)
-        if not rates:
-            require(not world.sent and not world.journaled, "silent", f"{world.sent} {world.journaled}")
+        world.judge()
 
     def _let_pass(self, ms: int) -> None:
         until_ms = self.world.now_ms + ms
@@ -99,7 +102,7 @@ class ClusterRateSchedule:
 
 
 MUTANTS = [
-    with_line(ClusterRate, "apply", "if self.is_on:", "if False:", "a_unit_each"),
+    with_line(ClusterRate, "apply", "if self.is_on or self.is_observed:", "if False:", "a_unit_each"),
     with_line(ClusterRate, "receive", "self._speak()", "return", "all_are_answered"),
     with_line(ClusterRate, "peer_up", "self._epochs.get(member, epoch) != epoch", "False", "one_window"),
     with_line(ClusterRate, "_speak", "self._rates.peer_up(member)", "pass", "all_are_answered"),
@@ -121,19 +124,34 @@ MUTANTS = [
     ),
     with_line(RateMemory, "tell", "self._of_dead", "[]", "one_window"),
     with_line(RateMemory, "tell", "if shard == peer or shard not in self._up", "", "told_once"),
-    with_line(Rates, "_tell", "self._memory.used(key, 1, allowance.home, now_ms=now_ms)", "pass", "one_window"),
+    with_line(Rates, "_tell", "self._memory.used(key, used, allowance.home, now_ms=now_ms)", "pass", "one_window"),
 ]
 """Each with the invariant of cluster_rate_world.py that it is expected to break."""
+OBSERVED_MUTANTS = [
+    with_line(ClusterRate, "apply", "self.is_on or self.is_observed", "self.is_on", "all_are_answered"),
+    with_line(ClusterRate, "observe", "record_some(_OBSERVED,", "record_some(CLUSTER,", "a_unit_each"),
+    with_line(Rates, "record_some", "allowance.use(now_ms)", "True", "a_unit_each"),
+    with_line(
+        Rates, "record_some", "self._allowances.ask(key, units)", "self._allowances.ask(key)", "all_are_answered"
+    ),
+    with_line(Rates, "record_some", '("ask", key, units, 0)', '("ask", key, 1, 0)', "all_are_answered"),
+    with_line(RateHome, "_journal_start", "entry[1].startswith(what)", "True", "told_once"),
+    with_line(ClusterAnswers, "recorded", "self._beyond[self._heard]", "self._beyond[0]", "a_unit_each"),
+    with_line(ClusterAnswers, "recorded", "self._heard == len(self._about)", "True", "all_are_answered"),
+]
+"""The same of an observed rate."""
 SEEING = (0, 2, 3, 76, 100, 257, 296)
 """The schedules of which one fails with each mutant."""
+SEEING_OBSERVED = (0, 2, 3, 10)
+"""The same of schedules that observe a rate."""
 
 
-def first_that_sees(mutant: Mutant, seeds: Iterable[int] = SEEING) -> int | None:
+def first_that_sees(mutant: Mutant, seeds: Iterable[int] = SEEING, *, observes: bool = False) -> int | None:
     """The first schedule that fails with the mutant in place."""
     for seed in seeds:
         with broken(mutant):
             try:
-                ClusterRateSchedule(seed).run()
+                ClusterRateSchedule(seed, observes=observes).run()
             except Exception:
                 return seed
     return None
