@@ -16,13 +16,16 @@ OTHER = {"broker": 1, "shard": 0, "epoch": 2}
 
 
 class Clients(OneShard):
-    """Of two brokers with a shard each; that they may have 3 connections together is observed."""
+    """Of two brokers with a shard each; `setting` is observed: that they may have 3 connections together."""
+
+    setting, reason = (NAME, "3"), "cluster_cap"
 
     def __init__(self) -> None:
-        super().__init__(("observed", f"/{NAME}", "3"))
+        observed = ("observed", f"/{self.setting[0]}", self.setting[1])
+        super().__init__(observed)
         self.add("shard_up", **OTHER, detail=json.dumps({**OTHER, "shards": 1}))
         self.add("shard_up", shard=COORDINATOR, detail=json.dumps({**OTHER, "pid": 2}))
-        config = {"changes": [["observed", f"/{NAME}", "3"]], "full": True, "acknowledged": False}
+        config = {"changes": [observed], "full": True, "acknowledged": False}
         self.add("config", **OTHER, version=1, detail=json.dumps(config))
         self._opened: list[dict[str, Any]] = []
 
@@ -34,7 +37,8 @@ class Clients(OneShard):
     def would_refuse(self, conn: int, broker: int, value: float = 3.0) -> None:
         """The one that was opened last."""
         same = {name: self._opened[-1][name] for name in ("conn", "ip", "port", "listener", "broker", "shard", "epoch")}
-        self.add("observed", reason="cluster_cap", limit=NAME, limit_value=value, version=1, held_ms=0.1, **same)
+        named = {"reason": self.reason, "limit": self.setting[0], "limit_value": value}
+        self.add("observed", version=1, held_ms=0.1, **named, **same)
 
     def written(self, folder: Path) -> Journal:
         self.pause()

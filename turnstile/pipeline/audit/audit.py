@@ -15,6 +15,7 @@ from turnstile.pipeline.audit import (
     grant_checks,
     journal_checks,
     observed_checks,
+    observed_cluster_rate_checks,
     observed_rate_checks,
     open_connection_checks,
     quota_checks,
@@ -60,12 +61,13 @@ def audit(journal: Journal, say: Callable[[str], None] = lambda name: None) -> A
     say("refusals")
     refusals = refusal_checks.checks(events, connections, moved, timeline, seen, incomplete)
     refusals += user_checks.checks(events, users, moved, timeline, seen, incomplete)
-    moved.forget()
     connections.forget()
     users.forget()
     say("observed")
     observed = observed_checks.checks(events, timeline, seen, ends, incomplete)
     observed += observed_rate_checks.checks(events, timeline, seen)
+    observed += observed_cluster_rate_checks.checks(events, moved, timeline, seen, incomplete)
+    moved.forget()
     say("quotas")
     quotas = [
         *quota_checks.checks(events, timeline, seen, incomplete),

@@ -37,14 +37,15 @@ _NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "user", "reason", "limit", "limi
 
 
 def checks(events: Rows, enforced: Timeline, seen: Survey) -> list[Check]:
-    """The check, if any home answered."""
+    """The check, if any home answered, or any core."""
     if not seen.kinds["observed_rate"]:
         return []
     timeline = ObservedTimeline(enforced)
     until = {place: gap.first for place, gap in first_gaps(seen.gaps).items()}
     answers = events.of_kinds(("observed_rate",), READ).by(INCARNATION, partial(answered, timeline, until), FOUND)
     decided = events.of_kinds(("observed",), _NAMED).each(partial(named, timeline), FOUND)
-    return [check_of(NAME, [*answers.table().to_pylist(), *decided.table().to_pylist()], HELD_TEXT)]
+    found = [*answers.table().to_pylist(), *decided.table().to_pylist()]
+    return [check_of(NAME, found, HELD_TEXT)] if found else []  # else only that of the whole cluster was asked
 
 
 def answered(timeline: ObservedTimeline, until: Mapping[Incarnation, int], table: pyarrow.Table) -> pyarrow.Table:

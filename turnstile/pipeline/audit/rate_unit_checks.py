@@ -29,18 +29,18 @@ import pyarrow.compute
 
 from shards.limits.caps import CLUSTER
 from shards.limits.rate import Window
-from shards.limits.rate_replay import RateQuotas, RateReplay
+from shards.limits.rate_replay import RateReplay
 from shards.settings.broker_config import EVERY_BROKER
-from shards.settings.ranges import INT_MAX
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.audit.moves import BAD, RATE, START
+from turnstile.pipeline.audit.rate_quotas import OBSERVED_CLUSTER, RateTimelines, VersionQuotas
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.arrays import EventDetail, TableRow
+from turnstile.pipeline.events.observed_timeline import ObservedTimeline
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
 from turnstile.pipeline.events.sweep import NEVER
 from turnstile.pipeline.events.timeline import Timeline
-from turnstile.pipeline.events.version_limits import VersionLimits
 
 SHOWN = 10
 SLICE = 100_000
@@ -50,6 +50,7 @@ NAMES = {
     "user": "user_rate_units",
     "listener": "listener_rate_units",
     CLUSTER: "cluster_rate_units",
+    OBSERVED_CLUSTER: "observed_cluster_rate_units",
 }
 CHANGES = pyarrow.schema(
     [
@@ -79,6 +80,8 @@ UNITS = pyarrow.schema(
         *((name, pyarrow.int64()) for name in ("units", "beyond", "version")),
     ]
 )
+
+
 Start = tuple[int, int, EventDetail]
 """(seq, version, detail) of an event with which windows begin."""
 
@@ -86,10 +89,13 @@ Start = tuple[int, int, EventDetail]
 def checks(
     moves: Rows, timeline: Timeline, missing: Sequence[Gap], starts: Sequence[TableRow], *, back: bool
 ) -> list[Check]:
-    """A check for addresses, users, listeners and the cluster each, if a version limits them. `starts`: rows of `started`; `back`:
-    whether the clock of any process goes back."""
+    """A check for addresses, users, listeners and the cluster each, if a version limits them, and for the cluster if one observes
+    its rate. `starts`: rows of `started`; `back`: whether the clock of any process goes back."""
     limited = {"ip": ("ip",), "user": ("user",), "listener": ("listener", "broker"), CLUSTER: (CLUSTER,)}
     kinds = [kind for kind, rates in limited.items() if any(timeline.any_limit(rate, "rate") for rate in rates)]
+    timelines = RateTimelines(timeline, ObservedTimeline(timeline))
+    if timelines.observed.any_limit(OBSERVED_CLUSTER, "rate"):
+        kinds.append(OBSERVED_CLUSTER)
     if not kinds:
         return []
     until = {place: gap.first for place, gap in first_gaps(missing).items()}
@@ -99,7 +105,7 @@ def checks(
         place = tuple(row[name] for name in INCARNATION)
         begun.setdefault(place, []).append((row["seq"], row["version"] or 0, detail))
     changes = moves.each(rated, CHANGES)
-    judge = partial(beyond, timeline, until, begun)
+    judge = partial(beyond, timelines, until, begun)
     if back:  # an event of an earlier slice may follow one of a later
         changes = changes.by(("broker", "window"), lambda table: judge(iter([table])), UNITS)
     else:
@@ -148,7 +154,7 @@ def _starts(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def beyond(
-    timeline: Timeline,
+    timelines: RateTimelines,
     until: Mapping[Incarnation, int],
     begun: Mapping[Incarnation, Sequence[Start]],
     turns: Iterator[pyarrow.Table],
@@ -164,7 +170,7 @@ def beyond(
 
     def replay(rows: pyarrow.Table, place: Incarnation, name: str) -> None:
         if (place, name) not in replays:
-            replays[place, name] = _Replay(name, place[0], timeline, until.get(place), begun.get(place, ()))
+            replays[place, name] = _Replay(name, place[0], timelines.of(name), until.get(place), begun.get(place, ()))
         found.extend(replays[place, name].beyond(rows))
 
     for table in turns:
@@ -174,7 +180,7 @@ def beyond(
         for place, name, start, end in _groups(rows, starts):
             replay(rows.slice(start, end - start), place, name)
     rows, starts = _grouped(pyarrow.concat_tables(rest))
-    calm = _calm(rows, starts, timeline)
+    calm = _calm(rows, starts, timelines)
     remembered = {key for each in begun.values() for *_, detail in each for _, key, _ in detail["remembered"]}
     for is_calm, (place, name, start, end) in zip(calm, _groups(rows, starts), strict=True):
         if not name:
@@ -207,9 +213,10 @@ def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarna
         yield (first["broker"], first["shard"], first["epoch"]), first["window"] or "", start, end
 
 
-def _calm(rows: pyarrow.Table, starts: arrays.Array, timeline: Timeline) -> arrays.Array:
+def _calm(rows: pyarrow.Table, starts: arrays.Array, timelines: RateTimelines) -> arrays.Array:
     """Of each group whether it is an address or user that can't have come over its quota (below_this_no_replay_is_needed)."""
-    lowest = {kind: timeline.lowest_rate(kind) for kind in ("ip", "user", CLUSTER)}
+    lowest = {kind: timelines.of(kind).lowest_rate(kind) for kind in ("ip", "user", CLUSTER, OBSERVED_CLUSTER)}
+    timeline = timelines.enforced
     samples = min(samples for samples, _ in timeline.windows)
     size_ms = min(size_ms for _, size_ms in timeline.windows)
     longest_ms = max((samples + 1) * size_ms for samples, size_ms in timeline.windows)
@@ -243,7 +250,7 @@ class _Replay:
         self._begins = deque(
             sorted(((seq, version, _of(detail, window)) for seq, version, detail in begun), key=itemgetter(0))
         )
-        self._quotas: dict[int, _Quotas] = {}
+        self._quotas: dict[int, VersionQuotas] = {}
 
     def beyond(self, rows: pyarrow.Table) -> list[TableRow]:
         """Rows of UNITS among the next events. `rows`: CHANGES in order of seq."""
@@ -272,30 +279,8 @@ class _Replay:
         quotas = self._quotas.get(version)
         if quotas is None:
             limits = self._timeline.limits(version, self._broker)
-            quotas = self._quotas[version] = _Quotas(limits, self._timeline.inter_broker)
+            quotas = self._quotas[version] = VersionQuotas(limits, self._timeline.inter_broker)
         return self._home.event(detail, quotas.of, quotas.window)
-
-
-class _Quotas:
-    """The rates of a version, each asked once."""
-
-    def __init__(self, limits: VersionLimits, exempt: Sequence[str]) -> None:
-        self.window = Window(*limits.limits.window)
-        self._limits = limits
-        self._exempt = exempt
-        self._known: dict[str, RateQuotas] = {}
-
-    def of(self, key: str) -> RateQuotas:
-        """The quotas of `ip:ADDRESS`, `user:NAME`, `listener:NAME` or `cluster`."""
-        found = self._known.get(key)
-        if found is None:
-            kind, _, name = key.partition(":")
-            own = _quota(self._limits.rate(kind, name))
-            found = RateQuotas(own)
-            if kind == "listener":
-                found = RateQuotas(own, _quota(self._limits.rate("broker", "")), name in self._exempt)
-            self._known[key] = found
-        return found
 
 
 def _of(detail: EventDetail, window: str) -> EventDetail:
@@ -321,10 +306,6 @@ def _events(rows: pyarrow.Table) -> Iterator[tuple[int, int, EventDetail, int]]:
             if is_violated:
                 detail["violated"] = True
             yield seq, version or 0, detail, place
-
-
-def _quota(rate: float) -> float | None:
-    return rate if rate < INT_MAX else None
 
 
 def _check(kind: str, rows: list[TableRow], unread: Counter[int]) -> Check:

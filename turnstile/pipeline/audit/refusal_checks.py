@@ -276,10 +276,10 @@ def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
 # ---- rate_was_violated_at_a_refusal
 
 
-def without_violated_rate(refused: Rows, moves: Rows, unseen: Unseen, reason: str) -> pyarrow.Table:
+def without_violated_rate(refused: Rows, moves: Rows, unseen: Unseen, reason: str, of: str = "") -> pyarrow.Table:
     """FOUND: refusals by the rate of an address, of a user or of the cluster that its home had not found violated. `refused`:
-    DECISIONS, whose `ip` is whose rate it is; of that of the cluster, what is found has none."""
-    prefix = CLUSTER if reason == CLUSTER_RATE else f"{reason.removesuffix('_rate')}:"
+    DECISIONS, whose `ip` is whose rate it is; of that of the cluster, what is found has none. `of`: before the names of keys."""
+    prefix = of + (CLUSTER if reason == CLUSTER_RATE else f"{reason.removesuffix('_rate')}:")
     asked = refused.each(partial(_asked, reason), ASKED).and_(moves.each(partial(_violated, prefix), ASKED))
     if reason == CLUSTER_RATE:
         asked = asked.each(_of_no_address, ASKED)

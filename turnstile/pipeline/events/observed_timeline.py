@@ -5,7 +5,7 @@ observed_while_every_version_observes_it  a cap counts as observed while every v
     widest of their caps counts
 """
 
-from shards.limits.caps import NO_RATE, RateRule
+from shards.limits.caps import CLUSTER, NO_RATE, OBSERVED, RateRule
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.observed_limits import ObservedLimits
 from shards.limits.quota_entities import CONNECTION_RATE, Entity
@@ -29,6 +29,17 @@ class ObservedVersionLimits(VersionLimits):
         return min(
             (rule.cap for rule in rules if rule.cap is not None and not (rule.wait and is_exempt)), default=UNLIMITED
         )
+
+    def rate(self, kind: str, key: str) -> float:
+        """Of the whole cluster, by the name of its window: the observed rate; infinite where it would be that in force."""
+        rates = self.rates(kind)
+        return rates[0] if rates else float("inf")
+
+    def rates(self, kind: str) -> list[float]:
+        """The same as a list; rates of other kinds have ObservedTimeline.observed_rate."""
+        rule = self.observed.rehearsed.rate_of(CLUSTER)
+        is_other = kind == OBSERVED + CLUSTER and self.observed.has_other_cluster_rate
+        return [rule.rate] if is_other and rule.rate is not None else []
 
 
 def _pools(kind: str, key: str) -> tuple[str, ...]:
@@ -69,8 +80,8 @@ class ObservedTimeline(Timeline):
         ]
 
     def observed_rate(self, version: int, broker: int, pool: str) -> RateRule:
-        """The creation rate that a version observes, of `broker`, `listener:NAME`, `ip:ADDRESS`, `user:NAME` or `core:ADDRESS` (of
-        each shard); NO_RATE where it would be that in force."""
+        """The creation rate that a version observes, of `cluster`, `broker`, `listener:NAME`, `ip:ADDRESS`, `user:NAME` or
+        `core:ADDRESS` (of each shard); NO_RATE where it would be that in force."""
         enforced = _rate_of(self._enforced.limits(version, broker), pool)
         rehearsed = _rate_of(self._rehearsed(version, broker), pool)
         return NO_RATE if rehearsed == enforced else rehearsed

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from broker.journal.schema import OBSERVED_REASONS
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.set_clock import clock_was_set
 from turnstile.pipeline.html_page import NOTHING, bullets, contents, document, section, table
@@ -220,10 +221,7 @@ def _cap_of(ips: Sequence[str], *, of_all: bool) -> str:
 
 
 OBSERVED = {
-    "cluster_cap": "would be refused",
-    "broker_cap": "would be refused",
-    "ssl_cap": "would be refused",
-    "ip_cap": "would be refused",
+    **dict.fromkeys(OBSERVED_REASONS, "would be refused"),
     "broker_wait": "would wait for a slot",
     "listener_wait": "would wait for a slot",
     "shard_unavailable": "not known: no answer",
@@ -231,7 +229,7 @@ OBSERVED = {
 
 
 def _observed(rows: TableRows, addresses: TableRows) -> str:
-    """Caps that were observed instead of enforced."""
+    """Limits of connections that were observed instead of enforced."""
     heading = ["limit", "value", "connections", "they"]
     cells = [
         [row["limit"], f"{row['limit_value']:.15g}", f"{row['count']:,}", OBSERVED.get(row["reason"], row["reason"])]
@@ -241,7 +239,7 @@ def _observed(rows: TableRows, addresses: TableRows) -> str:
     most = [[row["ip"], row["limit"], f"{row['limit_value']:.15g}", f"{row['count']:,}"] for row in addresses]
     return section(
         "Observed limits",
-        "Connections that were admitted, and that a cap under observation would have turned away.",
+        "Connections that were admitted, and that a limit under observation would have turned away.",
         table([heading, *cells], caption="By limit", text=["limit", "they"]),
         table([of, *most], caption="Addresses with most", text=of[:2]),
     )
