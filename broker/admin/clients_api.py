@@ -18,7 +18,14 @@ from broker.admin.answers import (
 from broker.admin.bodies import FaultsBody, QuotasBody, SubscriptionBody, UserBody
 from broker.admin.cluster_answers import Explanation, ObservedQuotasAnswer
 from broker.admin.describe import Admin
-from broker.admin.explain import explain_address, explain_client, explain_cluster, explain_cluster_rate, explain_user
+from broker.admin.explain import (
+    explain_address,
+    explain_client,
+    explain_cluster,
+    explain_cluster_rate,
+    explain_observed_cluster_rate,
+    explain_user,
+)
 from broker.admin.parameters import ClientId, ClientInstanceId, DryRun, Ip, ObserveQuotas, UserName, Who
 from broker.admin.requests import fault_changes, quota_changes, subscription_change
 from broker.admin.route import RouteTable
@@ -71,6 +78,8 @@ async def explain(admin: Admin, ip: Ip, user: UserName, client_id: ClientId) -> 
             found["cluster"] = cluster
         if (rate := await explain_cluster_rate(admin.images, admin.rate_uses)) is not None:
             found["cluster_rate"] = rate
+        if (rate := explain_observed_cluster_rate(admin.images, admin.observed_cluster_rate())) is not None:
+            found["observed_cluster_rate"] = rate
     if user is not None:
         found["user_connections"] = await explain_user(admin.coordinator, admin.images, user, admin.rate_uses)
     if user is not None or client_id is not None:

@@ -230,6 +230,9 @@ class Explanation(TypedDict):
             AddressRate, "Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections."
         ]
     ]
+    observed_cluster_rate: NotRequired[
+        Annotated[AddressRate, "The same, if one is observed that is not the one in force."]
+    ]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
 

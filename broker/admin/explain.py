@@ -77,6 +77,11 @@ async def explain_cluster_rate(images: Images, rate_uses: Callable[[], Awaitable
     return _rate(CLUSTER, rule.name, rule.rate, image, used.get(CLUSTER))
 
 
+def explain_observed_cluster_rate(images: Images, use: Use | None) -> AddressRate | None:
+    """The same of the observed one; `use`: its use."""
+    return None if use is None else _rate(CLUSTER, use.by, use.limit, images.of(0), use.used)
+
+
 def checked_address(image: ClusterImage, text: str) -> str:
     """The address that a client of this one counts as. Raises ConfigInvalid."""
     try:

@@ -162,7 +162,7 @@ _PER_SHARD = (
     _gauge("turnstile_shard_epoch", "Incarnation of this shard.", "epoch"),
 )
 _REFUSED = "Connections refused, by what refused them."
-_OBSERVED = "Connections admitted that a cap under observation would have refused, or made wait, by cap."
+_OBSERVED = "Connections admitted that a limit under observation would have refused, or made wait, by reason."
 _PER_LISTENER = (
     *(
         _counter("turnstile_connections_refused_total", _REFUSED, f"refused_{reason}", reason=reason)

@@ -355,7 +355,8 @@ public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary
 /// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
 /// <param name="Cluster">Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home and holders.</param>
 /// <param name="ClusterRate">Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.</param>
-public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, AddressRate? ClusterRate = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
+/// <param name="ObservedClusterRate">The same, if one is observed that is not the one in force.</param>
+public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, AddressRate? ClusterRate = null, AddressRate? ObservedClusterRate = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
 /// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>

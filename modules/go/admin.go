@@ -778,9 +778,11 @@ type Explanation struct {
 	// and holders.
 	Cluster *AddressPool `json:"cluster,omitempty"`
 	// Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.
-	ClusterRate     *AddressRate      `json:"cluster_rate,omitempty"`
-	Client          *ClientQuotas     `json:"client,omitempty"`
-	UserConnections []UserConnections `json:"user_connections,omitempty"`
+	ClusterRate *AddressRate `json:"cluster_rate,omitempty"`
+	// The same, if one is observed that is not the one in force.
+	ObservedClusterRate *AddressRate      `json:"observed_cluster_rate,omitempty"`
+	Client              *ClientQuotas     `json:"client,omitempty"`
+	UserConnections     []UserConnections `json:"user_connections,omitempty"`
 }
 
 // FaultRow: A fault that is set.

@@ -401,6 +401,8 @@ export interface Explanation {
   cluster?: AddressPool
   /** Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections. */
   cluster_rate?: AddressRate
+  /** The same, if one is observed that is not the one in force. */
+  observed_cluster_rate?: AddressRate
   client?: ClientQuotas
   user_connections?: UserConnections[]
 }

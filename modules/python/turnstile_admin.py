@@ -524,6 +524,8 @@ class Explanation(TypedDict):
     cluster: NotRequired[AddressPool]
     # Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.
     cluster_rate: NotRequired[AddressRate]
+    # The same, if one is observed that is not the one in force.
+    observed_cluster_rate: NotRequired[AddressRate]
     client: NotRequired[ClientQuotas]
     user_connections: NotRequired[list[UserConnections]]
 

@@ -46,6 +46,9 @@ class Rehearsed(NamedTuple):
 REHEARSED: Mapping[str, Rehearsed] = {
     "a cap of each address": Rehearsed(_setting("kafka_connections_max_per_ip", 90)),
     "a creation rate of the broker": Rehearsed(_setting("max.connection.creation.rate", 1_000_000)),
+    "a creation rate of the whole cluster": Rehearsed(
+        _setting("turnstile.cluster.max.connection.creation.rate", 1_000_000)
+    ),
     "a creation rate of each address": Rehearsed(_address_rate),
     "a creation rate of each user": Rehearsed(
         _setting("turnstile.max.connection.creation.rate.per.user", 1_000_000), "SASL PLAIN"

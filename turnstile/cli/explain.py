@@ -46,7 +46,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     if as_json:
         show_json(found)
         return
-    of_cluster = cluster_rows(found.get("cluster"), found.get("cluster_rate"), internals=internals)
+    of_cluster = cluster_rows(found, internals=internals)
     if "brokers" in found:
         show_table(address_rows(found["brokers"], of_cluster, internals=internals))
         of_cluster = []  # once

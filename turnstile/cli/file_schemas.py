@@ -105,7 +105,10 @@ def _definitions() -> dict[str, Schema]:
 
 
 def _observed() -> Schema:
-    return _limits({name: BROKER[name] for name in OBSERVABLE}, "Caps that are rehearsed: counted by, never enforced.")
+    return _limits(
+        {name: BROKER[name] for name in OBSERVABLE},
+        "Limits of connections that are rehearsed: counted by, never enforced.",
+    )
 
 
 def _limits(settings: Mapping[str, ConfigKey], description: str) -> Schema:

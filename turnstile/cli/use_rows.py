@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AddressLimits,
         AddressPool,
         AddressRate,
+        Explanation,
         ObservedUse,
         PoolUse,
         UserConnections,
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 UseRow = tuple[str, ...]
 
 
-def cluster_rows(cluster: AddressPool | None, cluster_rate: AddressRate | None, *, internals: bool) -> list[UseRow]:
-    """The rows of the cap of connections to all brokers, and of the rate of new ones; None: there is none."""
-    rows = [] if cluster is None else [*_of_cluster(cluster, internals)]
-    if cluster_rate is not None:
-        rows.append(_rate(pool_text(cluster_rate["of"]), None, cluster_rate, internals))
+def cluster_rows(found: Explanation, *, internals: bool) -> list[UseRow]:
+    """The rows of the cap of connections to all brokers, and of the rate of new ones; of both also what is observed."""
+    rows = [*_of_cluster(found["cluster"], internals)] if "cluster" in found else []
+    if (rate := found.get("cluster_rate")) is not None:
+        rows.append(_rate(pool_text(rate["of"]), None, rate, internals))
+    if (rate := found.get("observed_cluster_rate")) is not None:
+        rows.append(_observed_rate(rate, internals))
     return rows
 
 
@@ -117,6 +120,12 @@ def _rate(whose: str, broker: int | None, rate: AddressRate, internals: bool) ->
     if rate["burst"] > rate["value"]:
         used += f"; {count(rate['burst'])} at once after a pause"
     return (f"new connections of {whose}", broker_text(broker), used, rate["limit"], *(["-"] if internals else []))
+
+
+def _observed_rate(rate: AddressRate, internals: bool) -> UseRow:
+    """The rate of the whole cluster that is observed beside the enforced one."""
+    what, broker, used, limit, *more = _rate(pool_text(rate["of"]), None, rate, internals)
+    return (f"observed: {what}", broker, used, f"{limit}; over it a connection would be refused", *more)
 
 
 def _by_broker(rows: list[UseRow], brokers: int) -> list[UseRow]:

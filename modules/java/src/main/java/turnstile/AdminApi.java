@@ -652,6 +652,8 @@ public final class AdminApi {
             AddressPool cluster,
             /** Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections. */
             AddressRate clusterRate,
+            /** The same, if one is observed that is not the one in force. */
+            AddressRate observedClusterRate,
             ClientQuotas client,
             List<UserConnections> userConnections) {}
 
