@@ -11,7 +11,7 @@ from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import plan
 
 CAP = 2
-STEP_S = 5  # between events of the log: a tenth of that in the replay, far more than the driver may be late
+STEP_S = 5  # between events of the log: a fifth of that in the replay, far more than the driver may be late
 
 
 def write_log(path: Path) -> None:
@@ -31,7 +31,7 @@ def test_the_emulator_refuses_what_the_plan_said(spark: Any, tmp_path: Path) -> 
     write_log(log)
     found = plan(load(spark, [str(log)], "zeek"), [Candidate(cap=CAP)])
     with running(tmp_path / "data", "--set", f"kafka_connections_max_per_ip={CAP}") as cluster:
-        arguments = ("--replay", str(log), "--speed", "10", "--sources", "127.1.0.0/24", "--json")
+        arguments = ("--replay", str(log), "--speed", "5", "--sources", "127.1.0.0/24", "--json")
         said = cluster.turnstile("load", "--bootstrap", cluster.bootstrap, *arguments)
     answer = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
     refused = found.candidates[0]["refused"]
