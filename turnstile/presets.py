@@ -66,7 +66,7 @@ class PresetLimit(NamedTuple):
         return self.is_emulated and self.scope == "cluster" and not broker_setting(self.setting).of_cluster
 
     def sentence(self, brokers: int) -> str:
-        """What is to be known beside value and setting in a cluster of so many brokers; "" if nothing is."""
+        """A remark beside value and setting in a cluster of so many brokers; "" if there is none."""
         part, _, unit = self.per_unit.partition(" per ")
         size = f"of one {unit}" if part == self.value else f"of the largest cluster, {self.per_unit}"
         share = (

@@ -68,8 +68,8 @@ def placed(folders: Sequence[Path], at_most: int, by: EntityType) -> pyarrow.Tab
 
 
 def _started_again(ups: pyarrow.Table, *places: arrays.Array) -> arrays.Array:
-    """When the shard of each place (broker, shard, epoch) was next started, by the wall clock; -1: it was not. `ups`: `shard_up`
-    events."""
+    """The time by the wall clock at which the shard of each place (broker, shard, epoch) was next started; -1: it was not.
+    `ups`: `shard_up` events."""
     of_shards = ups.filter(pyarrow.array(arrays.numbers(ups, "broker") >= 0))
     starts: dict[tuple[int, int], dict[int, int]] = {}
     for row in of_shards.to_pylist():

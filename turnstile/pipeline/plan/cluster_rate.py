@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.observed_limits import check_observable
 from shards.limits.rate import Window
 from shards.settings.broker_config import CLUSTER_RATE
 from shards.settings.errors import ConfigInvalid
@@ -29,10 +28,12 @@ class RateVariant(NamedTuple):
 
     @property
     def commands(self) -> dict[str, list[str]]:
-        """The command that sets it here, and the one that rehearses it if it can be; neither Kafka nor Redpanda has it."""
+        """The command that sets it here, and the one that rehearses it; neither Kafka nor Redpanda has it."""
         setting = f"{CLUSTER_RATE} {self.rate}"
-        rehearsal = {"rehearsal": [f"turnstile config set --observe {setting}"]} if _is_observable() else {}
-        return {"turnstile": [f"turnstile config set {setting}"], **rehearsal}
+        return {
+            "turnstile": [f"turnstile config set {setting}"],
+            "rehearsal": [f"turnstile config set --observe {setting}"],
+        }
 
     def as_json(self) -> dict[str, object]:
         """Plain data."""
@@ -87,11 +88,3 @@ def check_rates(rates: Sequence[int]) -> None:
 
 def _share(refused: int, facts: ClusterFacts) -> float:
     return refused / facts.arrivals if facts.arrivals else 0.0
-
-
-def _is_observable() -> bool:
-    try:
-        check_observable(CLUSTER_RATE)
-    except ConfigInvalid:
-        return False
-    return True
