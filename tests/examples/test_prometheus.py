@@ -53,7 +53,7 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
     with turnstile.Cluster(limits={"per_ip": 3}, topics=["orders"]) as cluster:
         config = (EXAMPLE / "prometheus.yml").read_text()
         config = config.replace("127.0.0.1:9644", cluster.admin.url.removeprefix("http://"))
-        (tmp_path / "prometheus.yml").write_text(re.sub(r"_interval: 5s", "_interval: 200ms", config))
+        (tmp_path / "prometheus.yml").write_text(re.sub(r"_interval: 5s", "_interval: 1s", config))
         (tmp_path / "alerts.yml").write_text((EXAMPLE / "alerts.yml").read_text())
         options = [f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/tsdb"]
         process = subprocess.Popen(

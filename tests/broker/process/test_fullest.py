@@ -60,10 +60,10 @@ def test_what_is_watched_is_told_by_name():
     shard.produce(["a"], 20_000)
     for outcome in ("admitted", "admitted", "ip_cap"):
         sources.add("10.0.0.1", outcome)
-    watched = WatchedHere(sources, shard.meters, {"10.0.0.1": 2.5}.get)
-    assert watched.describe(["10.0.0.1", "10.0.0.2"], [("", "a"), ("", "nobody")]) == {
+    watched = WatchedHere(sources, shard.meters, {"ip:10.0.0.1": 2.5, "user:alice": 1.5, "user:bob": 9.0}.get)
+    assert watched.describe(["10.0.0.1", "10.0.0.2"], [("", "a"), ("alice", ""), ("bob", "a")]) == {
         "counts": {"10.0.0.1": {"admitted": 2, "ip_cap": 1}, "10.0.0.2": {}},
-        "rates": {"10.0.0.1": 2.5},
+        "rates": {"ip:10.0.0.1": 2.5, "user:alice": 1.5},
         "quotas": [QuotaUse(PRODUCE, "", "a", 2000.0, 1000.0, 10_000)],
     }
 
