@@ -110,7 +110,7 @@ REPRODUCTIONS = {
 
 def failing() -> list[str]:
     """The names of the reports in which a check fails."""
-    return [path.stem for path in sorted(REPORTS.glob("*.json")) if _failed(path.stem)]
+    return sorted(path.stem for path in REPORTS.glob("*.json") if _failed(path.stem))
 
 
 def page(name: str) -> str:
