@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from shards.limits.address_rates import AddressRates
-from shards.limits.rate import Rate, Window
+from shards.limits.rate import Admitted, Rate, Window
 from shards.limits.rate_replay import RateQuotas
 
 LISTENER, BACK, ADDRESS, USER = "listener", "back", "ip", "user"
@@ -88,35 +88,23 @@ class ObservedWindows:
         self, rates: AddressRates, names: Sequence[str], quotas: Mapping[str, float | None], now_ms: int
     ) -> list[tuple[int, int]]:
         """The order among different names does not matter: they share no window."""
-        arrivals = Counter(names)
-        found = rates.take_each(arrivals, now_ms=now_ms)
-        own = [quotas[name] for name in arrivals]
-        delays = Rate.charge_each(found, arrivals.values(), own, now_ms=now_ms, max_ms=self.window.size_ms)
-        if not any(delays):
+        arrivals, size_ms = Counter(names), self.window.size_ms
+        limited: dict[str, Admitted] = {}
+        for (name, count), rate in zip(arrivals.items(), rates.take_each(arrivals, now_ms=now_ms), strict=True):
+            admitted = rate.admit(count, quotas[name], now_ms=now_ms, max_ms=size_ms)
+            if admitted is not None:
+                limited[name] = admitted
+        if not limited:
             return []
-        limited = {}
-        for (name, count), rate, quota, delay_ms in zip(arrivals.items(), found, own, delays, strict=True):
-            if delay_ms:
-                rate.record(-count, now_ms=now_ms)
-                limited[name] = self._one_by_one(rate, quota, now_ms)
         beyond = []
         for place, name in enumerate(names):
             if name in limited:
                 within, delay_ms = limited[name]
                 if within:
-                    limited[name] = within - 1, delay_ms
+                    limited[name] = Admitted(within - 1, delay_ms)
                 else:
                     beyond.append((place, delay_ms))
         return beyond
-
-    def _one_by_one(self, rate: Rate, quota: float | None, now_ms: int) -> tuple[int, int]:
-        """Of arrivals that are not all within their rate: how many are, and the delay of each of the others, as each is taken
-        back before the next one arrives."""
-        within = 0
-        while not (delay_ms := rate.charge(1, quota, now_ms=now_ms, max_ms=self.window.size_ms)):
-            within += 1
-        rate.record(-1, now_ms=now_ms)
-        return within, delay_ms
 
     def __len__(self) -> int:
         """Addresses and users that are remembered."""

@@ -14,7 +14,7 @@ missing_windows_are_added  The time divided by reaches back to the oldest start.
 Source: Rate, SampledStat, Sensor (Apache Kafka). Time is a whole number of milliseconds that never goes back.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from shards.limits.throttle import throttle_ms
@@ -43,6 +43,13 @@ class Window(NamedTuple):
 
 
 DEFAULT_WINDOW = Window()
+
+
+class Admitted(NamedTuple):
+    """Of units that came at one instant, and are not all within a quota: how many are, and the delay in ms of each of the others."""
+
+    units: int
+    delay_ms: int
 
 
 class Rate:
@@ -96,30 +103,19 @@ class Rate:
             return 0
         return throttle_ms(rate, quota_per_s, window_ms=window_ms, max_ms=max_ms)
 
-    @staticmethod
-    def charge_each(
-        rates: Iterable["Rate"], amounts: Iterable[int], quotas: Iterable[float | None], *, now_ms: int, max_ms: int
-    ) -> list[int]:
-        """charge() of some rates: their delays. The same arithmetic in one loop, as most are within their quotas and in a sample
-        that has begun."""
-        delays = []
-        for rate, amount, quota in zip(rates, amounts, quotas, strict=True):
-            samples, size_ms = rate.window
-            if now_ms - rate._start >= size_ms or now_ms >= rate._clear_at or quota is None or not rate._whole:
-                delays.append(rate.charge(amount, quota, now_ms=now_ms, max_ms=max_ms))
-                continue
-            at = rate._at
-            value = rate._values[at] + amount
-            window_ms = now_ms - rate._oldest
-            missing = samples - 1 - window_ms // size_ms
-            window_ms = window_ms + missing * size_ms if missing > 0 else window_ms or 1
-            if (rate._rest + value) / (window_ms / 1000.0) > quota:
-                delays.append(rate.charge(amount, quota, now_ms=now_ms, max_ms=max_ms))
-                continue
-            rate._values[at] = value
-            rate._last[at] = now_ms
-            delays.append(0)
-        return delays
+    def admit(self, units: int, quota_per_s: float | None, *, now_ms: int, max_ms: int) -> Admitted | None:
+        """Count units, one or more, one after the other, and take back each that is beyond the quota; None: none is. Units that
+        are within it together are so one by one; the others come at one instant of one window, so all have the same delay."""
+        delay_ms = self.charge(units, quota_per_s, now_ms=now_ms, max_ms=max_ms)
+        if not delay_ms:
+            return None
+        self.record(-units, now_ms=now_ms)
+        within = 0
+        if units > 1:
+            while not (delay_ms := self.charge(1, quota_per_s, now_ms=now_ms, max_ms=max_ms)):
+                within += 1
+            self.record(-1, now_ms=now_ms)
+        return Admitted(within, delay_ms)
 
     def insert(self, amount: float, *, at_ms: int, now_ms: int) -> None:
         """Count what another meter recorded at `at_ms`, by now or long before; nothing if it is obsolete.

@@ -36,13 +36,10 @@ class Windows:
     ) -> tuple[int, int, int]:
         """Record up to `units`: how many are within the quota, the delay in ms of each of the others, and how many spare
         units, at most `more`, were recorded on top. `sharers`: how many shards the headroom is divided among."""
-        rate, size_ms = self._rate(key, now_ms), self.window.size_ms
-        for within in range(0 if units > 1 and self._fit(rate, units, quota_per_s, now_ms) else units):
-            delay_ms = rate.charge(1, quota_per_s, now_ms=now_ms, max_ms=size_ms)
-            if delay_ms:
-                rate.record(-1, now_ms=now_ms)
-                # The others ask at the same instant of the same window: the answer is the same.
-                return within, delay_ms, 0
+        rate = self._rate(key, now_ms)
+        admitted = rate.admit(units, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
+        if admitted is not None:
+            return *admitted, 0
         spare = 0
         if more:
             spare = min(more, headroom(rate, quota_per_s, now_ms=now_ms) // sharers)
@@ -81,13 +78,6 @@ class Windows:
 
     def __len__(self) -> int:
         return len(self._rates)
-
-    def _fit(self, rate: Rate, units: int, quota_per_s: float, now_ms: int) -> bool:
-        """Records all units if they are within the quota together, for so they are one by one; or none."""
-        if rate.charge(units, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms):
-            rate.record(-units, now_ms=now_ms)
-            return False
-        return True
 
     def _rate(self, key: str, now_ms: int) -> Rate:
         shown = self._shown

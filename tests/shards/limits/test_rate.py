@@ -92,34 +92,29 @@ def test_every_answer_is_the_plain_models(window: Window, quota: int, steps: lis
             plain.record(amount, now_ms)
 
 
-AMOUNTS = st.lists(st.integers(0, 9), min_size=3, max_size=3)
-
-
-CLEARED_WITHIN_A_SAMPLE = [
-    (0, [1, 1, 1]),
-    (300, [0, 0, 0]),
-    (999, [1, 1, 1]),
-    (1000, [1, 1, 1]),
-    (1, [1, 1, 1]),
-    (0, [9, 9, 9]),
-]
+CLEARED_WITHIN_A_SAMPLE = [(0, 1), (300, 1), (999, 1), (1000, 1), (1, 1), (0, 9)]
 GAPS = st.sampled_from([0, 1, 300, 999, 1000, 2500, 9000])
 
 
-@given(st.integers(1, 4), st.lists(st.tuples(GAPS, AMOUNTS), max_size=40))
-@example(2, CLEARED_WITHIN_A_SAMPLE)
-def test_charging_some_rates_together_is_charging_each(samples: int, steps: list[tuple[int, list[int]]]) -> None:
-    window, quotas = Window(samples, SECOND), [2.0, None, 5]
-    together, alone = ([Rate(window) for _ in quotas] for _ in range(2))
-    together[2].record(0.5, now_ms=0)  # one that adds fractions
-    alone[2].record(0.5, now_ms=0)
+@given(st.integers(1, 4), st.sampled_from([2.0, None, 5]), st.booleans(), st.lists(st.tuples(GAPS, st.integers(1, 9))))
+@example(2, 2.0, False, CLEARED_WITHIN_A_SAMPLE)
+def test_admitting_some_units_is_admitting_one_after_the_other(
+    samples: int, quota: float | None, adds_fractions: bool, steps: list[tuple[int, int]]
+) -> None:
+    together, alone = (Rate(Window(samples, SECOND)) for _ in range(2))
+    for rate in (together, alone):
+        rate.record(0.5 if adds_fractions else 0, now_ms=0)
     now_ms = 0
-    for gap, amounts in steps:
+    for gap, units in steps:
         now_ms += gap
-        delays = Rate.charge_each(together, amounts, quotas, now_ms=now_ms, max_ms=SECOND)
-        each = zip(alone, amounts, quotas, strict=True)
-        assert delays == [rate.charge(amount, quota, now_ms=now_ms, max_ms=SECOND) for rate, amount, quota in each]
-        assert [rate.state() for rate in together] == [rate.state() for rate in alone]
+        within, delay_ms = together.admit(units, quota, now_ms=now_ms, max_ms=SECOND) or (units, 0)
+        delays = []
+        for _ in range(units):
+            delays.append(alone.charge(1, quota, now_ms=now_ms, max_ms=SECOND))
+            if delays[-1]:
+                alone.record(-1, now_ms=now_ms)
+        assert delays == [0] * within + [delay_ms] * (units - within)
+        assert together.state() == alone.state()
 
 
 @given(st.integers(1, 50), st.lists(st.integers(0, 300), min_size=20, max_size=200))
