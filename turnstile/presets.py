@@ -75,8 +75,8 @@ class PresetLimit(NamedTuple):
             else f"divided evenly over {brokers} brokers, rounded down"
         )
         since = f"enforced since {self.enforced_since}"
-        told = {size: self.per_unit, since: self.enforced_since, self.note: self.note, share: self.is_divided}
-        return "; ".join(each for each, is_so in told.items() if is_so)
+        applies = (size, self.per_unit), (since, self.enforced_since), (self.note, self.note), (share, self.is_divided)
+        return "; ".join(remark for remark, is_so in applies if is_so)
 
 
 @cache

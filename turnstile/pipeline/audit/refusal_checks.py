@@ -155,9 +155,9 @@ def _check(name: str, rows: list[arrays.TableRow], total: int, if_held: str, inc
     counts, shown, is_sure = unjustified(rows, incomplete)
     first = shown[0]
     number = sum(count for broker, count in counts.items() if not is_sure or broker not in incomplete)
-    whose = f"{first['ip']} " if first["ip"] else ""  # a rate of the cluster is nobody's
+    address = f"{first['ip']} " if first["ip"] else ""  # the rate of the cluster limits no single address
     detail = (
-        f"{number} refusals; first {whose}by {first['limit']}={_number(first['limit_value'])} of version {first['version']} "
+        f"{number} refusals; first {address}by {first['limit']}={_number(first['limit_value'])} of version {first['version']} "
         f"on {broker_text(first['broker'])}, at mono_ns {first['at_ns']}: {first['why']}"
     )
     if is_sure:

@@ -200,7 +200,7 @@ def survey(digests: pyarrow.Table) -> Survey:
     for row in by.get("bad", ()):
         bad[row["broker"], row["name"]] += row["count"]
     told = [
-        Told(_of(row), row["low"], row["first_ns"], row["name"], row["version"] or 0, _parsed(row["detail"]))
+        Told(_of(row), row["low"], row["first_ns"], row["name"], row["version"] or 0, parsed_detail(row["detail"]))
         for row in by.get("told", ())
     ]
     return Survey(
@@ -273,7 +273,8 @@ def _first(rows: Iterable[TableRow]) -> dict[int, int]:
     return found
 
 
-def _parsed(detail: str | None) -> Any:
+def parsed_detail(detail: str | None) -> Any:
+    """The detail of an event, read from JSON; None for what is none."""
     try:
         return json.loads(detail or "null")
     except ValueError:

@@ -171,10 +171,14 @@ def commands(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[s
                 + (f"--add-config-file {file}" if overrides else f"--add-config {kafka[0]}")
             ],
         }
+    return {**of_brokers, **own_commands(mine)}
+
+
+def own_commands(settings: dict[str, str]) -> dict[str, list[str]]:
+    """The commands that set settings of this emulator, and those that rehearse them."""
     return {
-        **of_brokers,
-        "turnstile": _each(mine, "turnstile", "config", "set"),
-        "rehearsal": _each(mine, "turnstile", "config", "set", "--observe"),
+        "turnstile": _each(settings, "turnstile", "config", "set"),
+        "rehearsal": _each(settings, "turnstile", "config", "set", "--observe"),
     }
 
 

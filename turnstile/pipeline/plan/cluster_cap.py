@@ -11,6 +11,7 @@ import numpy
 
 from shards.settings.broker_config import CLUSTER_CAP
 from turnstile.pipeline.events.arrays import Array
+from turnstile.pipeline.plan.candidates import own_commands
 from turnstile.pipeline.plan.variants import raised
 
 
@@ -23,11 +24,7 @@ class ClusterCap(NamedTuple):
     @property
     def commands(self) -> dict[str, list[str]]:
         """The command that sets it here, and the one that rehearses it; neither Kafka nor Redpanda has such a cap."""
-        setting = f"{CLUSTER_CAP} {self.cap}"
-        return {
-            "turnstile": [f"turnstile config set {setting}"],
-            "rehearsal": [f"turnstile config set --observe {setting}"],
-        }
+        return own_commands({CLUSTER_CAP: str(self.cap)})
 
     def as_json(self) -> dict[str, object]:
         """Plain data."""

@@ -18,6 +18,7 @@ from shards.limits.rate import DEFAULT_WINDOW, Window
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.config_states import SETTING, in_force
 from turnstile.pipeline.events.set_clock import SET_NS
+from turnstile.pipeline.events.survey import parsed_detail
 from turnstile.pipeline.inputs.arrivals_at_cluster import ARRIVED, KINDS
 from turnstile.pipeline.plan.one_window import OneWindow
 from turnstile.pipeline.plan.variants import raised
@@ -139,7 +140,9 @@ class _Told(NamedTuple):
         brokers, window = 0, DEFAULT_WINDOW
         rows = sorted(events.to_pylist(), key=lambda row: (row["epoch"], row["broker"], row["shard"]))
         for row in rows:
-            detail = _parsed(row["detail"])
+            detail = parsed_detail(row["detail"])
+            if not isinstance(detail, dict):
+                continue
             if row["kind"] == "shard_up":
                 said = detail.get("brokers")
                 brokers = max(brokers, said if isinstance(said, int) else 0)
@@ -155,11 +158,3 @@ def _window(changes: list[tuple[str, str, object]]) -> Window:
         value = in_force(state, (SETTING, f"/{name}"))
         limits = limits if value is None else limits.with_change(name, str(value))
     return limits.window
-
-
-def _parsed(detail: str | None) -> arrays.EventDetail:
-    try:
-        found = json.loads(detail or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -14,6 +14,7 @@ from shards.limits.rate import Window
 from shards.settings.broker_config import CLUSTER_RATE
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.errors import PipelineError
+from turnstile.pipeline.plan.candidates import own_commands
 from turnstile.pipeline.plan.cluster_facts import ClusterFacts
 
 
@@ -29,11 +30,7 @@ class RateVariant(NamedTuple):
     @property
     def commands(self) -> dict[str, list[str]]:
         """The command that sets it here, and the one that rehearses it; neither Kafka nor Redpanda has it."""
-        setting = f"{CLUSTER_RATE} {self.rate}"
-        return {
-            "turnstile": [f"turnstile config set {setting}"],
-            "rehearsal": [f"turnstile config set --observe {setting}"],
-        }
+        return own_commands({CLUSTER_RATE: str(self.rate)})
 
     def as_json(self) -> dict[str, object]:
         """Plain data."""
