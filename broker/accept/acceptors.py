@@ -246,7 +246,7 @@ class Acceptors:
         message to the home follows that of the tokens on the same link.
         """
         cluster_rate = self._context.cluster_rate
-        if self._context.tokens.change_some():
+        if self._context.tokens.continue_change():
             self._context.poller.wake()
         self._take_turns()
         self._observed_rates.flush()  # what was admitted until here asks in this pass

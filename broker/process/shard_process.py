@@ -219,7 +219,9 @@ class ShardProcess:
         context.poller.at_end_of_pass(self._end_of_pass)
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
-        mesh.serve("describe_tokens", lambda peer, pools=None: cluster.beside(context.tokens.describe(pools), pools))
+        mesh.serve(
+            "describe_tokens", lambda peer, pools=None: cluster.describe_with(context.tokens.describe(pools), pools)
+        )
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
         mesh.serve("describe_observed", lambda peer: acceptors.rehearsal.counts.describe())
         mesh.serve("describe_observed_quotas", lambda peer: self.quotas.rehearsal.counts.describe())
@@ -322,7 +324,9 @@ class ShardProcess:
         def enforced() -> None:
             self.context.counters.set("version", applied.version)
             self.context.journal.config(applied.version, applied.delta, full=applied.whole)
-            if not (tokens.ahead or cluster.is_ahead):  # else another version follows (no_asking_behind_a_peer)
+            if not (
+                tokens.peer_is_ahead or cluster.peer_is_ahead
+            ):  # else another version follows (no_asking_behind_a_peer)
                 self._may_listen.set()
             done()
 

@@ -122,7 +122,7 @@ class Member:
         self.mesh.serve("apply", lambda peer, version: self.apply(version))
 
     def _end_tokens(self) -> None:
-        if self.tokens.change_some():
+        if self.tokens.continue_change():
             self.poller.wake()
         self.tokens.flush()
 

@@ -1,7 +1,7 @@
 """One-way messages between shards, each handed to its receiver.
 
 A message begins with the name of its receiver. Those of tokens, by far the most, have none: they begin with a number
-(shards/tokens/peers.py), and go to `tokens`.
+(shards/tokens/outbox.py), and go to `tokens`.
 
 every_message_has_a_receiver  A message of a name that has no receiver raises: shards of one broker run the same program.
 """

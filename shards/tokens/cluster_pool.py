@@ -11,7 +11,7 @@ counted_while_capped  While the pool has a cap each open connection holds one to
     the observed world.
 awaited_while_capped  A version with a cap, enforced or observed, is done when it is done here, too, or when one without a cap has
     followed it. One without waits for no other broker, and is told to none unless it removes a cap. When the coordinator answers
-    who set a cap, each shard that it knows has applied it.
+    a change that sets a cap, each shard that it knows has applied it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any, Final
 from shards.limits.caps import CLUSTER, OBSERVED, CapRule
 from shards.ownership import BrokerShard, member_of, shard_of_member
 from shards.tokens.full_pools import ASKING, ReturnCounts
-from shards.tokens.home_grants import OnGrant
 from shards.tokens.home_ledger import Lost, Returned
+from shards.tokens.home_pools import OnGrant
 from shards.tokens.tokens import Admitted, Refused, Tokens, TokenWaiter
 
 NAME: Final = "cluster"
@@ -144,9 +144,9 @@ class ClusterPool:
         of_broker.apply(version, partial(self._when_done, version, done), changed)
 
     @property
-    def is_ahead(self) -> bool:
+    def peer_is_ahead(self) -> bool:
         """True if there is a cap, and a shard that lives has told of a later version (tokens.py, no_asking_behind_a_peer)."""
-        return self._has_caps and self.tokens.ahead
+        return self._has_caps and self.tokens.peer_is_ahead
 
     def receive(self, place: BrokerShard, message: Sequence[Any]) -> None:
         """A message of another shard, as it gave it to its `send`."""
@@ -178,13 +178,13 @@ class ClusterPool:
         if self._is_idle and not (self.is_on or self.is_observed):
             return False
         self._is_idle = True
-        told = self.tokens.told
+        told = self.tokens.decisions_told
         self.tokens.flush()
         while self._to_tell and self._to_tell[0][0] <= self._done:
             self._to_tell.popleft()[1]()
-        return self.tokens.told != told
+        return self.tokens.decisions_told != told
 
-    def beside(self, told: dict[str, Any], pools: Sequence[str] | None) -> dict[str, Any]:
+    def describe_with(self, told: dict[str, Any], pools: Sequence[str] | None) -> dict[str, Any]:
         """The answer of Tokens.describe for `pools`, with those of these pools added that are among them and have a cap: their
         rows have this shard's `member`."""
         capped = [*(POOLS if self.is_on else ()), *(OBSERVED_POOLS if self.is_observed else ())]

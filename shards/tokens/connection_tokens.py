@@ -7,11 +7,11 @@ decided_here_only_when_certain  Decided at once, on this shard: a token that is 
     be full (full_pools.py). Every other decision takes an answer of another shard (refusals.py says why).
 """
 
-from shards.tokens.cache import Cache, HolderPool
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.connections_in_flight import ConnectionsInFlight
+from shards.tokens.holder_cache import HolderCache, HolderPool
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.pool import ADMITTED, Admitted, PoolTable, Refused, TokenWaiter
-from shards.tokens.waiting import Waiting
 
 
 class ConnectionTokens:
@@ -21,13 +21,15 @@ class ConnectionTokens:
     tokens granted earlier, by asking), `refused`.
     """
 
-    def __init__(self, table: PoolTable, cache: Cache, ledger: Ledger, waiting: Waiting) -> None:
+    def __init__(
+        self, table: PoolTable, cache: HolderCache, ledger: HomeLedger, in_flight: ConnectionsInFlight
+    ) -> None:
         self.decided_home = self.decided_cached = self.decided_rpc = 0
         self.refused = 0
         self._table = table
         self._cache = cache
         self._ledger = ledger
-        self._waiting = waiting
+        self._in_flight = in_flight
 
     def take_at_hand(self, pools: tuple[str, ...]) -> int:
         """A token of each pool, in this order, up to the first that has none at hand. Returns how many were taken: all, and
@@ -72,12 +74,12 @@ class ConnectionTokens:
     ) -> Admitted | Refused | None:
         """A connection that has just taken a token of each of pools[:taken], and has not waited since, takes the others. As
         take(); admitted it holds a token of each of its pools, refused it holds none."""
-        index, refused = self._waiting.climb(pools, taken)
+        index, refused = self._in_flight.take_in_order(pools, taken)
         if refused is not None:
-            self._waiting.give_back(pools[:index])
+            self._in_flight.give_back(pools[:index])
             self.refused += 1
         elif index < len(pools):
-            self._waiting.wait(pools, index, waiter, at_once)
+            self._in_flight.wait(pools, index, waiter, at_once)
             return None
         self.decided_home += 1
         return refused or ADMITTED
@@ -100,7 +102,7 @@ class ConnectionTokens:
             table.away_in_use -= away
         if tight:
             for key in pools:
-                self._waiting.settle(known[key])
+                self._in_flight.returned(known[key])
 
     def suspend(self, pools: tuple[str, ...], waiter: TokenWaiter) -> None:
         """The connection that just took a token of each of `pools` waits for something other than tokens before it is
@@ -108,12 +110,12 @@ class ConnectionTokens:
 
         Without this, a change would count it as open, and be done before it is (done_when_all_peers_confirm).
         """
-        self._waiting.suspend(pools, waiter)
+        self._in_flight.suspend(pools, waiter)
 
     def resume(self, more: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
         """A suspended connection goes on and takes a token of each of `more`, too, and first of its earlier pools again
         if a change revoked them. As take(); admitted it holds a token of each of its pools, refused it holds none."""
-        pools, held = self._waiting.resume(waiter)
+        pools, held = self._in_flight.resume(waiter)
         return self.take_rest(pools + more, len(pools) if held else 0, waiter)
 
     def observe_at_hand(self, pools: tuple[str, ...]) -> int:
@@ -126,25 +128,25 @@ class ConnectionTokens:
 
     def observe_rest(self, pools: tuple[str, ...], taken: int, waiter: TokenWaiter) -> Admitted | Refused | None:
         """As take_rest(), `at_once` and not counted."""
-        index, refused = self._waiting.climb(pools, taken)
+        index, refused = self._in_flight.take_in_order(pools, taken)
         if refused is not None:
-            self._waiting.give_back(pools[:index])
+            self._in_flight.give_back(pools[:index])
             return refused
         if index < len(pools):
-            self._waiting.wait(pools, index, waiter, at_once=True, observed=True)
+            self._in_flight.wait(pools, index, waiter, at_once=True, observed=True)
             return None
         return ADMITTED
 
     def observe_resumed(self, waiter: TokenWaiter) -> Admitted | Refused | None:
         """As resume() without further pools, `at_once` and not counted."""
-        pools, held = self._waiting.resume(waiter)
+        pools, held = self._in_flight.resume(waiter)
         return self.observe_rest(pools, len(pools) if held else 0, waiter)
 
     def force(self, key: str, n: int = 1) -> None:
         """n tokens of a pool for connections that its cap must not stop: those of the inter-broker listener (KIP-402), or
         those that were open when a cap began to be observed. What is used beyond the cap is known at the home by the end of
         the pass."""
-        pool = self._waiting.pool(key)
+        pool = self._in_flight.pool_of(key)
         beyond = min(n, pool.level + n - pool.terms.limit)
         self._table.occupy(pool, n)
         if beyond <= 0:
@@ -152,11 +154,11 @@ class ConnectionTokens:
         if isinstance(pool, HomePool):
             self._ledger.exceeded(pool)
         elif isinstance(pool, HolderPool):
-            self._cache.exceed(pool, beyond)
+            self._cache.report_forced(pool, beyond)
 
     def cancel(self, waiter: TokenWaiter) -> None:
         """The connection went away while it waited or was suspended: it is not decided any more, and gives back what it
         holds. Nothing happens if it does neither."""
-        admitted = self._waiting.cancel(waiter)
+        admitted = self._in_flight.cancel(waiter)
         if admitted is not None:
             self.release(admitted.pools)

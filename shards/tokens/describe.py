@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from heapq import nlargest
 from typing import Any, NamedTuple, cast
 
-from shards.tokens.cache import HolderPool
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.connections_in_flight import ConnectionsInFlight
+from shards.tokens.holder_cache import HolderPool
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.pool import Pool, PoolTable, TokenWaiter
-from shards.tokens.waiting import Waiting
 
 
 def describe(
-    table: PoolTable, ledger: Ledger, version: int, limit: int, named: Sequence[str] | None = None
+    table: PoolTable, ledger: HomeLedger, version: int, limit: int, named: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """The `limit` pools with most tokens out, or those `named`, at home here (`home`) and used here but at home elsewhere
     (`holds`).
@@ -65,7 +65,7 @@ class TokensSnapshot(NamedTuple):
         return sum(max(0, held.get(pool, 0) - self.in_use[pool]) for held in self.held.values() if pool in held)
 
 
-def snapshot(table: PoolTable, ledger: Ledger, waiting: Waiting) -> TokensSnapshot:
+def snapshot(table: PoolTable, ledger: HomeLedger, in_flight: ConnectionsInFlight) -> TokensSnapshot:
     """See TokensSnapshot."""
     held: dict[int, dict[str, int]] = {}
     for pool in table.pools.values():
@@ -74,9 +74,9 @@ def snapshot(table: PoolTable, ledger: Ledger, waiting: Waiting) -> TokensSnapsh
     return TokensSnapshot(
         in_use={key: pool.in_use for key, pool in table.pools.items()},
         held=held,
-        granted=ledger.grants.sure(),
-        unsure=ledger.grants.unsure(),
-        in_flight=waiting.snapshot(),
+        granted=ledger.lent.sure(),
+        unsure=ledger.lent.unsure(),
+        in_flight=in_flight.snapshot(),
         modes={key: pool.mode.value for key, pool in table.pools.items() if isinstance(pool, HomePool)},
         waited_for=ledger.contended,
         tight=frozenset(key for key, pool in table.pools.items() if isinstance(pool, HolderPool) and pool.tight),
@@ -88,7 +88,7 @@ def _size(pool: Pool) -> int:
     return pool.out if isinstance(pool, HomePool) else max(pool.in_use, cast(HolderPool, pool).held)
 
 
-def _at_home(pool: HomePool, ledger: Ledger) -> dict[str, Any]:
+def _at_home(pool: HomePool, ledger: HomeLedger) -> dict[str, Any]:
     rule = pool.rule
     return {
         "pool": pool.key,

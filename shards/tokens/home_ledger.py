@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 
 from shards.limits.caps import CapRule
 from shards.tokens.full_pools import FullPools
-from shards.tokens.home_grants import HomeGrants, OnGrant
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
+from shards.tokens.home_pools import HomePools, OnGrant
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 from shards.tokens.pool_terms import PoolMode
@@ -29,8 +29,8 @@ Lost = Callable[[int, Mapping[str, int]], None]
 """on_loss(shard that died, what it had of each pool)."""
 
 
-class Ledger(HomeGrants):
-    """The pools at home on one shard. `in_flight()`: whether connections of this shard may hold tokens and wait.
+class HomeLedger(HomePools):
+    """The pools at home on one shard. `has_in_flight()`: whether connections of this shard may hold tokens and wait.
 
     `revoking` are pools whose holders have not all answered since more was out than the cap allows (excess_is_revoked).
     """
@@ -43,7 +43,7 @@ class Ledger(HomeGrants):
         peers: Peers,
         full: FullPools,
         *,
-        in_flight: Callable[[], bool],
+        has_in_flight: Callable[[], bool],
         version: int = 0,
         on_grant: OnGrant | None = None,
         on_reclaim: Returned | None = None,
@@ -52,12 +52,12 @@ class Ledger(HomeGrants):
         super().__init__(me, shards, table, peers, on_grant)
         self.revoking: dict[str, None] = {}
         self._full = full
-        self._in_flight = in_flight
+        self._has_in_flight = has_in_flight
         self._on_reclaim = on_reclaim
         self._on_loss = on_loss
         self.reclaims = 0
         self.refusals = Refusals(
-            peers, self.grants, self._contended, self.blocked, self.pool_of, full=full, version=version
+            peers, self.lent, self._contended, self.blocked, self.pool_of, full=full, version=version
         )
         self._arrivals = 0
         self._probed: list[str] = []  # pools of which a probe was answered in this pass
@@ -71,7 +71,7 @@ class Ledger(HomeGrants):
         contention = self._contended.get(key)
         cap = pool.terms.rule.cap
         if contention is None and key not in self.blocked and (cap is None or cap - pool.out >= waiting):
-            spare = self._spare(pool, peer, waiting, welcome - waiting)
+            spare = self._pre_priming(pool, peer, waiting, welcome - waiting)
             self._grant(peer, pool, waiting + spare, last)
             return
         if contention is None:
@@ -101,7 +101,7 @@ class Ledger(HomeGrants):
     def give(self, peer: int, key: str, n: int) -> None:
         """A shard gives n tokens back."""
         pool = self.pool_of(key)
-        self.grants.take_back(peer, pool, n)
+        self.lent.take_back(peer, pool, n)
         if self._on_reclaim is not None:
             self._on_reclaim(key, peer, n, False)
         self._settle(pool)
@@ -114,7 +114,7 @@ class Ledger(HomeGrants):
         """A shard uses n tokens that it was not granted in this session: by connections from before there was a cap, this
         home, or this link to it."""
         pool = self.pool_of(key)
-        more = self.grants.reported(peer, pool, n)
+        more = self.lent.reported(peer, pool, n)
         if more and self._on_grant is not None:
             self._on_grant(key, peer, more, True)
         if more or key not in self.revoking:  # else it was asked when it came back (returned)
@@ -125,7 +125,7 @@ class Ledger(HomeGrants):
         """A shard's answer to `reclaim`: it gives n tokens back and is tight."""
         pool = self.pool_of(key)
         if n:
-            self.grants.take_back(peer, pool, n)
+            self.lent.take_back(peer, pool, n)
             if self._on_reclaim is not None:
                 self._on_reclaim(key, peer, n, True)
         self._answered(pool, self._contended[key], peer, 1)
@@ -139,35 +139,35 @@ class Ledger(HomeGrants):
         """A shard's answer to `probe`: all that it had sent before has arrived."""
         self._probed += self.refusals.probes.answered(peer, number)
 
-    def lost(self, peer: int) -> None:
+    def peer_lost(self, peer: int) -> None:
         """The links to a shard broke: what it was granted stays out, its borrows are void, its answers are waited for."""
-        self.grants.doubt(peer)
+        self.lent.mark_unsure(peer)
         self._forget_borrows(peer)
         self._probed += self.refusals.probes.lost(peer)
         for key in list(self._contended):
             self._settle(self.pool_of(key))
 
-    def returned(self, peer: int) -> None:
+    def peer_back(self, peer: int) -> None:
         """A lost shard is up again, in the same incarnation: a `reclaim` sent to it may have got lost, and is sent again."""
         for key, contention in self._contended.items():
             if peer in contention.awaiting:
                 contention.awaiting[peer] = 1
-                self._peers.post(peer, ("reclaim", key, key in self.revoking))
+                self._peers.outbox.post(peer, ("reclaim", key, key in self.revoking))
 
-    def heard(self, peer: int) -> None:
+    def peer_reported(self, peer: int) -> None:
         """A shard has reported all that it uses: the other tokens granted to it before its links were lost are free."""
-        for key, n in self.grants.settle(peer).items():
-            self._as_it_is(key).lend(-n)
+        for key, n in self.lent.pop_unsure(peer).items():
+            self._known_pool(key).lend(-n)
             pool = self.pool_of(key)
             if n and self._on_reclaim is not None:
                 self._on_reclaim(key, peer, n, False)
             self._settle(pool)
 
-    def dead(self, peer: int) -> None:
+    def peer_dead(self, peer: int) -> None:
         """A shard died: its tokens are free, its connections wait no more, its answers are not waited for."""
-        lost = self.grants.drop(peer)
+        lost = self.lent.pop_shard(peer)
         for key, n in lost.items():
-            self._as_it_is(key).lend(-n)
+            self._known_pool(key).lend(-n)
         if lost and self._on_loss is not None:
             self._on_loss(peer, lost)
         self._forget_borrows(peer)
@@ -183,7 +183,7 @@ class Ledger(HomeGrants):
 
     # From the configuration and the clock
 
-    def change(self, pool: HomePool, rule: CapRule) -> None:
+    def change_rule(self, pool: HomePool, rule: CapRule) -> None:
         """The pool has another rule; enforce() follows, when all pools have theirs."""
         pool.rule = rule
         if rule.cap is None:
@@ -215,14 +215,14 @@ class Ledger(HomeGrants):
         self.blocked.pop(pool.key, None)
         return False
 
-    def confirm(self) -> None:
+    def end_pass(self) -> None:
         """Ends the pass, after this shard has read what it sent to itself: refuses the connections that an answered probe
         covers, and asks for the probe that refusals need, unless one is under way."""
         if not self._contended:
-            return  # nobody waits here, so there is nothing to refuse or to ask for
+            return  # no connection waits here, so there is nothing to refuse or to ask for
         if self._probed:
             self._refuse_probed()
-        self.refusals.confirm()
+        self.refusals.end_pass()
 
     # What follows from a change
 
@@ -236,7 +236,7 @@ class Ledger(HomeGrants):
                 self._serve(pool, contention)
             if contention.borrows:
                 if key not in self.blocked:
-                    self._press(pool, contention)
+                    self._reclaim_or_refuse(pool, contention)
                 return
             if not contention.awaiting:
                 del self._contended[key]
@@ -261,7 +261,7 @@ class Ledger(HomeGrants):
             contention.returns = None  # the probe under way may be answered before this grant is read
             self._grant(borrow.peer, pool, n, borrow.last)
 
-    def _press(self, pool: HomePool, contention: Contention) -> None:
+    def _reclaim_or_refuse(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait and no token is free: reclaims cached tokens; where there are none, considers refusals."""
         if pool.terms.mode is PoolMode.OPEN:
             self._reclaim(pool, contention, revoke=False)
@@ -279,12 +279,12 @@ class Ledger(HomeGrants):
 
     def _reclaim(self, pool: HomePool, contention: Contention, *, revoke: bool) -> None:
         """Asks holders for what they cache, with `revoke` also for what connections in flight hold (at home, too)."""
-        holders = self.grants.holders(pool.key)
-        if revoke and self._in_flight():
+        holders = self.lent.holders(pool.key)
+        if revoke and self._has_in_flight():
             holders.append(self._me)
         for peer in holders:
             contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
-            self._peers.post(peer, ("reclaim", pool.key, revoke))
+            self._peers.outbox.post(peer, ("reclaim", pool.key, revoke))
         pool.enter(PoolMode.RECLAIMING if contention.awaiting else PoolMode.TIGHT)
         self.reclaims += 1
 
@@ -305,7 +305,7 @@ class Ledger(HomeGrants):
             contention = self._contended.get(key)
             if contention is not None:
                 pool = self.pool_of(key)
-                self.refusals.confirmed(pool, contention)
+                self.refusals.refuse_covered(pool, contention)
                 self._settle(pool)
 
     # For people and tests
@@ -321,7 +321,7 @@ class Ledger(HomeGrants):
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         pools = {pool.key: pool for pool in self._table.pools.values() if isinstance(pool, HomePool)}
-        self.grants.check()
+        self.lent.check()
         assert self.revoking.keys() <= self._contended.keys() <= pools.keys()
         assert self.blocked.keys() <= pools.keys()
         for key, pool in pools.items():

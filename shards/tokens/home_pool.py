@@ -28,7 +28,7 @@ class HomePool(Pool):
     """A pool at its home.
 
     lent     tokens out to other shards, all together
-    holder   the shard that has all of them, SEVERAL when grants.py has the shares; means nothing while none is out
+    holder   the shard that has all of them, SEVERAL when lent_tokens.py has the shares; means nothing while none is out
     """
 
     __slots__ = ("holder", "lent")

@@ -1,4 +1,4 @@
-"""A pool as one shard sees it, whether it is at home here (home_ledger.py) or elsewhere (cache.py).
+"""A pool as one shard sees it, whether it is at home here (home_ledger.py) or elsewhere (holder_cache.py).
 
 Both kinds look the same to the accept path, which compares two numbers and never asks where the home is:
 
@@ -7,7 +7,7 @@ taken_below_limit_only  A connection may take a token of a pool here at once, if
     what is in use, less what was granted, and its limit is EVEN. Both rise and fall by one with each token, and a change of the
     cap of many pools changes none of their levels.
 tight_pools_keep_nothing  A token released to a pool whose terms are `tight` is not kept here: the caller reports it to the
-    home (Waiting.settle).
+    home (ConnectionsInFlight.returned).
 
 All pools of a shard are in one PoolTable, so that a decision costs one look-up per pool.
 """

@@ -7,7 +7,7 @@ terms_are_shared  Pools of one kind, rule, home and mode have the same terms, bu
     another rule alone, or another mode, gets other terms; `TermsTable.change` gives other rules to terms.
 recalled_is_not_at_hand  No connection takes a token that is cached of a pool with `recalled` terms. They are given back before
     a connection or a grant comes to the pool, or by the wheel, and then the pool gets terms that are not recalled
-    (Cache.freshen). It gets such, too, when it becomes tight: then nothing is cached.
+    (HolderCache.return_recalled). It gets such, too, when it becomes tight: then nothing is cached.
 terms_in_use_are_known  A pool's terms are in the table, so that `change` and `recall` reach them. Terms that were not handed out
     for one turn of the wheel, and of which it met no pool, are forgotten.
 """

@@ -44,7 +44,7 @@ class Probes:
             self._keys = keys
             self._number += 1
             for peer in sorted(self._awaiting):
-                self._peers.post(peer, ("probe", self._number))
+                self._peers.outbox.post(peer, ("probe", self._number))
 
     def answered(self, peer: int, number: int) -> list[str]:
         """A peer answered probe `number`: the pools of the probe if this was its last answer, else none."""

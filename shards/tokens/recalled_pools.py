@@ -6,7 +6,7 @@ in_flight_beyond_a_cut  Of pools with another home it concerns all of the kind, 
 
 from collections.abc import Iterable, Mapping
 
-from shards.tokens.attempts import Attempt
+from shards.tokens.attempt_queues import Attempt
 from shards.tokens.pool import Pool
 from shards.tokens.pool_terms import HERE
 

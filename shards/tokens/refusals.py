@@ -11,7 +11,7 @@ refused_after_a_probe_only  A connection is refused only after a probe: every ho
 refusals_end_a_pass  A refusal is decided at the end of a pass, once the home has read its grants to itself: of its own
     connections that leave it knows at once. A pool of which no other shard has tokens needs nothing else, and no probe.
 at_once_refused_by_the_same_proof  Under a rule that lets connections wait (KIP-402) those that asked at once
-    (`PendingBorrow.at_once`) are refused by the same proof, and nobody else. The others keep their places: they had used
+    (`PendingBorrow.at_once`) are refused by the same proof, and they alone. The others keep their places: they had used
     nothing, so they prove nothing.
 no_refusal_while_links_are_lost  Nothing is refused while a shard whose links were lost may have tokens of the pool: they
     may be idle.
@@ -20,8 +20,8 @@ no_refusal_while_links_are_lost  Nothing is refused while a shard whose links we
 from collections.abc import Callable, Container, MutableMapping
 
 from shards.tokens.full_pools import FullPools
-from shards.tokens.grants import Grants
 from shards.tokens.home_pool import Contention, HomePool, PendingBorrow
+from shards.tokens.lent_tokens import LentTokens
 from shards.tokens.peers import Peers
 from shards.tokens.pool_terms import PoolMode
 from shards.tokens.probes import Probes
@@ -38,7 +38,7 @@ class Refusals:
     def __init__(
         self,
         peers: Peers,
-        grants: Grants,
+        lent: LentTokens,
         contended: MutableMapping[str, Contention],
         blocked: Container[str],
         pool_of: Callable[[str], HomePool],
@@ -50,7 +50,7 @@ class Refusals:
         self.probes = Probes(peers)
         self._alone: dict[str, None] = {}  # pools that need no probe (refusals_end_a_pass)
         self._peers = peers
-        self._grants = grants
+        self._lent = lent
         self._contended = contended
         self._blocked = blocked
         self._pool_of = pool_of
@@ -64,19 +64,19 @@ class Refusals:
             else:
                 self._alone[pool.key] = None
 
-    def confirm(self) -> None:
+    def end_pass(self) -> None:
         """Ends the pass: asks for the probe that refusals need, unless one is under way."""
         if self._alone:
             alone, self._alone = self._alone, {}
             for key in alone:
-                if self._grants.holders(key):
+                if self._lent.holders(key):
                     self.probes.want(key)
                 else:
                     self._cover(key)
         if self.probes.wanted:
             self.probes.begin(self._cover)
 
-    def confirmed(self, pool: HomePool, contention: Contention) -> None:
+    def refuse_covered(self, pool: HomePool, contention: Contention) -> None:
         """All shards that the probe asked have answered: at the end of the pass, refuses the connections that it covers."""
         covered, contention.covered = contention.covered, 0
         if covered and self._may_refuse(pool, contention):
@@ -88,7 +88,7 @@ class Refusals:
         contention = self._contended.get(key)
         if contention is None or not contention.borrows or not self._may_refuse(self._pool_of(key), contention):
             return []
-        holders = self._grants.holders(key)
+        holders = self._lent.holders(key)
         last = contention.borrows[-1].arrival
         returns = self._full.returns(key)
         if not holders:
@@ -100,7 +100,7 @@ class Refusals:
     def _may_refuse(self, pool: HomePool, contention: Contention) -> bool:
         if pool.mode is not PoolMode.TIGHT or not contention.refusable(pool.rule) or pool.key in self._blocked:
             return False
-        return not self._grants.is_unsure(pool.key)
+        return not self._lent.is_unsure(pool.key)
 
     def _refuse(self, pool: HomePool, contention: Contention, covered: int, returns: int | None) -> None:
         """Refuses the waiting connections that arrived no later than `covered`: no token is free. Their shards go on
@@ -116,6 +116,8 @@ class Refusals:
                 last[borrow.peer] = borrow.last
         borrows.extendleft(reversed(kept))
         for peer, ticket in last.items():
-            self._peers.post(peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version, rule.wait, returns))
+            self._peers.outbox.post(
+                peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version, rule.wait, returns)
+            )
         if not borrows and not contention.awaiting:
             self._contended.pop(pool.key, None)

@@ -1,8 +1,8 @@
 """Tokens for new connections: what the accept path asks, and what travels between shards to answer it (docs/internals/tokens.md).
 
-It joins the pools at home here (home_ledger.py) and those at home elsewhere (cache.py); what connections take and give back is in
-connection_tokens.py. Everything is a plain call; only `flush` sends, tells waiters and calls back, so no call is entered while
-another is half done.
+It joins the pools at home here (home_ledger.py) and those at home elsewhere (holder_cache.py); what connections take and give
+back is in connection_tokens.py. Everything is a plain call; only `flush` sends, tells waiters and calls back, so no call is
+entered while another is half done.
 
 done_when_all_peers_confirm  A version is done here when every peer that is not dead has applied it, and has confirmed
     (`synced`) that it heard of its use from all others. What a home has to revoke for a version it asks for before it
@@ -11,10 +11,10 @@ done_when_all_peers_confirm  A version is done here when every peer that is not 
 silent_homes_refuse_as_unavailable  A connection that waits for a home which does not answer within the deadline is refused
     as `unavailable`. Under a rule that lets connections wait (KIP-402) there is no deadline while the home is up, but for
     one that asked `at_once`: it is never refused as by a cap without the proof of refusals.py.
-no_asking_behind_a_peer  No connection asks for a token before a version is done here while no peer is known to be `ahead`
-    of it: the broker opens its listeners then. So nothing is used under a version that is older than one which another
-    shard is done with, or has confirmed: who applies the newer one after it met this shard waits for its report. A holder
-    that was done would admit a connection in flight before it read what its home revokes for that report.
+no_asking_behind_a_peer  No connection asks for a token before a version is done here while no peer is known to be ahead of it
+    (`peer_is_ahead`): the broker opens its listeners then. So nothing is used under a version that is older than one
+    which another shard is done with, or has confirmed: a shard that applies the newer one after it met this shard waits for its
+    report. A holder that was done would admit a connection in flight before it read what its home revokes for that report.
 """
 
 from collections import deque
@@ -22,19 +22,20 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 from shards.limits.caps import CapRule
-from shards.tokens.attempts import Attempt
-from shards.tokens.cache import Cache, HolderPool
-from shards.tokens.changes import PIECE, Changes
+from shards.tokens.attempt_queues import Attempt
 from shards.tokens.connection_tokens import ConnectionTokens
+from shards.tokens.connections_in_flight import ConnectionsInFlight
 from shards.tokens.describe import TokensSnapshot, describe, snapshot
 from shards.tokens.full_pools import ASKING, FullPools, NoReturnCounts, ReturnCounts
-from shards.tokens.fullest import FullestPools
-from shards.tokens.home_grants import OnGrant
-from shards.tokens.home_ledger import Ledger, Lost, Returned
+from shards.tokens.fullest_pools import FullestPools
+from shards.tokens.holder_cache import HolderCache, HolderPool
+from shards.tokens.home_ledger import HomeLedger, Lost, Returned
 from shards.tokens.home_pool import HomePool
-from shards.tokens.peers import Peers, TokenMessage
+from shards.tokens.home_pools import OnGrant
+from shards.tokens.outbox import TokenMessage
+from shards.tokens.peers import Peers
 from shards.tokens.pool import ADMITTED, Admitted, Pool, PoolTable, Refused, TokenTotals, TokenWaiter
-from shards.tokens.waiting import Waiting
+from shards.tokens.rule_changes import PIECE, RuleChanges
 
 __all__ = ["ADMITTED", "Admitted", "Refused", "TokenTotals", "TokenWaiter", "Tokens", "TokensSnapshot"]
 
@@ -47,7 +48,7 @@ class Tokens(ConnectionTokens):
     `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool, from take() and flush(); it must
     not call back. `returns`, `asking`: see full_pools.py.
     Counted since the start, beside what connection_tokens.py counts: `borrows`, `reclaims` (of pools at home here), and the waiters
-    that were `told` their decision.
+    that were told their decision (`decisions_told`).
     """
 
     def __init__(
@@ -73,32 +74,32 @@ class Tokens(ConnectionTokens):
         self.me: Final = me
         self.shards: Final = shards
         self.version = version
-        self.told = 0
+        self.decisions_told = 0
         self._send = send
         self._turn_s = ttl_s / 2  # between one and two turns of the wheel after its last use, a token goes home
         self._deadline_s = deadline_s
         table = PoolTable(rule_of)
         self._peers = Peers(me, shards, epoch)
-        cache = Cache(shards, table, self._peers)
+        cache = HolderCache(shards, table, self._peers)
         full = self._full = FullPools(returns or NoReturnCounts(), asking)
-        ledger = Ledger(
+        ledger = HomeLedger(
             me,
             shards,
             table,
             self._peers,
             full,
-            in_flight=lambda: self._waiting.in_flight(),
+            has_in_flight=lambda: self._in_flight.has_any(),
             version=version,
             on_grant=on_grant,
             on_reclaim=on_reclaim,
             on_loss=on_loss,
         )
-        waiting = Waiting(
+        in_flight = ConnectionsInFlight(
             me, shards, table, self._peers, cache, ledger, full=full, lump=lump, version=version, on_wait=on_wait
         )
-        super().__init__(table, cache, ledger, waiting)
-        self._changes = Changes(
-            version, table, cache, ledger, waiting, self._peers, piece=piece, on_applied=self._announce_applied
+        super().__init__(table, cache, ledger, in_flight)
+        self._changes = RuleChanges(
+            version, table, cache, ledger, in_flight, self._peers, piece=piece, on_applied=self._announce_applied
         )
         self.fullest = FullestPools(table)
         self._unconfirmed: deque[tuple[int, Callable[[], None]]] = deque()
@@ -114,10 +115,10 @@ class Tokens(ConnectionTokens):
             "report": self._ledger.report,
             "reclaimed": self._ledger.reclaimed,
             "probed": self._ledger.probed,
-            "grant": self._waiting.grant,
-            "refuse": self._waiting.refuse,
-            "reclaim": self._waiting.reclaim,
-            "recall": self._waiting.recall,
+            "grant": self._in_flight.grant,
+            "refuse": self._in_flight.refuse,
+            "reclaim": self._in_flight.reclaim,
+            "recall": self._in_flight.recall,
             "probe": self._answer_probe,
             "sync": self._sync,
             "synced": self._synced,
@@ -126,12 +127,12 @@ class Tokens(ConnectionTokens):
     @property
     def borrows(self) -> int:
         """The number of times a home was asked for tokens: once per pool and pass, for all connections that had come to wait."""
-        return self._waiting.borrows
+        return self._in_flight.borrows
 
     @property
     def restarted(self) -> int:
         """The number of connections in flight whose tokens a change revoked, and which start anew."""
-        return self._waiting.restarted
+        return self._in_flight.restarted
 
     @property
     def reclaims(self) -> int:
@@ -143,13 +144,13 @@ class Tokens(ConnectionTokens):
         return self._table.rule_of(key).cap
 
     def excess(self, key: str, allowed: int = 0) -> int | None:
-        """Of a pool at home here: see Ledger.excess."""
+        """Of a pool at home here: see HomeLedger.excess."""
         return self._ledger.excess(key, allowed)
 
     # Configuration, peers, time
 
     @property
-    def ahead(self) -> bool:
+    def peer_is_ahead(self) -> bool:
         """True if a peer that lives has told of a later version than this shard has applied; asked by `done`
         (no_asking_behind_a_peer)."""
         return self._peers.is_ahead(self._changes.version)
@@ -158,29 +159,29 @@ class Tokens(ConnectionTokens):
         """`rule_of` speaks for `version` from now on; `done` follows from flush(), when done_when_all_peers_confirm holds.
 
         `changed`: the pools ("ip:10.0.0.1") or kinds of pool ("ip") that may have another rule; None for any. It is
-        what keeps a change of something else from visiting every pool. Where many have to be visited, change_some() does.
+        what keeps a change of something else from visiting every pool. Where many have to be visited, continue_change() does.
         GENERAL and a kind ("general/ip"): of that kind the pools that no setting names have another rule, all the same; of the
         others, those whose rule is another one or may look so are among `changed`.
         """
-        self.version = self._ledger.refusals.version = self._waiting.version = version
+        self.version = self._ledger.refusals.version = self._in_flight.version = version
         self._full.forget_all()
         for home in filter(self._peers.is_dead, range(self.shards)):
-            self._waiting.recall(home)  # granted under a later version, maybe, of another rule
+            self._in_flight.recall(home)  # granted under a later version, maybe, of another rule
         self._changes.begin(version, done, changed)
 
     @property
     def changing(self) -> bool:
-        """True if some pools may still have an earlier rule; change_some() follows."""
+        """True if some pools may still have an earlier rule; continue_change() follows."""
         return self._changes.under_way
 
-    def change_some(self) -> bool:
+    def continue_change(self) -> bool:
         """Goes on with a change that visits many pools, for a few milliseconds; once per pass, before flush(). True: it is
         not over, and another pass should follow at once."""
-        return self._changes.go_on()
+        return self._changes.continue_sweep()
 
     def receive(self, peer: int, message: Sequence[Any]) -> None:
         """A message from a peer, as it gave it to its `send`; tuples may have become lists."""
-        if self._peers.fresh(peer, message):
+        if self._peers.outbox.is_of_session(peer, message):
             for item in message[1]:
                 self._handlers[item[0]](peer, *item[1:])
 
@@ -192,35 +193,35 @@ class Tokens(ConnectionTokens):
             self.peer_dead(peer)
         elif self._peers.is_up(peer):
             self.peer_lost(peer)
-        self._peers.up(peer, epoch)
-        self._cache.rejoin(peer)
+        self._peers.mark_up(peer, epoch)
+        self._cache.report_all(peer)
         if known == epoch:
-            self._ledger.returned(peer)
-        self._peers.post(peer, ("sync", self._changes.version))
-        self._waiting.home_changed(peer)
+            self._ledger.peer_back(peer)
+        self._peers.outbox.post(peer, ("sync", self._changes.version))
+        self._in_flight.home_changed(peer)
 
     def peer_lost(self, peer: int) -> None:
         """The links to a peer broke, and its process may live: what it was granted stays out, what it granted stays here,
         and versions wait, until it is up again or down."""
-        self._peers.lost(peer)
-        self._ledger.lost(peer)
-        self._waiting.home_changed(peer)
+        self._peers.mark_lost(peer)
+        self._ledger.peer_lost(peer)
+        self._in_flight.home_changed(peer)
 
     def peer_dead(self, peer: int) -> None:
         """A peer's process has ended. What it held is free; what is cached of its pools stays good, unless a change is under
         way."""
         self._full.forget_all()  # where the kernel does not tell deaths
-        self._peers.dead(peer)
-        self._ledger.dead(peer)
-        self._waiting.home_changed(peer)
+        self._peers.mark_dead(peer)
+        self._ledger.peer_dead(peer)
+        self._in_flight.home_changed(peer)
         if self._unconfirmed or self._changes.under_way:
-            self._waiting.recall(peer)
+            self._in_flight.recall(peer)
 
     def tick(self, now_s: float) -> None:
         """Deadlines, and idle tokens; about four times a second, with any clock that does not jump."""
         kept: list[Pool] = []
         for pool in self._table.due(now_s, self._turn_s):
-            if pool.key in self._waiting.queues or self._sweep(pool):
+            if pool.key in self._in_flight.queues or self._sweep(pool):
                 self._table.keep(pool)
                 kept.append(pool)
             else:
@@ -228,7 +229,7 @@ class Tokens(ConnectionTokens):
                 self._full.forget(pool.key)
         self._table.visited()
         self.fullest.visited(kept)
-        self._waiting.expire(now_s, self._deadline_s)
+        self._in_flight.refuse_overdue(now_s, self._deadline_s)
 
     def flush(self) -> None:
         """Ends a pass of the loop; call it once per pass, after everything else the pass did, also when it was only a
@@ -238,22 +239,24 @@ class Tokens(ConnectionTokens):
         Tells waiters their decisions, and calls the `done` of versions that are done (done_when_all_peers_confirm); both
         may call back.
         """
-        waiting, peers, terms = self._waiting, self._peers, self._table.terms
+        in_flight, outbox, terms = self._in_flight, self._peers.outbox, self._table.terms
         while True:
-            if peers.local:
-                item = peers.local.popleft()
+            if outbox.local:
+                item = outbox.local.popleft()
                 self._handlers[item[0]](self.me, *item[1:])
-            elif waiting.decided:  # before revoke(): a connection that was admitted may be suspended now, and in flight
-                self._tell(waiting.decided.popleft())
-            elif waiting.revoked or waiting.recalled.kinds:
-                waiting.revoke()
-            elif waiting.queues.unasked:
-                waiting.ask()
+            elif (
+                in_flight.decided
+            ):  # before restart_revoked(): a connection that was admitted may be suspended now, and in flight
+                self._tell_decision(in_flight.decided.popleft())
+            elif in_flight.revoked or in_flight.recalled.kinds:
+                in_flight.restart_revoked()
+            elif in_flight.queues.unasked:
+                in_flight.send_borrows()
             elif not ((self._unconfirmed or self._to_confirm or terms.blocked) and self._confirm_versions()):
-                self._ledger.confirm()
-                if not peers.local:
+                self._ledger.end_pass()
+                if not outbox.local:
                     break
-        peers.flush(self._send)
+        outbox.flush(self._send)
 
     def totals(self) -> TokenTotals:
         """Tokens in use and cached here, and the pools this shard knows; cheap."""
@@ -261,7 +264,7 @@ class Tokens(ConnectionTokens):
 
     def snapshot(self) -> TokensSnapshot:
         """All of this shard's tokens; for simulations and tests, at the end of a pass."""
-        return snapshot(self._table, self._ledger, self._waiting)
+        return snapshot(self._table, self._ledger, self._in_flight)
 
     def describe(self, named: Sequence[str] | None = None, limit: int = 1000) -> dict[str, Any]:
         """See describe.py."""
@@ -269,9 +272,9 @@ class Tokens(ConnectionTokens):
 
     # Steps
 
-    def _tell(self, attempt: Attempt) -> None:
-        if attempt.decision is not None and self._waiting.take_decided(attempt):
-            self.told += 1
+    def _tell_decision(self, attempt: Attempt) -> None:
+        if attempt.decision is not None and self._in_flight.take_decided(attempt):
+            self.decisions_told += 1
             if not attempt.observed:
                 self.decided_rpc += 1
                 self.refused += attempt.decision is not ADMITTED
@@ -283,15 +286,15 @@ class Tokens(ConnectionTokens):
         return isinstance(pool, HolderPool) and self._cache.sweep(pool)
 
     def _announce_applied(self, version: int, done: Callable[[], None]) -> None:
-        self._peers.post_all(("sync", version))
+        self._peers.outbox.post_all(("sync", version))
         self._unconfirmed.append((version, done))
 
     def _answer_probe(self, peer: int, number: int) -> None:
-        self._peers.post(peer, ("probed", number))
+        self._peers.outbox.post(peer, ("probed", number))
 
     def _sync(self, peer: int, version: int) -> None:
         self._peers.note_applied(peer, version)
-        self._ledger.heard(peer)
+        self._ledger.peer_reported(peer)
         self._to_confirm[peer] = version
 
     def _synced(self, peer: int, version: int) -> None:
@@ -304,7 +307,7 @@ class Tokens(ConnectionTokens):
             return True
         known = min(self._changes.version, self._peers.applied_everywhere)
         for peer in [peer for peer, version in self._to_confirm.items() if version <= known]:
-            self._peers.post(peer, ("synced", self._to_confirm.pop(peer)))
+            self._peers.outbox.post(peer, ("synced", self._to_confirm.pop(peer)))
         if self._unconfirmed and self._peers.have_confirmed(self._unconfirmed[0][0]):
             _, done = self._unconfirmed.popleft()
             done()  # that was given to `apply`
@@ -316,6 +319,6 @@ class Tokens(ConnectionTokens):
         self._table.check()
         self._cache.check()
         self._ledger.check()
-        self._waiting.check()
+        self._in_flight.check()
         self._full.check(self._table.pools)
-        assert not self._peers.local
+        assert not self._peers.outbox.local

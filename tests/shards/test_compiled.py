@@ -21,8 +21,8 @@ from shards.compiled import (
 )
 
 ROOT = Path(__file__).parents[2]
-MODULE = "shards.tokens.cache"
-SOURCES = ("shards/tokens/cache.py", "shards/limits/caps.py")
+MODULE = "shards.tokens.holder_cache"
+SOURCES = ("shards/tokens/holder_cache.py", "shards/limits/caps.py")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from shards.limits.caps import CapRule
 from shards.tokens.full_pools import FullPools, NoReturnCounts
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 from shards.tokens.pool_terms import PoolMode
@@ -29,7 +29,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.rule = CapRule(4, "cap")
         self.peers = Peers(0, 4, epoch=1)
         self.table = PoolTable(lambda pool: self.rule)
-        self.ledger = Ledger(0, 4, self.table, self.peers, FullPools(NoReturnCounts(), 0), in_flight=lambda: False)
+        self.ledger = HomeLedger(
+            0, 4, self.table, self.peers, FullPools(NoReturnCounts(), 0), has_in_flight=lambda: False
+        )
         self.epoch = 1
         self.highest = 4  # out may not rise above this: the cap, or what was out when it was cut
         self.inboxes: dict[int, deque[tuple[Any, ...]]] = {}
@@ -45,7 +47,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def live(self, holder: int) -> None:
         self.epoch += 1
-        self.peers.up(holder, self.epoch)
+        self.peers.mark_up(holder, self.epoch)
         self.peers.note_applied(holder, 0)
         self.inboxes[holder] = deque()
         self.in_use[holder] = self.spare[holder] = 0
@@ -127,19 +129,19 @@ class LedgerMachine(RuleBasedStateMachine):
         pool = self.ledger.pool_of(POOL)
         self.rule = CapRule(cap, "cap", wait)
         self.highest = max(cap, pool.out)
-        self.ledger.change(pool, self.rule)
+        self.ledger.change_rule(pool, self.rule)
         self.ledger.enforce(pool)
 
     @rule(holder=holders)
     def die_and_come_back(self, holder: int) -> None:
-        self.peers.dead(holder)
-        self.ledger.dead(holder)
+        self.peers.mark_dead(holder)
+        self.ledger.peer_dead(holder)
         self.live(holder)
 
     @rule()
     def flush(self) -> None:
-        self.ledger.confirm()
-        self.peers.flush(lambda holder, message: self.inboxes[holder].extend(message[1]))
+        self.ledger.end_pass()
+        self.peers.outbox.flush(lambda holder, message: self.inboxes[holder].extend(message[1]))
 
     @invariant()
     def parts_agree(self) -> None:
@@ -155,7 +157,9 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def lent_is_held_plus_on_the_way(self) -> None:
         for holder in HOLDERS:
-            on_the_way = [item for item in (*self.inboxes[holder], *self.peers.queued(holder)) if item[0] == "grant"]
+            on_the_way = [
+                item for item in (*self.inboxes[holder], *self.peers.outbox.queued(holder)) if item[0] == "grant"
+            ]
             held = self.in_use[holder] + self.spare[holder] + sum(item[2] for item in on_the_way)
             assert self.ledger.lent_by_shard(POOL).get(holder, 0) == held
 

@@ -15,7 +15,7 @@ def test_every_invariant_holds_after_every_pass(start: int) -> None:
 
 
 def test_who_was_refused_at_once_tells_nothing_of_those_that_a_rule_lets_wait() -> None:
-    """Waiting.refuse, where a home has such a rule before another shard has it."""
+    """ConnectionsInFlight.refuse, where a home has such a rule before another shard has it."""
     assert failures([21741]) == []
 
 

@@ -200,7 +200,7 @@ def test_what_changed_is_named_as_closely_as_is_cheap(
 
 @pytest.mark.parametrize("seed", range(300))
 def test_what_changed_leaves_no_pool_with_an_earlier_rule(seed: int) -> None:
-    """As changes.py does it: pools that are named get their rule, of a kind that is general those that had the general one."""
+    """As rule_changes.py does it: pools that are named get their rule, of a kind that is general those that had the general one."""
     draw = random.Random(seed)
     addresses = [f"10.{number}.0.{last}" for number in (0, 1) for last in (1, 2)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.full_pools import FullPools, NoReturnCounts
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
@@ -26,15 +26,15 @@ class Home:
         self.ticket = 0
         self.heard: list[tuple[Any, ...]] = []
         self.moves: list[tuple[str, int, int, bool]] = []
-        self.ledger = Ledger(
+        self.ledger = HomeLedger(
             0, 4, self.table, self.peers, FullPools(NoReturnCounts(), 0),
-            in_flight=lambda: False,
+            has_in_flight=lambda: False,
             on_grant=self._granted,
             on_reclaim=self._reclaimed,
             on_loss=lambda *words: self.heard.append(("lost", *words)),
         )  # fmt: skip
         for peer in (1, 2, 3):
-            self.peers.up(peer, 1 + peer)
+            self.peers.mark_up(peer, 1 + peer)
             if epoch == 1:
                 self.peers.note_applied(peer, 0)
         if not self.peers.unheard:
@@ -50,18 +50,18 @@ class Home:
 
     def lose(self, peer: int) -> None:
         """The links to a shard break."""
-        self.peers.lost(peer)
-        self.ledger.lost(peer)
+        self.peers.mark_lost(peer)
+        self.ledger.peer_lost(peer)
 
     def come_back(self, peer: int) -> None:
         """The same incarnation is linked again."""
-        self.peers.up(peer, 1 + peer)
-        self.ledger.returned(peer)
+        self.peers.mark_up(peer, 1 + peer)
+        self.ledger.peer_back(peer)
 
     def hear(self, peer: int) -> None:
         """The shard has reported all."""
         self.peers.note_applied(peer, 0)
-        self.ledger.heard(peer)
+        self.ledger.peer_reported(peer)
 
     @property
     def pool(self) -> HomePool:
@@ -86,15 +86,15 @@ class Home:
 
     def change(self, rule: CapRule) -> None:
         self.rule = rule
-        self.ledger.change(self.pool, rule)
+        self.ledger.change_rule(self.pool, rule)
         self.ledger.enforce(self.pool)
 
     def said(self) -> dict[int, list[Any]]:
-        self.ledger.confirm()
+        self.ledger.end_pass()
         self.ledger.check()
-        said: dict[int, list[Any]] = {0: list(self.peers.local)} if self.peers.local else {}
-        self.peers.local.clear()
-        self.peers.flush(lambda peer, message: said.__setitem__(peer, message[1]))
+        said: dict[int, list[Any]] = {0: list(self.peers.outbox.local)} if self.peers.outbox.local else {}
+        self.peers.outbox.local.clear()
+        self.peers.outbox.flush(lambda peer, message: said.__setitem__(peer, message[1]))
         return said
 
 
@@ -323,7 +323,7 @@ def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> No
     home.ledger.report(2, POOL, 2)
     assert home.said() == {}
     home.peers.note_applied(2, 1)
-    home.peers.dead(3)
+    home.peers.mark_dead(3)
     assert not home.peers.unheard
     home.ledger.unblock()
     assert home.pool.out == 5
@@ -332,8 +332,8 @@ def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> No
 
 def test_a_younger_shard_has_nothing_that_this_home_did_not_grant() -> None:
     home = Home(cap=4)
-    home.peers.dead(1)
-    home.peers.up(1, 20)  # it has not told anything yet
+    home.peers.mark_dead(1)
+    home.peers.mark_up(1, 20)  # it has not told anything yet
     home.borrow(2)
     assert home.said() == {2: [("grant", POOL, 1, False, 1)]}
 
@@ -414,8 +414,8 @@ def test_tokens_of_a_lost_shard_that_died_are_free() -> None:
     home.lose(1)
     home.borrow(2)
     assert home.said() == {}
-    home.peers.dead(1)
-    home.ledger.dead(1)
+    home.peers.mark_dead(1)
+    home.ledger.peer_dead(1)
     assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
 
 
@@ -425,10 +425,10 @@ def test_the_dead_leave_their_tokens_and_their_place() -> None:
     home.borrow(2)
     home.borrow(3)
     home.said()
-    home.peers.dead(2)
-    home.ledger.dead(2)
-    home.peers.dead(1)
-    home.ledger.dead(1)
+    home.peers.mark_dead(2)
+    home.ledger.peer_dead(2)
+    home.peers.mark_dead(1)
+    home.ledger.peer_dead(1)
     assert home.said() == {3: [("grant", POOL, 1, False, 4)]}
 
 
@@ -439,8 +439,8 @@ def test_the_dead_are_not_waited_for() -> None:
     home.borrow(3)
     home.said()
     home.ledger.reclaimed(2, POOL, 0)
-    home.peers.dead(1)
-    home.ledger.dead(1)
+    home.peers.mark_dead(1)
+    home.ledger.peer_dead(1)
     assert home.said() == {3: [("grant", POOL, 1, False, 3)]}
 
 
@@ -482,8 +482,8 @@ def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home.ledger.report(3, POOL, 4)
     home.ledger.reclaimed(2, POOL, 0)
     home.ledger.give(1, POOL, 1)
-    home.ledger.dead(1)
-    home.ledger.dead(1)
+    home.ledger.peer_dead(1)
+    home.ledger.peer_dead(1)
     assert heard == [("grant", POOL, 3, 4, True), ("reclaim", POOL, 1, 1, False), ("lost", 1, {POOL: 2})]
 
 

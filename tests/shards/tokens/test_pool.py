@@ -1,7 +1,7 @@
 """pool.py: totals as tokens move, and a wheel that visits every pool once per turn."""
 
 from shards.limits.caps import UNLIMITED, CapRule
-from shards.tokens.cache import HolderPool
+from shards.tokens.holder_cache import HolderPool
 from shards.tokens.pool import ADMITTED, PoolTable, TokenTotals
 
 

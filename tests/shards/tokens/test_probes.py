@@ -14,7 +14,7 @@ class Asking:
     def __init__(self) -> None:
         self.peers = Peers(0, 4, epoch=1)
         for peer in (1, 2, 3):
-            self.peers.up(peer, 1 + peer)
+            self.peers.mark_up(peer, 1 + peer)
         self.probes = Probes(self.peers)
 
     def begin(self, *keys: str) -> dict[int, list[Any]]:
@@ -22,7 +22,7 @@ class Asking:
             self.probes.want(key)
         self.probes.begin(lambda key: HOLDERS[key])
         posted: dict[int, list[Any]] = {}
-        self.peers.flush(lambda peer, message: posted.__setitem__(peer, message[1]))
+        self.peers.outbox.flush(lambda peer, message: posted.__setitem__(peer, message[1]))
         return posted
 
 

@@ -140,7 +140,7 @@ class Shard:
 
         def done() -> None:
             self.done = max(self.done, version)
-            self.listens = self.listens or not (self.tokens.ahead or self.cluster.is_ahead)
+            self.listens = self.listens or not (self.tokens.peer_is_ahead or self.cluster.peer_is_ahead)
             self.world.count_acks()
 
         self.is_beginning = True

@@ -50,19 +50,20 @@ from simulation.recalling import (
 )
 from simulation.schedule import Schedule
 
-from shards.tokens.attempts import Queues
-from shards.tokens.cache import Cache, HolderPool
-from shards.tokens.changes import Changes
+from shards.tokens.attempt_queues import AttemptQueues
+from shards.tokens.connections_in_flight import ConnectionsInFlight
 from shards.tokens.full_pools import FullPools
-from shards.tokens.grants import Grants
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.holder_cache import HolderCache, HolderPool
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.home_pool import Contention, HomePool
+from shards.tokens.lent_tokens import LentTokens
+from shards.tokens.outbox import Outbox
 from shards.tokens.peers import Peers
 from shards.tokens.pool_terms import TermsTable
 from shards.tokens.recalled_pools import RecalledPools
 from shards.tokens.refusals import Refusals
+from shards.tokens.rule_changes import RuleChanges
 from shards.tokens.tokens import Tokens
-from shards.tokens.waiting import Waiting
 
 ENOUGH = 500
 STOPS = "stops"
@@ -80,13 +81,13 @@ class Mutant(NamedTuple):
     script: Callable[[], object] | None = None
 
 
-def leaks_a_token(grants: Grants, shard: int, pool: HomePool, n: int) -> None:
-    original_take_back(grants, shard, pool, n)
+def leaks_a_token(lent: LentTokens, shard: int, pool: HomePool, n: int) -> None:
+    original_take_back(lent, shard, pool, n)
     if n > 1:
-        grants.add(shard, pool, 1)
+        lent.add(shard, pool, 1)
 
 
-def grants_one_too_many(ledger: Ledger, pool: HomePool, contention: Contention) -> None:
+def grants_one_too_many(ledger: HomeLedger, pool: HomePool, contention: Contention) -> None:
     cap = pool.rule.cap
     while contention.borrows and (cap is None or pool.out <= cap):
         borrow = contention.borrows[0]
@@ -96,7 +97,7 @@ def grants_one_too_many(ledger: Ledger, pool: HomePool, contention: Contention) 
         ledger._grant(borrow.peer, pool, 1, borrow.last)
 
 
-def refuses_as_soon_as_it_is_dry(ledger: Ledger, pool: HomePool, contention: Contention) -> None:
+def refuses_as_soon_as_it_is_dry(ledger: HomeLedger, pool: HomePool, contention: Contention) -> None:
     if not pool.rule.wait:
         ledger.refusals._refuse(pool, contention, ledger._arrivals, None)
 
@@ -106,34 +107,34 @@ def refuses_without_a_probe(refusals: Refusals, pool: HomePool, contention: Cont
         refusals._refuse(pool, contention, contention.borrows[-1].arrival, None)
 
 
-def refuses_as_soon_as_the_probe_is_answered(ledger: Ledger, peer: int, number: int) -> None:
+def refuses_as_soon_as_the_probe_is_answered(ledger: HomeLedger, peer: int, number: int) -> None:
     original_probed(ledger, peer, number)
-    ledger.confirm()
+    ledger.end_pass()
 
 
-def refuses_latecomers(waiting: Waiting, peer: int, key: str, last: int, *rule: Any) -> None:
-    original_refuse(waiting, peer, key, 1 << 60, *rule)
+def refuses_latecomers(in_flight: ConnectionsInFlight, peer: int, key: str, last: int, *rule: Any) -> None:
+    original_refuse(in_flight, peer, key, 1 << 60, *rule)
 
 
 def covers_latecomers_with_an_old_probe(refusals: Refusals, pool: HomePool, contention: Contention) -> None:
     if contention.covered and contention.borrows:
         contention.covered = contention.borrows[-1].arrival
-    original_confirmed(refusals, pool, contention)
+    original_refuse_covered(refusals, pool, contention)
 
 
-def ignores_reclaim(cache: Cache, key: str) -> int:
+def ignores_reclaim(cache: HolderCache, key: str) -> int:
     return 0
 
 
-def caches_while_tight(cache: Cache, pool: HolderPool) -> None:
+def caches_while_tight(cache: HolderCache, pool: HolderPool) -> None:
     return
 
 
-def forgets_use_without_a_cap(cache: Cache, pool: HolderPool, n: int) -> None:
+def forgets_use_without_a_cap(cache: HolderCache, pool: HolderPool, n: int) -> None:
     cache._hold(pool, n)
 
 
-def forgets_use_at_a_new_home(cache: Cache, home: int) -> None:
+def forgets_use_at_a_new_home(cache: HolderCache, home: int) -> None:
     for pool in cache.pools_of(home):
         cache._hold(pool, -pool.held)
 
@@ -142,8 +143,8 @@ def believes_everybody_reported(peers: Peers) -> float:
     return float("inf")
 
 
-def takes_any_session(peers: Peers, peer: int, message: Any) -> bool:
-    return peers.is_up(peer)
+def takes_any_session(outbox: Outbox, peer: int, message: Any) -> bool:
+    return outbox.is_open(peer)
 
 
 def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], changed: Any = None) -> None:
@@ -151,47 +152,47 @@ def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], chan
     done()
 
 
-def does_not_revoke(ledger: Ledger, pool: HomePool) -> None:
+def does_not_revoke(ledger: HomeLedger, pool: HomePool) -> None:
     return
 
 
-def spares_connections_in_flight(waiting: Waiting, peer: int, key: str, revoke: bool) -> None:
-    original_reclaim(waiting, peer, key, False)
+def spares_connections_in_flight(in_flight: ConnectionsInFlight, peer: int, key: str, revoke: bool) -> None:
+    original_reclaim(in_flight, peer, key, False)
 
 
-def blames_another_value(waiting: Waiting, peer: int, key: str, last: int, cap: int, *rest: Any) -> None:
-    original_refuse(waiting, peer, key, last, cap + 1, *rest)
+def blames_another_value(in_flight: ConnectionsInFlight, peer: int, key: str, last: int, cap: int, *rest: Any) -> None:
+    original_refuse(in_flight, peer, key, last, cap + 1, *rest)
 
 
-def keeps_the_tokens_of_the_dead(grants: Grants, shard: int) -> dict[str, int]:
+def keeps_the_tokens_of_the_dead(lent: LentTokens, shard: int) -> dict[str, int]:
     return {}
 
 
-def keeps_idle_tokens(cache: Cache, pool: HolderPool) -> bool:
+def keeps_idle_tokens(cache: HolderCache, pool: HolderPool) -> bool:
     return True
 
 
-def keeps_empty_pools(ledger: Ledger, pool: HomePool) -> bool:
+def keeps_empty_pools(ledger: HomeLedger, pool: HomePool) -> bool:
     return True
 
 
-def forgets_who_cancelled(ledger: Ledger, peer: int, key: str, ticket: int) -> None:
+def forgets_who_cancelled(ledger: HomeLedger, peer: int, key: str, ticket: int) -> None:
     return
 
 
-def does_not_count_without_a_cap(cache: Cache, pool: HolderPool, rule: Any) -> None:
-    original_change(cache, pool, rule)
+def does_not_count_without_a_cap(cache: HolderCache, pool: HolderPool, rule: Any) -> None:
+    original_change_rule(cache, pool, rule)
     if rule.cap is None:
         cache._table.vacate(pool, pool.in_use - min(pool.in_use, pool.held))
 
 
-original_take_back = Grants.take_back
-original_probed = Ledger.probed
-original_refuse = Waiting.refuse
-original_reclaim = Waiting.reclaim
-original_confirmed = Refusals.confirmed
+original_take_back = LentTokens.take_back
+original_probed = HomeLedger.probed
+original_refuse = ConnectionsInFlight.refuse
+original_reclaim = ConnectionsInFlight.reclaim
+original_refuse_covered = Refusals.refuse_covered
 original_apply = Tokens.apply
-original_change = Cache.change
+original_change_rule = HolderCache.change_rule
 
 
 def with_line(cls: type, method: str, line: str, other: str, invariant: str) -> Mutant:
@@ -210,30 +211,30 @@ def _other(cls: type, method: str, other: Any, invariant: str) -> Mutant:
 
 
 MUTANTS = [
-    _other(Ledger, "_serve", grants_one_too_many, "1/5"),
-    _other(Ledger, "_revoke_excess", does_not_revoke, "1/5"),
-    _other(Waiting, "reclaim", spares_connections_in_flight, "1/5"),
+    _other(HomeLedger, "_serve", grants_one_too_many, "1/5"),
+    _other(HomeLedger, "_revoke_excess", does_not_revoke, "1/5"),
+    _other(ConnectionsInFlight, "reclaim", spares_connections_in_flight, "1/5"),
     _other(Tokens, "apply", is_done_at_once, "1/5"),
-    _other(Cache, "_report", forgets_use_without_a_cap, "2"),
-    _other(Grants, "take_back", leaks_a_token, "2"),
-    _other(Ledger, "_press", refuses_as_soon_as_it_is_dry, "3"),
+    _other(HolderCache, "_report", forgets_use_without_a_cap, "2"),
+    _other(LentTokens, "take_back", leaks_a_token, "2"),
+    _other(HomeLedger, "_reclaim_or_refuse", refuses_as_soon_as_it_is_dry, "3"),
     _other(Refusals, "consider", refuses_without_a_probe, "3"),
-    _other(Refusals, "confirmed", covers_latecomers_with_an_old_probe, "3"),
-    _other(Ledger, "probed", refuses_as_soon_as_the_probe_is_answered, "3")._replace(script=left_at_home),
-    _other(Ledger, "withdraw", forgets_who_cancelled, "3"),
-    _other(Waiting, "refuse", refuses_latecomers, "3"),
-    _other(Cache, "tighten", ignores_reclaim, "3"),
-    _other(Cache, "settle", caches_while_tight, "3"),
-    _other(Cache, "change", does_not_count_without_a_cap, "4"),
-    _other(Cache, "rejoin", forgets_use_at_a_new_home, "1/5"),
+    _other(Refusals, "refuse_covered", covers_latecomers_with_an_old_probe, "3"),
+    _other(HomeLedger, "probed", refuses_as_soon_as_the_probe_is_answered, "3")._replace(script=left_at_home),
+    _other(HomeLedger, "withdraw", forgets_who_cancelled, "3"),
+    _other(ConnectionsInFlight, "refuse", refuses_latecomers, "3"),
+    _other(HolderCache, "tighten", ignores_reclaim, "3"),
+    _other(HolderCache, "return_if_tight", caches_while_tight, "3"),
+    _other(HolderCache, "change_rule", does_not_count_without_a_cap, "4"),
+    _other(HolderCache, "report_all", forgets_use_at_a_new_home, "1/5"),
     _other(Peers, "applied_everywhere", property(believes_everybody_reported), "1/5")._replace(
         script=reported_as_the_home_dies
     ),
-    _other(Peers, "fresh", takes_any_session, "2"),
-    _other(Grants, "drop", keeps_the_tokens_of_the_dead, "6"),
-    _other(Waiting, "refuse", blames_another_value, "7"),
-    _other(Cache, "sweep", keeps_idle_tokens, "8"),
-    _other(Ledger, "sweep", keeps_empty_pools, "8"),
+    _other(Outbox, "is_of_session", takes_any_session, "2"),
+    _other(LentTokens, "pop_shard", keeps_the_tokens_of_the_dead, "6"),
+    _other(ConnectionsInFlight, "refuse", blames_another_value, "7"),
+    _other(HolderCache, "sweep", keeps_idle_tokens, "8"),
+    _other(HomeLedger, "sweep", keeps_empty_pools, "8"),
     with_line(
         Tokens,
         "_confirm_versions",
@@ -244,41 +245,49 @@ MUTANTS = [
     with_line(
         Peers, "have_confirmed", " and all(confirmed >= version for confirmed in self.confirmed.values())", "", "1/5"
     )._replace(script=revoked_while_all_are_told),
-    with_line(Peers, "is_ahead", "any(told > version for told in self.applied.values())", "False", "1/5"),
+    with_line(Peers, "is_ahead", "any(applied > version for applied in self.applied.values())", "False", "1/5"),
     with_line(Peers, "__init__", "self.unheard = set(others)", "self.unheard = set()", "1/5"),
-    with_line(Peers, "up", "if epoch > self._epoch:", "if True:", "1/5"),
-    with_line(Refusals, "_may_refuse", "return not self._grants.is_unsure(pool.key)", "return True", "3"),
-    with_line(Queues, "forget", "attempt.deadline_s = None", "pass", "3"),
-    with_line(Queues, "join", "attempt.deadline_s = None", "pass", "3"),
-    with_line(Waiting, "expire", "if not (waits and self._peers.is_up(self._home(attempt.key))):", "if True:", "3"),
-    with_line(Waiting, "expire", "self.version, True)", "self.version, not attempt.at_once)", "3")._replace(
-        script=unanswered_at_once
+    with_line(Peers, "mark_up", "if epoch > self._epoch:", "if True:", "1/5"),
+    with_line(Refusals, "_may_refuse", "return not self._lent.is_unsure(pool.key)", "return True", "3"),
+    with_line(AttemptQueues, "forget", "attempt.deadline_s = None", "pass", "3"),
+    with_line(AttemptQueues, "join", "attempt.deadline_s = None", "pass", "3"),
+    with_line(
+        ConnectionsInFlight,
+        "refuse_overdue",
+        "if not (waits and self._peers.is_up(self._home(attempt.key))):",
+        "if True:",
+        "3",
     ),
-    with_line(Waiting, "expire", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3")._replace(
-        script=unanswered_at_once
-    ),
-    with_line(Waiting, "refuse", "at_once=wait", "at_once=False", "7"),
-    with_line(Queues, "ask", "if count and attempt.at_once is not mark:", "if False:", "3"),
+    with_line(
+        ConnectionsInFlight, "refuse_overdue", "self.version, True)", "self.version, not attempt.at_once)", "3"
+    )._replace(script=unanswered_at_once),
+    with_line(
+        ConnectionsInFlight, "refuse_overdue", "pool.rule.wait and not attempt.at_once", "pool.rule.wait", "3"
+    )._replace(script=unanswered_at_once),
+    with_line(ConnectionsInFlight, "refuse", "at_once=wait", "at_once=False", "7"),
+    with_line(AttemptQueues, "ask", "if count and attempt.at_once is not mark:", "if False:", "3"),
     with_line(Contention, "refusable", "not rule.wait or any(borrow.at_once for borrow in self.borrows)", "True", "8"),
     with_line(Contention, "refusable", " or any(borrow.at_once for borrow in self.borrows)", "", "3")._replace(
         script=nobody_to_wait_for
     ),
     with_line(Refusals, "_refuse", "if rule.wait and not borrow.at_once:", "if False:", "3"),
-    with_line(Ledger, "_loosen", "pool.enter(PoolMode.OPEN)", "pass", "8"),
-    with_line(Cache, "add_granted", "pool.tight = not may_cache", "pool.tight = pool.tight or not may_cache", "8"),
-    with_line(Waiting, "revoke", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
-    with_line(Waiting, "in_flight", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
+    with_line(HomeLedger, "_loosen", "pool.enter(PoolMode.OPEN)", "pass", "8"),
+    with_line(
+        HolderCache, "add_granted", "pool.tight = not may_cache", "pool.tight = pool.tight or not may_cache", "8"
+    ),
+    with_line(ConnectionsInFlight, "restart_revoked", "self._suspended[waiter] = (pools, False)", "continue", "1/5"),
+    with_line(ConnectionsInFlight, "has_any", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
         script=late_report
     ),
-    with_line(Ledger, "returned", "contention.awaiting[peer] = 1", "continue", "3"),
-    with_line(Tokens, "peer_lost", "self._ledger.lost(peer)", "self._ledger.dead(peer)", "1/5"),
-    with_line(Ledger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
+    with_line(HomeLedger, "peer_back", "contention.awaiting[peer] = 1", "continue", "3"),
+    with_line(Tokens, "peer_lost", "self._ledger.peer_lost(peer)", "self._ledger.peer_dead(peer)", "1/5"),
+    with_line(HomeLedger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
     with_line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3")._replace(
         script=left_before_its_grant_was_read
     ),
-    with_line(Waiting, "_refused_here", "(alone and not self._peers.local)", "alone", "3"),
-    with_line(Peers, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
-    with_line(Waiting, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
+    with_line(ConnectionsInFlight, "_refused_here", "(alone and not self._peers.outbox.local)", "alone", "3"),
+    with_line(Outbox, "report", "self._gives.pop((peer, key), None)", "pass", STOPS),
+    with_line(ConnectionsInFlight, "home_changed", "peer if peer != home else None", "peer", STOPS)._replace(
         script=returned_within_a_pass
     ),
     with_line(Tokens, "peer_dead", "if self._unconfirmed or self._changes.under_way:", "if False:", "1/5")._replace(
@@ -290,21 +299,21 @@ MUTANTS = [
     with_line(Tokens, "peer_dead", "self._unconfirmed or self._changes.under_way", "self._unconfirmed", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=False, piece=1)
     ),
-    with_line(Tokens, "apply", "self._waiting.recall(home)", "pass", "1/5")._replace(
+    with_line(Tokens, "apply", "self._in_flight.recall(home)", "pass", "1/5")._replace(
         script=taken_of_a_dead_home_before_the_sweep
     ),
-    with_line(Changes, "_refresh_plain", " or pool.level <= rule.cap", " or True", "1/5")._replace(
+    with_line(RuleChanges, "_refresh_plain", " or pool.level <= rule.cap", " or True", "1/5")._replace(
         script=cut_while_nobody_waits
     ),
-    with_line(Changes, "_change_general", "if before.cap is None or rule.cap is None:", "if False:", STOPS),
-    with_line(Changes, "_change_general", "self._recall(kind)", "pass", "1/5")._replace(script=cached_elsewhere),
-    with_line(Changes, "_recall", 'self._peers.post_all(("recall", kind))', "pass", "1/5")._replace(
+    with_line(RuleChanges, "_change_general", "if before.cap is None or rule.cap is None:", "if False:", STOPS),
+    with_line(RuleChanges, "_change_general", "self._recall(kind)", "pass", "1/5")._replace(script=cached_elsewhere),
+    with_line(RuleChanges, "_recall", 'self._peers.outbox.post_all(("recall", kind))', "pass", "1/5")._replace(
         script=granted_until_the_home_cuts
     ),
-    with_line(Changes, "_recall", "self._waiting.recall(self._peers.me, kind)", "pass", "1/5")._replace(
+    with_line(RuleChanges, "_recall", "self._in_flight.recall(self._peers.me, kind)", "pass", "1/5")._replace(
         script=partial(in_flight, at_home=True)
     ),
-    with_line(Changes, "_enforce_contended", "self._ledger.enforce(pool)", "pass", "3"),
+    with_line(RuleChanges, "_enforce_contended", "self._ledger.enforce(pool)", "pass", "3"),
     with_line(TermsTable, "change", " and terms.rule == before", " and terms.rule == before and not terms.tight", "7"),
     with_line(
         TermsTable, "change", " and terms.rule == before", " and terms.rule == before and terms.home != HERE", "7"
@@ -312,7 +321,7 @@ MUTANTS = [
     with_line(TermsTable, "change", " and terms.rule == before", "", "8"),
     with_line(TermsTable, "recall", "terms.limit = -NO_LIMIT", "pass", "1/5")._replace(script=cached_elsewhere),
     with_line(TermsTable, "forget_unseen", "terms.seen >= since", "False", "1/5"),
-    with_line(Waiting, "recall", "if self.in_flight():", "if False:", "1/5")._replace(
+    with_line(ConnectionsInFlight, "recall", "if self.has_any():", "if False:", "1/5")._replace(
         script=partial(in_flight, at_home=False)
     ),
     with_line(RecalledPools, "take", "held.update(", "list(", "1/5")._replace(script=partial(in_flight, at_home=False)),
@@ -329,34 +338,40 @@ MUTANTS = [
         "False",
         "1/5",
     )._replace(script=partial(in_flight, at_home=True)),
-    with_line(Waiting, "pool", "if pool.terms.recalled and", "if False and", "3")._replace(
+    with_line(ConnectionsInFlight, "pool_of", "if pool.terms.recalled and", "if False and", "3")._replace(
         script=uncapped_of_a_dead_home
     ),
-    with_line(Cache, "pool_of", "if pool.terms.recalled:", "if False:", "3"),
-    with_line(Cache, "freshen", "self._give(pool, pool.cached)", "pass", "1/5")._replace(script=cached_elsewhere),
-    with_line(Cache, "freshen", "PoolMode.TIGHT if pool.held else PoolMode.OPEN", "pool.terms.mode", "1/5")._replace(
-        script=closed_after_the_wheel_met_it
+    with_line(HolderCache, "pool_of", "if pool.terms.recalled:", "if False:", "3"),
+    with_line(HolderCache, "return_recalled", "self._give(pool, pool.cached)", "pass", "1/5")._replace(
+        script=cached_elsewhere
     ),
     with_line(
-        Cache, "change", "self.freshen(pool)", "pool.terms = pool.terms.with_mode(pool.terms.mode)", "1/5"
+        HolderCache, "return_recalled", "PoolMode.TIGHT if pool.held else PoolMode.OPEN", "pool.terms.mode", "1/5"
+    )._replace(script=closed_after_the_wheel_met_it),
+    with_line(
+        HolderCache,
+        "change_rule",
+        "self.return_recalled(pool)",
+        "pool.terms = pool.terms.with_mode(pool.terms.mode)",
+        "1/5",
     )._replace(script=cached_under_a_rule_of_its_own),
     with_line(
-        Cache, "sweep", "self.freshen(pool)", "pool.terms = pool.terms.with_mode(pool.terms.mode)", "1/5"
+        HolderCache, "sweep", "self.return_recalled(pool)", "pool.terms = pool.terms.with_mode(pool.terms.mode)", "1/5"
     )._replace(script=cached_and_looked_at),
-    with_line(Ledger, "report", "if more or key not in self.revoking:", "if more:", "1/5")._replace(
+    with_line(HomeLedger, "report", "if more or key not in self.revoking:", "if more:", "1/5")._replace(
         script=partial(in_flight, at_home=False, cut_off=True)
     ),
-    with_line(Ledger, "sweep", "self._loosen(pool)", "pass", "8")._replace(script=tight_under_a_wider_cap),
-    with_line(Ledger, "_loosen", "self._full.returned(pool.key)", "pass", "3")._replace(
+    with_line(HomeLedger, "sweep", "self._loosen(pool)", "pass", "8")._replace(script=tight_under_a_wider_cap),
+    with_line(HomeLedger, "_loosen", "self._full.returned(pool.key)", "pass", "3")._replace(
         script=closed_under_a_wider_cap
     ),
-    with_line(Changes, "_sweep", "self._table.begin_change(self.refresh)", "pass", "7"),
-    with_line(Changes, "go_on", "if len(piece) == self._piece:", "if False:", "1/5"),
-    with_line(Waiting, "settle", "self._full.returned(pool.key)", "pass", "3"),
-    with_line(Waiting, "refuse", " and version >= self.version", "", "7"),
+    with_line(RuleChanges, "_sweep", "self._table.begin_change(self.refresh_rule)", "pass", "7"),
+    with_line(RuleChanges, "continue_sweep", "if len(piece) == self._piece:", "if False:", "1/5"),
+    with_line(ConnectionsInFlight, "returned", "self._full.returned(pool.key)", "pass", "3"),
+    with_line(ConnectionsInFlight, "refuse", " and version >= self.version", "", "7"),
     with_line(Tokens, "apply", "self._full.forget_all()", "pass", "7"),
-    with_line(Ledger, "_serve", "contention.returns = None", "pass", "3")._replace(script=granted_behind_the_probe),
-    with_line(Refusals, "confirmed", "contention.returns)", "self._full.returns(pool.key))", "3"),
+    with_line(HomeLedger, "_serve", "contention.returns = None", "pass", "3")._replace(script=granted_behind_the_probe),
+    with_line(Refusals, "refuse_covered", "contention.returns)", "self._full.returns(pool.key))", "3"),
     with_line(FullPools, "refusal", "known.returns != self._counts.of(key)", "False", "3"),
 ]
 
@@ -395,37 +410,37 @@ SEEN = {
     "blames_another_value": 0,
     "keeps_idle_tokens": 0,
     "keeps_empty_pools": 0,
-    "Peers.is_ahead: False for any(told > version for told in self.applied.values())": 156,
+    "Peers.is_ahead: False for any(applied > version for applied in self.applied.values())": 156,
     "Peers.__init__: self.unheard = set() for self.unheard = set(others)": 219,
-    "Peers.up: if True: for if epoch > self._epoch:": 219,
-    "Refusals._may_refuse: return True for return not self._grants.is_unsure(pool.key)": 8,
-    "Queues.forget: pass for attempt.deadline_s = None": 206,
-    "Queues.join: pass for attempt.deadline_s = None": 0,
-    "Waiting.expire: if True: for if not (waits and self._peers.is_up(self._home(attempt.key))):": 0,
-    "Waiting.refuse: at_once=False for at_once=wait": 92,
-    "Queues.ask: if False: for if count and attempt.at_once is not mark:": 92,
+    "Peers.mark_up: if True: for if epoch > self._epoch:": 219,
+    "Refusals._may_refuse: return True for return not self._lent.is_unsure(pool.key)": 8,
+    "AttemptQueues.forget: pass for attempt.deadline_s = None": 206,
+    "AttemptQueues.join: pass for attempt.deadline_s = None": 0,
+    "ConnectionsInFlight.refuse_overdue: if True: for if not (waits and self._peers.is_up(self._home(attempt.key))):": 0,
+    "ConnectionsInFlight.refuse: at_once=False for at_once=wait": 92,
+    "AttemptQueues.ask: if False: for if count and attempt.at_once is not mark:": 92,
     "Contention.refusable: True for not rule.wait or any(borrow.at_once for borrow in self.borrows)": 6,
     "Refusals._refuse: if False: for if rule.wait and not borrow.at_once:": 92,
-    "Ledger._loosen: pass for pool.enter(PoolMode.OPEN)": 0,
-    "Cache.add_granted: pool.tight = pool.tight or not may_cache for pool.tight = not may_cache": 0,
-    "Waiting.revoke: continue for self._suspended[waiter] = (pools, False)": 160,
-    "Ledger.returned: continue for contention.awaiting[peer] = 1": 16,
-    "Tokens.peer_lost: self._ledger.dead(peer) for self._ledger.lost(peer)": 8,
-    "Waiting._refused_here: alone for (alone and not self._peers.local)": 3,
-    "Peers.report: pass for self._gives.pop((peer, key), None)": 194,
-    "Changes._sweep: pass for self._table.begin_change(self.refresh)": 299,
-    "Changes.go_on: if False: for if len(piece) == self._piece:": 86,
-    "Changes._change_general: if False: for if before.cap is None or rule.cap is None:": 9,
-    "Changes._enforce_contended: pass for self._ledger.enforce(pool)": 109,
+    "HomeLedger._loosen: pass for pool.enter(PoolMode.OPEN)": 0,
+    "HolderCache.add_granted: pool.tight = pool.tight or not may_cache for pool.tight = not may_cache": 0,
+    "ConnectionsInFlight.restart_revoked: continue for self._suspended[waiter] = (pools, False)": 160,
+    "HomeLedger.peer_back: continue for contention.awaiting[peer] = 1": 16,
+    "Tokens.peer_lost: self._ledger.peer_dead(peer) for self._ledger.peer_lost(peer)": 8,
+    "ConnectionsInFlight._refused_here: alone for (alone and not self._peers.outbox.local)": 3,
+    "Outbox.report: pass for self._gives.pop((peer, key), None)": 194,
+    "RuleChanges._sweep: pass for self._table.begin_change(self.refresh_rule)": 299,
+    "RuleChanges.continue_sweep: if False: for if len(piece) == self._piece:": 86,
+    "RuleChanges._change_general: if False: for if before.cap is None or rule.cap is None:": 9,
+    "RuleChanges._enforce_contended: pass for self._ledger.enforce(pool)": 109,
     "TermsTable.change:  and terms.rule == before and not terms.tight for  and terms.rule == before": 17,
     "TermsTable.change:  and terms.rule == before and terms.home != HERE for  and terms.rule == before": 17,
     "TermsTable.change:  for  and terms.rule == before": 100,
     "TermsTable.forget_unseen: False for terms.seen >= since": 44,
-    "Cache.pool_of: if False: for if pool.terms.recalled:": 303,
-    "Waiting.settle: pass for self._full.returned(pool.key)": 1,
-    "Waiting.refuse:  for  and version >= self.version": 264,
+    "HolderCache.pool_of: if False: for if pool.terms.recalled:": 303,
+    "ConnectionsInFlight.returned: pass for self._full.returned(pool.key)": 1,
+    "ConnectionsInFlight.refuse:  for  and version >= self.version": 264,
     "Tokens.apply: pass for self._full.forget_all()": 264,
-    "Refusals.confirmed: self._full.returns(pool.key)) for contention.returns)": 70,
+    "Refusals.refuse_covered: self._full.returns(pool.key)) for contention.returns)": 70,
     "FullPools.refusal: False for known.returns != self._counts.of(key)": 1,
 }
 """Where each mutant without a script is seen first, as `run.py --mutants` prints it: so the tests need one schedule each."""

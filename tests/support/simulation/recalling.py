@@ -1,5 +1,5 @@
-"""Worlds in which the cap of all addresses changes, which is told to no pool of them (changes.py, cut_for_all_recalls). Each raises
-Violation if a connection is let in beyond a cap that was acknowledged, or is kept out without reason."""
+"""Worlds in which the cap of all addresses changes, which is told to no pool of them (rule_changes.py, cut_for_all_recalls).
+Each raises Violation if a connection is let in beyond a cap that was acknowledged, or is kept out without reason."""
 
 from __future__ import annotations
 

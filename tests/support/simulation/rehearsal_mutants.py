@@ -21,8 +21,8 @@ REHEARSAL_MUTANTS = [
     with_line(UserRehearsal, "end", "self._tokens.cancel(login)", "pass", "4"),
     with_line(UserRehearsal, "came_in", "if pools[-1].startswith(OBSERVED):", "if True:", "4"),
     with_line(Rehearsal, "_settle", "self.users.came_in(connection)", "pass", "4"),
-    with_line(ConnectionTokens, "observe_rest", "self._waiting.give_back(pools[:index])", "pass", "4"),
-    with_line(ConnectionTokens, "force", "self._cache.exceed(pool, beyond)", "pass", "1/5"),
+    with_line(ConnectionTokens, "observe_rest", "self._in_flight.give_back(pools[:index])", "pass", "4"),
+    with_line(ConnectionTokens, "force", "self._cache.report_forced(pool, beyond)", "pass", "1/5"),
     with_line(Acceptors, "_more_pools", "of_all + _OVER_TLS if listener in self._ssl else of_all", "of_all", "4"),
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
@@ -38,8 +38,8 @@ SEEN = {
     "UserRehearsal.end: pass for self._tokens.cancel(login)": 19,
     "UserRehearsal.came_in: if True: for if pools[-1].startswith(OBSERVED):": 23,
     "Rehearsal._settle: pass for self.users.came_in(connection)": 23,
-    "ConnectionTokens.observe_rest: pass for self._waiting.give_back(pools[:index])": 6,
-    "ConnectionTokens.force: pass for self._cache.exceed(pool, beyond)": 155,
+    "ConnectionTokens.observe_rest: pass for self._in_flight.give_back(pools[:index])": 6,
+    "ConnectionTokens.force: pass for self._cache.report_forced(pool, beyond)": 155,
     "Acceptors._more_pools: of_all for of_all + _OVER_TLS if listener in self._ssl else of_all": 0,
 }
 """A schedule of accepting that sees it."""

@@ -521,7 +521,7 @@ class World:
             self.tell("   ", node.shard, "done", version)
             if node.epoch == epoch:
                 node.done = max(node.done, version)
-                node.listens = node.listens or not node.tokens.ahead
+                node.listens = node.listens or not node.tokens.peer_is_ahead
                 self._count_acks()
 
         node.tokens.apply(version, done, changed)
@@ -701,7 +701,7 @@ class World:
         """A shard ends a pass of its loop."""
         self.instant += 1
         node = self.nodes[shard]
-        node.tokens.change_some()
+        node.tokens.continue_change()
         node.tokens.flush()
         node.seen = None
 

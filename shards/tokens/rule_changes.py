@@ -24,13 +24,13 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from shards.limits.caps import GENERAL
-from shards.tokens.cache import Cache, HolderPool
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.connections_in_flight import ConnectionsInFlight
+from shards.tokens.holder_cache import HolderCache, HolderPool
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import MANY, Pool, PoolTable
 from shards.tokens.pool_terms import HERE, Terms
-from shards.tokens.waiting import Waiting
 
 PIECE: Final = 3000
 
@@ -45,7 +45,7 @@ class _GeneralChange(NamedTuple):
     kinds: list[str]
 
 
-class Changes:
+class RuleChanges:
     """The versions on their way to the pools of one shard. `on_applied(version, done)` is told each version that is applied
     (applied_when_all_pools_have_it), in order; `version` is the last of them."""
 
@@ -53,9 +53,9 @@ class Changes:
         self,
         version: int,
         table: PoolTable,
-        cache: Cache,
-        ledger: Ledger,
-        waiting: Waiting,
+        cache: HolderCache,
+        ledger: HomeLedger,
+        in_flight: ConnectionsInFlight,
         peers: Peers,
         *,
         piece: int,
@@ -65,7 +65,7 @@ class Changes:
         self._table = table
         self._cache = cache
         self._ledger = ledger
-        self._waiting = waiting
+        self._in_flight = in_flight
         self._peers = peers
         self._piece: Final = piece
         self._on_applied = on_applied
@@ -97,18 +97,18 @@ class Changes:
         self._of_the_next.append((version, done, True))
         if self._rest is None:
             self._sweep()
-        waited_for = dict.fromkeys((*table.few, *sorted(self._ledger.contended), *self._waiting.queues.pools()))
+        waited_for = dict.fromkeys((*table.few, *sorted(self._ledger.contended), *self._in_flight.queues.pools()))
         self._change([table.pools[key] for key in waited_for])
         self._enforce_contended(changed)
 
-    def go_on(self) -> bool:
+    def continue_sweep(self) -> bool:
         """The next piece of the sweep under way, if any; True while something is left to do."""
         if self._rest is None:
             return False
         piece = list(islice(self._rest, self._piece))
         for pool in self._refresh_plain(piece):
             if self._table.pools.get(pool.key) is pool:  # else it was forgotten
-                self.refresh(pool)
+                self.refresh_rule(pool)
         if len(piece) == self._piece:
             return True
         self._rest = None
@@ -121,13 +121,13 @@ class Changes:
             self._sweep()
         return self.under_way
 
-    def refresh(self, pool: Pool) -> None:
-        """A pool that nobody waits for gets the rule of the newest version."""
+    def refresh_rule(self, pool: Pool) -> None:
+        """A pool that no connection waits for gets the rule of the newest version."""
         if self._renew(pool) and isinstance(pool, HomePool):
             self._ledger.enforce(pool)
 
     def _refresh_plain(self, piece: list[Pool]) -> list[Pool]:
-        """Gives plain pools their rule, at a fraction of what refresh() costs: those that go from a cap to a cap under which
+        """Gives plain pools their rule, at a fraction of what refresh_rule() costs: those that go from a cap to a cap under which
         nothing has to be revoked, served or reclaimed. Returns the others, as they were."""
         if self._ledger.blocked:
             return piece
@@ -167,8 +167,8 @@ class Changes:
 
     def _recall(self, kind: str) -> None:
         """The cap of all pools of a kind at home here was cut (cut_for_all_recalls)."""
-        self._peers.post_all(("recall", kind))
-        self._waiting.recall(self._peers.me, kind)
+        self._peers.outbox.post_all(("recall", kind))
+        self._in_flight.recall(self._peers.me, kind)
 
     def _enforce_contended(self, changed: list[Terms]) -> None:
         """Pools of these terms at home here, for which connections wait, are served or reclaimed by their new rule."""
@@ -182,7 +182,7 @@ class Changes:
         """A look at every pool begins; it serves all versions that have come."""
         self._of_this_sweep, self._of_the_next = list(self._of_the_next), deque()
         self._rest = self._table.all_as_of_now()
-        self._table.begin_change(self.refresh)
+        self._table.begin_change(self.refresh_rule)
 
     def _change(self, pools: list[Pool]) -> None:
         """Gives each of these pools its rule, and only then serves, reclaims and revokes by the new rules."""
@@ -190,7 +190,7 @@ class Changes:
             if isinstance(pool, HomePool):
                 self._ledger.enforce(pool)
             elif isinstance(pool, HolderPool):
-                self._waiting.serve(pool)
+                self._in_flight.serve_waiting(pool)
 
     def _renew(self, pool: Pool) -> bool:
         """Gives a pool the rule of the newest version; whether that is another one."""
@@ -198,9 +198,9 @@ class Changes:
         if rule == pool.terms.rule:
             return False
         if isinstance(pool, HomePool):
-            self._ledger.change(pool, rule)
+            self._ledger.change_rule(pool, rule)
         elif isinstance(pool, HolderPool):
-            self._cache.change(pool, rule)
+            self._cache.change_rule(pool, rule)
         return True
 
     def _note_applied(self, version: int, done: Callable[[], None]) -> None:

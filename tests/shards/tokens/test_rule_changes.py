@@ -1,4 +1,4 @@
-"""A change that visits more pools than one pass may: what holds before the last of them has its rule (changes.py)."""
+"""A change that visits more pools than one pass may: what holds before the last of them has its rule (rule_changes.py)."""
 
 from random import Random
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from shards.limits.caps import GENERAL, UNLIMITED, CapRule
 from shards.ownership import home_of
-from shards.tokens.changes import Changes
+from shards.tokens.rule_changes import RuleChanges
 from shards.tokens.tokens import ADMITTED, Admitted, Refused, Tokens
 
 NAME = "kafka_connections_max_per_ip"
@@ -50,7 +50,7 @@ class Shard:
         self.tokens.receive(1, (2, list(items)))
 
     def end_pass(self) -> list[Any]:
-        self.tokens.change_some()
+        self.tokens.continue_change()
         return self.flush()
 
     def flush(self) -> list[Any]:
@@ -80,7 +80,7 @@ def test_peers_hear_of_a_version_once_every_pool_has_its_rule(pools: list[str]) 
     passes = 0
     while shard.tokens.changing:
         assert ("sync", 1) not in shard.flush()
-        shard.tokens.change_some()
+        shard.tokens.continue_change()
         passes += 1
     assert ("sync", 1) in shard.flush()
     assert passes == (0 if len(pools) == 3 else len(pools) // 3 + 1)
@@ -187,7 +187,7 @@ def test_most_pools_get_their_rule_as_refresh_gives_it(
     tables = []
     for is_plain in (True, False):
         if not is_plain:
-            monkeypatch.setattr(Changes, "_refresh_plain", lambda self, piece: piece)
+            monkeypatch.setattr(RuleChanges, "_refresh_plain", lambda self, piece: piece)
         shard = Shard(before)
         for pool, what in use:
             if what == 0 and pool in HERE:

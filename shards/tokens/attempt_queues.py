@@ -46,7 +46,7 @@ class Attempt:
         return self.pools[: self.index]
 
 
-class Queues:
+class AttemptQueues:
     """The attempts that wait, by pool, in order of arrival."""
 
     def __init__(self) -> None:

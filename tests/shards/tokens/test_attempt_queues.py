@@ -1,6 +1,6 @@
-"""attempts.py: queues by pool, tickets that rise, and which attempts the home knows of."""
+"""attempt_queues.py: queues by pool, tickets that rise, and which attempts the home knows of."""
 
-from shards.tokens.attempts import Attempt, Queues
+from shards.tokens.attempt_queues import Attempt, AttemptQueues
 from shards.tokens.pool import Admitted, Refused
 
 
@@ -9,26 +9,26 @@ class Nobody:
         raise AssertionError("nobody asked")
 
 
-def join(queues: Queues, *pools: str, index: int = 0, at_once: bool = False) -> Attempt:
+def join(queues: AttemptQueues, *pools: str, index: int = 0, at_once: bool = False) -> Attempt:
     attempt = Attempt(pools, Nobody(), at_once=at_once)
     queues.join(attempt, index)
     return attempt
 
 
 def test_an_attempt_waits_for_the_first_pool_of_which_it_has_no_token() -> None:
-    attempt = join(Queues(), "broker", "listener:A", "ip:10.0.0.1", index=1)
+    attempt = join(AttemptQueues(), "broker", "listener:A", "ip:10.0.0.1", index=1)
     assert attempt.key == "listener:A" and attempt.taken == ("broker",)
 
 
 def test_first_come_first_served() -> None:
-    queues = Queues()
+    queues = AttemptQueues()
     first, second = join(queues, "broker"), join(queues, "broker")
     assert [queues.pop("broker"), queues.pop("broker"), queues.pop("broker")] == [first, second, None]
     assert "broker" not in queues
 
 
 def test_a_ticket_that_was_not_spoken_for_stays() -> None:
-    queues = Queues()
+    queues = AttemptQueues()
     first, second = join(queues, "broker"), join(queues, "broker")
     assert queues.pop_up_to("broker", first.ticket, at_once=False) == [first]
     assert queues.pop_up_to("broker", first.ticket, at_once=False) == []
@@ -37,7 +37,7 @@ def test_a_ticket_that_was_not_spoken_for_stays() -> None:
 
 
 def test_who_waits_keeps_its_place_where_others_are_refused_at_once() -> None:
-    queues = Queues()
+    queues = AttemptQueues()
     waiting = [join(queues, "broker"), join(queues, "broker")]
     late = join(queues, "broker", at_once=True)
     waiting.append(join(queues, "broker"))
@@ -50,7 +50,7 @@ def test_who_waits_keeps_its_place_where_others_are_refused_at_once() -> None:
 
 
 def test_everybody_new_is_asked_for_at_once_and_only_once() -> None:
-    queues = Queues()
+    queues = AttemptQueues()
     join(queues, "broker")
     assert queues.take_unasked() == ["broker"] and not queues.unasked
     assert queues.ask("broker") == [(1, 1, 1, False)]
@@ -63,7 +63,7 @@ def test_everybody_new_is_asked_for_at_once_and_only_once() -> None:
 
 
 def test_a_home_that_died_is_asked_again_for_everybody() -> None:
-    queues = Queues()
+    queues = AttemptQueues()
     attempts = [join(queues, "broker"), join(queues, "broker")]
     queues.take_unasked()
     queues.ask("broker")
@@ -75,7 +75,7 @@ def test_a_home_that_died_is_asked_again_for_everybody() -> None:
 
 
 def test_who_leaves_is_not_asked_for() -> None:
-    queues = Queues()
+    queues = AttemptQueues()
     queues.leave(join(queues, "broker"))
     assert queues.take_unasked() == ["broker"]
     assert queues.ask("broker") == []

@@ -63,7 +63,7 @@ class HolderPool(Pool):
         return max(0, self.level - EVEN)
 
 
-class Cache:
+class HolderCache:
     """The pools of one shard whose homes are other shards."""
 
     def __init__(self, shards: int, table: PoolTable, peers: Peers) -> None:
@@ -79,7 +79,7 @@ class Cache:
             if self._table.changing is not None:
                 self._table.changing(pool)
             if pool.terms.recalled:
-                self.freshen(pool)
+                self.return_recalled(pool)
         else:
             pool = HolderPool(key, self._table.terms_of(key, home_of(key, self._shards)))
             self._table.add(pool)
@@ -98,14 +98,14 @@ class Cache:
         pool.tight = not may_cache
         return pool
 
-    def freshen(self, pool: HolderPool) -> None:
+    def return_recalled(self, pool: HolderPool) -> None:
         """Gives back what the home has recalled (recalled_is_not_at_hand). What is in use may be beyond the cap, so it is not to be
         cached either, until the home says so."""
         if pool.cached:
             self._give(pool, pool.cached)
         pool.terms = pool.terms.with_mode(PoolMode.TIGHT if pool.held else PoolMode.OPEN)
 
-    def settle(self, pool: HolderPool) -> None:
+    def return_if_tight(self, pool: HolderPool) -> None:
         """Gives cached tokens back to the home if the pool is tight."""
         if pool.tight and pool.cached:
             self._give(pool, pool.cached)
@@ -121,10 +121,10 @@ class Cache:
         self._hold(pool, -spare)
         return spare
 
-    def change(self, pool: HolderPool, rule: CapRule) -> None:
+    def change_rule(self, pool: HolderPool, rule: CapRule) -> None:
         """The pool has another rule. A cap that appears makes use beyond what is held known to the home."""
         if pool.terms.recalled:
-            self.freshen(pool)
+            self.return_recalled(pool)
         before = pool.terms.rule
         if (before.cap is None) == (rule.cap is None):
             pool.rule = rule  # what is held limits it as before, or nothing does
@@ -135,12 +135,12 @@ class Cache:
         if rule.cap is not None and pool.beyond and self._peers.is_up(pool.home):
             self._report(pool, pool.beyond)
 
-    def exceed(self, pool: HolderPool, n: int) -> None:
+    def report_forced(self, pool: HolderPool, n: int) -> None:
         """Connections took n tokens that were not granted: the home hears of it, now or when it comes up."""
         if pool.terms.rule.cap is not None and self._peers.is_up(pool.home):
             self._report(pool, n)
 
-    def rejoin(self, home: int) -> None:
+    def report_all(self, home: int) -> None:
         """A home came up, or is linked again: it hears of all use that it has to count. Cached tokens are void."""
         for pool in self.pools_of(home):
             used = pool.in_use if pool.terms.rule.cap is not None else min(pool.in_use, pool.held)
@@ -152,7 +152,7 @@ class Cache:
         """Gives back the tokens that were not needed since the last sweep. False when the pool can be forgotten: no token
         of it is in use or held."""
         if pool.terms.recalled:
-            self.freshen(pool)
+            self.return_recalled(pool)
         spare = EVEN - max(pool.peak, pool.level)
         if spare > 0:
             self._give(pool, spare)
@@ -160,13 +160,13 @@ class Cache:
         return pool.in_use > 0 or pool.held > 0
 
     def _report(self, pool: HolderPool, n: int) -> None:
-        self._peers.report(pool.home, pool.key, n)
+        self._peers.outbox.report(pool.home, pool.key, n)
         self._hold(pool, n)
         pool.tight = True
 
     def _give(self, pool: HolderPool, n: int) -> None:
         self._hold(pool, -n)
-        self._peers.give(pool.home, pool.key, n)
+        self._peers.outbox.give(pool.home, pool.key, n)
 
     def _hold(self, pool: HolderPool, n: int) -> None:
         pool.held += n

@@ -20,10 +20,10 @@ from typing import Final
 
 from shards.limits.caps import CapRule
 from shards.ownership import home_of
-from shards.tokens.attempts import Attempt, Queues
-from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.attempt_queues import Attempt, AttemptQueues
 from shards.tokens.full_pools import FullPools
-from shards.tokens.home_ledger import Ledger
+from shards.tokens.holder_cache import HolderCache, HolderPool
+from shards.tokens.home_ledger import HomeLedger
 from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import ADMITTED, Pool, PoolTable, Refused, TokenWaiter
@@ -31,7 +31,7 @@ from shards.tokens.pool_terms import NO_LIMIT
 from shards.tokens.recalled_pools import RecalledPools
 
 
-class Waiting:
+class ConnectionsInFlight:
     """All connections in flight on one shard. `decided` are the attempts whose waiters have to be told.
 
     `on_wait(waiter, pool, rule)` is called whenever a connection comes to wait for a pool; it must not call back.
@@ -43,8 +43,8 @@ class Waiting:
         shards: int,
         table: PoolTable,
         peers: Peers,
-        cache: Cache,
-        ledger: Ledger,
+        cache: HolderCache,
+        ledger: HomeLedger,
         *,
         full: FullPools,
         lump: int,
@@ -56,7 +56,7 @@ class Waiting:
         self.decided: deque[Attempt] = deque()
         self.revoked: list[tuple[str, int | None, int]] = []  # pool, home to answer, cached tokens returned with it
         self.recalled = RecalledPools(me, table.pools)
-        self.queues = Queues()
+        self.queues = AttemptQueues()
         self._on_wait = on_wait
         self._me: Final = me
         self._shards: Final = shards
@@ -72,11 +72,11 @@ class Waiting:
 
     # Connections
 
-    def climb(self, pools: tuple[str, ...], start: int) -> tuple[int, Refused | None]:
+    def take_in_order(self, pools: tuple[str, ...], start: int) -> tuple[int, Refused | None]:
         """Takes a token of pools[start] and each later pool while this shard has one. Returns how many pools the connection
         holds a token of, and its refusal if no shard needs to be asked for that."""
         for index in range(start, len(pools)):
-            pool = self.pool(pools[index])
+            pool = self.pool_of(pools[index])
             if pool.level < pool.terms.limit:
                 self._table.occupy(pool)
             else:
@@ -98,10 +98,10 @@ class Waiting:
         attempt = self._attempts.pop(waiter, None)
         if attempt is None or attempt.decision is not None:
             return attempt if attempt is not None and attempt.decision is ADMITTED else None
-        self._withdraw(attempt)
+        self._leave_queue(attempt)
         return None
 
-    def in_flight(self) -> bool:
+    def has_any(self) -> bool:
         """True if any connection of this shard is in flight."""
         return bool(self._attempts or self._suspended)
 
@@ -127,18 +127,18 @@ class Waiting:
             pool = self._table.pools[key]
             self._table.vacate(pool)
             if pool.terms.tight:
-                self.settle(pool)
+                self.returned(pool)
 
-    def settle(self, pool: Pool) -> None:
+    def returned(self, pool: Pool) -> None:
         """A token of a pool was given back here: reports it to the pool's home if the pool is tight."""
         if pool.terms.tight:
             self._full.returned(pool.key)
             if isinstance(pool, HolderPool):
-                self._cache.settle(pool)
+                self._cache.return_if_tight(pool)
             elif isinstance(pool, HomePool):
                 self._ledger.freed(pool)
 
-    def expire(self, now_s: float, deadline_s: float) -> None:
+    def refuse_overdue(self, now_s: float, deadline_s: float) -> None:
         """Refuses as unavailable the connections that have waited for the deadline, but for those that wait for others to
         close while the home is up."""
         late = []
@@ -148,11 +148,11 @@ class Waiting:
             elif now_s >= attempt.deadline_s:
                 late.append(attempt)
         for attempt in late:
-            pool = self.pool(attempt.key)
+            pool = self.pool_of(attempt.key)
             waits = pool.rule.wait and not attempt.at_once
             if not (waits and self._peers.is_up(self._home(attempt.key))):
                 refused = Refused(attempt.key, pool.rule, self.version, True)
-                self._withdraw(attempt)
+                self._leave_queue(attempt)
                 self._decide(attempt, refused)
 
     # Messages of homes
@@ -161,8 +161,8 @@ class Waiting:
         """The home granted n tokens, for tickets up to `last`. The first in the queue are served, also with later tickets."""
         if peer != self._me:
             held = self._cache.add_granted(key, n, may_cache)
-            self.serve(held, last, n)
-            self._cache.settle(held)
+            self.serve_waiting(held, last, n)
+            self._cache.return_if_tight(held)
             return
         served: list[Attempt] = []
         while len(served) < n and (attempt := self.queues.pop(key)) is not None:
@@ -170,7 +170,7 @@ class Waiting:
         if len(served) < n:
             pool = self._ledger.pool_of(key)
             self._table.vacate(pool, n - len(served))
-            self.settle(pool)
+            self.returned(pool)
         self._go_on(served, last)
 
     def refuse(
@@ -178,7 +178,7 @@ class Waiting:
     ) -> None:
         """The home refuses the attempts with tickets up to `last`: no token was free. If the rule lets others `wait`, only
         those that asked at once. `returns`: the pool is full while the number of its returns is this one."""
-        self.serve(self.pool(key), last)
+        self.serve_waiting(self.pool_of(key), last)
         refused = Refused(key, CapRule(cap, name, wait), version)
         if returns is not None and not wait and version >= self.version:
             self._full.note(key, returns, refused)
@@ -188,20 +188,20 @@ class Waiting:
     def reclaim(self, peer: int, key: str, revoke: bool) -> None:
         """The home reclaims cached tokens; with `revoke` also the tokens of connections in flight, at the end of the pass."""
         spare = 0 if peer == self._me else self._cache.tighten(key)
-        if revoke and self.in_flight():
+        if revoke and self.has_any():
             self.revoked.append((key, peer, spare))
         else:
-            self._peers.post(peer, ("reclaimed", key, spare))
+            self._peers.outbox.post(peer, ("reclaimed", key, spare))
 
     def recall(self, home: int, kind: str | None = None) -> None:
         """A home recalls what is cached of its pools of a kind, and at the end of the pass what connections in flight hold. With
         `kind` None this shard recalls all pools of a dead home itself, as that home can't revoke tokens beyond a changed cap."""
         if home != self._me:
             self._table.terms.recall(home, kind)
-        if self.in_flight():
+        if self.has_any():
             self.recalled.add(home, kind)
 
-    def serve(self, pool: Pool, last: int = 0, meant: int = NO_LIMIT) -> None:
+    def serve_waiting(self, pool: Pool, last: int = 0, meant: int = NO_LIMIT) -> None:
         """Serves waiting attempts in order with the tokens held here. The home knows already that `meant` of the tickets up
         to `last` need no grant. All are served before the first goes on to its next pool: if that pool refuses it, its
         token is given back to the home, and would take along cached tokens that the others wait for."""
@@ -219,10 +219,10 @@ class Waiting:
 
     # At the end of a pass
 
-    def ask(self) -> None:
+    def send_borrows(self) -> None:
         """Sends a borrow per pool for all attempts that joined its queue; homes that are not up are asked when they are."""
         for key in self.queues.take_unasked():
-            self.serve(self.pool(key))
+            self.serve_waiting(self.pool_of(key))
             home = self._home(key)
             if not self._peers.is_up(home):
                 continue
@@ -231,9 +231,9 @@ class Waiting:
                 if home == self._me:
                     self._ledger.borrow(home, key, waiting, waiting, first, last, at_once)
                 else:
-                    self._peers.post(home, ("borrow", key, waiting, waiting + self._lump, first, last, at_once))
+                    self._peers.outbox.post(home, ("borrow", key, waiting, waiting + self._lump, first, last, at_once))
 
-    def revoke(self) -> None:
+    def restart_revoked(self) -> None:
         """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew
         (cuts_revoke_in_flight)."""
         revoked, self.revoked = self.revoked, []
@@ -246,24 +246,24 @@ class Waiting:
         restarting = [attempt for attempt in self.queues if not keys.isdisjoint(attempt.taken)]
         self.restarted += len(restarting)
         for attempt in restarting:
-            self._withdraw(attempt)
+            self._leave_queue(attempt)
         for key, peer, spare in revoked:
             if peer is not None:
-                self._peers.post(peer, ("reclaimed", key, spare))
+                self._peers.outbox.post(peer, ("reclaimed", key, spare))
         for attempt in restarting:
             attempt.index = -1
-            self._climb_on(attempt)
+            self._take_next(attempt)
 
     # Steps
 
-    def pool(self, key: str) -> Pool:
+    def pool_of(self, key: str) -> Pool:
         """This shard's part of a pool; the pool is known from now on."""
         pool = self._table.pools.get(key)
         if pool is not None:
             if self._table.changing is not None:
                 self._table.changing(pool)
             if pool.terms.recalled and isinstance(pool, HolderPool):
-                self._cache.freshen(pool)
+                self._cache.return_recalled(pool)
             return pool
         return self._ledger.pool_of(key) if self._home(key) == self._me else self._cache.pool_of(key)
 
@@ -276,7 +276,7 @@ class Waiting:
         if pool.rule.wait:
             return None  # a connection that asked at once is refused later, by the home
         alone = isinstance(pool, HomePool) and not pool.lent and pool.key not in self._ledger.blocked
-        sure = pool.rule.cap == 0 or (alone and not self._peers.local)
+        sure = pool.rule.cap == 0 or (alone and not self._peers.outbox.local)
         return Refused(pool.key, pool.rule, self.version) if sure else self._full.refusal(pool.key)
 
     def _go_on(self, served: list[Attempt], last: int, meant: int = NO_LIMIT) -> None:
@@ -287,13 +287,13 @@ class Waiting:
                 if attempt.ticket <= last and meant > 0:
                     meant -= 1
                 else:
-                    self._take_off(attempt)
+                    self._withdraw_borrow(attempt)
         for attempt in served:
-            self._climb_on(attempt)
+            self._take_next(attempt)
 
-    def _climb_on(self, attempt: Attempt) -> None:
+    def _take_next(self, attempt: Attempt) -> None:
         """The attempt got the token it waited for: on to its next pools."""
-        index, refused = self.climb(attempt.pools, attempt.index + 1)
+        index, refused = self.take_in_order(attempt.pools, attempt.index + 1)
         if refused is not None:
             attempt.index = index
             self._decide(attempt, refused)
@@ -314,21 +314,21 @@ class Waiting:
         self.give_back(attempt.taken)
         self.decided.append(attempt)
 
-    def _withdraw(self, attempt: Attempt) -> None:
+    def _leave_queue(self, attempt: Attempt) -> None:
         """The attempt leaves its queue and gives all its tokens back."""
         self.queues.leave(attempt)
         if attempt.asked:
-            self._take_off(attempt)
+            self._withdraw_borrow(attempt)
         self.give_back(attempt.taken)
         attempt.index = 0
 
-    def _take_off(self, attempt: Attempt) -> None:
+    def _withdraw_borrow(self, attempt: Attempt) -> None:
         """Tells the home that this attempt needs no grant any more."""
         home = self._home(attempt.key)
         if home == self._me:
             self._ledger.withdraw(home, attempt.key, attempt.ticket)
         else:
-            self._peers.post(home, ("withdraw", attempt.key, attempt.ticket))
+            self._peers.outbox.post(home, ("withdraw", attempt.key, attempt.ticket))
 
     def snapshot(self) -> dict[TokenWaiter, tuple[tuple[str, ...], str | None]]:
         """Of each connection in flight: the pools of which it holds a token, and the one it waits for, if any."""

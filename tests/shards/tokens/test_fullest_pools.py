@@ -1,10 +1,10 @@
-"""fullest.py: the addresses closest to their caps, seen in the sweep."""
+"""fullest_pools.py: the addresses closest to their caps, seen in the sweep."""
 
 import pytest
 
 from shards.limits.caps import OBSERVED, CapRule
 from shards.limits.utilisation import CloseLimits
-from shards.tokens.fullest import FEW, MOST
+from shards.tokens.fullest_pools import FEW, MOST
 from shards.tokens.pool import Pool
 from shards.tokens.tokens import ADMITTED, Tokens
 
@@ -75,6 +75,6 @@ def test_no_question_looks_at_every_pool_of_many(many: Tokens, monkeypatch: pyte
     def looked(turn: object, pool: Pool) -> None:
         raise AssertionError("a question walks the pools")
 
-    monkeypatch.setattr("shards.tokens.fullest._look", looked)
+    monkeypatch.setattr("shards.tokens.fullest_pools._look", looked)
     many.fullest.addresses()
     many.fullest.close()

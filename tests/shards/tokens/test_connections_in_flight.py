@@ -1,4 +1,4 @@
-"""waiting.py: connections in flight, by what their shard tells the homes of their pools."""
+"""connections_in_flight.py: connections in flight, by what their shard tells the homes of their pools."""
 
 from __future__ import annotations
 

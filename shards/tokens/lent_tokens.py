@@ -1,4 +1,4 @@
-"""Tokens of the pools at home here that are out to other shards: what each was granted and has not given back.
+"""Lent tokens: of the pools at home here, what each other shard was granted and has not given back.
 
 An address mostly has its connections on one other shard. So a pool notes its only holder itself, and the tables by shard are
 for pools that several have tokens of: a million addresses have no entry in them.
@@ -15,8 +15,8 @@ from shards.tokens.home_pool import SEVERAL, HomePool
 from shards.tokens.pool import Pool
 
 
-class Grants:
-    """The grants of the pools at home here; `pools` are all that this shard knows. `others` are the other shards.
+class LentTokens:
+    """The lent tokens of the pools at home here; `pools` are all that this shard knows. `others` are the other shards.
 
     `unsure` are the tokens of a shard whose links were lost: an upper bound of what it holds, until it has reported.
     """
@@ -48,7 +48,7 @@ class Grants:
                 del self._of[shard][pool.key]
         pool.lend(-n)
 
-    def doubt(self, shard: int) -> None:
+    def mark_unsure(self, shard: int) -> None:
         """The links to a shard were lost, and with them what was on its way in either direction."""
         unsure = self._unsure.setdefault(shard, {})
         for pool in self._pools.values():
@@ -68,7 +68,7 @@ class Grants:
         self.add(shard, pool, n)
         return n - sure
 
-    def settle(self, shard: int) -> dict[str, int]:
+    def pop_unsure(self, shard: int) -> dict[str, int]:
         """A shard has reported all its use, or is dead: returns {pool: unsure tokens that it does not hold}, which the caller
         subtracts from its pools."""
         return self._unsure.pop(shard, {})
@@ -77,10 +77,10 @@ class Grants:
         """True if a shard whose links were lost may have tokens of a pool."""
         return any(key in unsure for unsure in self._unsure.values())
 
-    def drop(self, shard: int) -> dict[str, int]:
+    def pop_shard(self, shard: int) -> dict[str, int]:
         """Forgets a dead shard; returns {pool: tokens it had}, which the caller subtracts from its pools."""
-        self.doubt(shard)
-        return self.settle(shard)
+        self.mark_unsure(shard)
+        return self.pop_unsure(shard)
 
     def holds(self, shard: int, pool: HomePool) -> bool:
         """True if a shard surely has tokens of a pool."""
@@ -88,9 +88,9 @@ class Grants:
 
     def holders(self, key: str) -> list[int]:
         """The shards that may have tokens of a pool."""
-        return list(self.of(key))
+        return list(self.by_shard(key))
 
-    def of(self, key: str) -> dict[int, int]:
+    def by_shard(self, key: str) -> dict[int, int]:
         """Tokens of a pool, by shard; of a lost shard, the most that it may have."""
         pool = self._pools.get(key)
         if not isinstance(pool, HomePool) or not pool.lent:
@@ -118,7 +118,7 @@ class Grants:
         return pool.lent if pool.holder == shard else 0
 
     def _share(self, pool: HomePool) -> None:
-        """From now on the tables say who has tokens of a pool."""
+        """From now on the tables say which shards have tokens of a pool."""
         if pool.holder != SEVERAL:
             self._of[pool.holder][pool.key] = pool.lent
             pool.holder = SEVERAL

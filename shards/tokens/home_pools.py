@@ -1,4 +1,4 @@
-"""The tokens of the pools at home on this shard: the cap of each, what each shard was granted, who waits.
+"""The pools at home on this shard: the cap of each, the tokens that each shard was granted, and the connections that wait.
 
 no_grant_beyond_cap  free = max(0, cap - in_use - sum(lent)) is derived, never stored. Tokens out rise only while they
     are below the cap, but for reports of use that was not limited; after a cut they only fall.
@@ -12,8 +12,8 @@ no_grant_before_reports  Nothing of a capped pool is granted before every older 
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from shards.tokens.grants import Grants
 from shards.tokens.home_pool import Contention, HomePool
+from shards.tokens.lent_tokens import LentTokens
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 
@@ -21,7 +21,7 @@ OnGrant = Callable[[str, int, int, bool], None]
 """on_grant(pool, shard, tokens, whether that shard reported them: it has them already)."""
 
 
-class HomeGrants:
+class HomePools:
     """The pools at home on one shard, and their tokens.
 
     `blocked` are the capped pools here while nothing of such is granted, because an older peer has not reported yet
@@ -36,7 +36,7 @@ class HomeGrants:
         self._on_grant = on_grant
         self.blocked: dict[str, None] = {}
         table.terms.blocked = bool(peers.unheard)
-        self.grants = Grants((shard for shard in range(shards) if shard != me), table.pools)
+        self.lent = LentTokens((shard for shard in range(shards) if shard != me), table.pools)
         self._contended: dict[str, Contention] = {}
 
     def pool_of(self, key: str) -> HomePool:
@@ -53,7 +53,7 @@ class HomeGrants:
             self._table.add(pool)
         return pool
 
-    def _as_it_is(self, key: str) -> HomePool:
+    def _known_pool(self, key: str) -> HomePool:
         """A known pool, though a change may not have come to it: what it was granted is put right before its rule is enforced."""
         return cast(HomePool, self._table.pools[key])
 
@@ -62,25 +62,25 @@ class HomeGrants:
         if peer == self._me:
             self._table.occupy(pool, n)  # kept for its connections until it reads the grant
         else:
-            self.grants.add(peer, pool, n)
-        self._peers.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
+            self.lent.add(peer, pool, n)
+        self._peers.outbox.post(peer, ("grant", key, n, pool.may_cache(self._shards), last))
         if self._on_grant is not None:
             self._on_grant(key, peer, n, False)
 
-    def _spare(self, pool: HomePool, peer: int, waiting: int, at_most: int) -> int:
+    def _pre_priming(self, pool: HomePool, peer: int, waiting: int, at_most: int) -> int:
         """Tokens to grant for later connections: what the RFC calls pre-priming on the first contact of a holder, and
         `at_most` of them later; only while the pool is under half used and has more tokens than there are shards, and
         no more than leaves the same for each shard."""
         if peer == self._me or not pool.may_cache(self._shards) or pool.terms.rule.cap is None:
             return 0
         fair = (pool.terms.rule.cap // 2 - pool.out - waiting) // self._shards
-        return max(0, min(fair, at_most) if self.grants.holds(peer, pool) else fair)
+        return max(0, min(fair, at_most) if self.lent.holds(peer, pool) else fair)
 
     # For people and tests
 
     def lent_by_shard(self, key: str) -> dict[int, int]:
         """Tokens of a pool out to each other shard."""
-        return self.grants.of(key)
+        return self.lent.by_shard(key)
 
     @property
     def contended(self) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""cache.py: what a holder does with its tokens, and what it tells the home."""
+"""holder_cache.py: what a holder does with its tokens, and what it tells the home."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.ownership import home_of
-from shards.tokens.cache import Cache, HolderPool
+from shards.tokens.holder_cache import HolderCache, HolderPool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 
@@ -24,8 +24,8 @@ class Holder:
         self.rule = rule
         self.table = PoolTable(lambda key: self.rule)
         self.peers = Peers(ME, SHARDS, epoch=1)
-        self.peers.up(HOME, 2)
-        self.cache = Cache(SHARDS, self.table, self.peers)
+        self.peers.mark_up(HOME, 2)
+        self.cache = HolderCache(SHARDS, self.table, self.peers)
 
     @property
     def pool(self) -> HolderPool:
@@ -36,17 +36,17 @@ class Holder:
 
     def close(self, n: int = 1) -> None:
         self.table.vacate(self.pool, n)
-        self.cache.settle(self.pool)
+        self.cache.return_if_tight(self.pool)
 
     def change(self, rule: CapRule) -> None:
         self.rule = rule
-        self.cache.change(self.pool, rule)
+        self.cache.change_rule(self.pool, rule)
 
     def said(self) -> list[Any]:
         self.cache.check()
         self.table.check()
         sent: list[Any] = []
-        self.peers.flush(lambda peer, message: sent.extend(message[1]))
+        self.peers.outbox.flush(lambda peer, message: sent.extend(message[1]))
         return sent
 
 
@@ -146,7 +146,7 @@ def test_totals_count_what_capped_pools_cache_whatever_became_of_the_cap(holder:
 def test_use_that_a_home_that_is_away_has_not_heard_of_is_not_counted_as_fewer_than_no_cached_tokens() -> None:
     holder = Holder(UNLIMITED)
     holder.use(3)
-    holder.peers.dead(HOME)
+    holder.peers.mark_dead(HOME)
     holder.change(CAP)
     assert holder.table.totals().cached == 0
     assert holder.said() == []
@@ -165,9 +165,9 @@ def test_a_sweep_sends_home_what_was_not_needed_and_forgets_what_is_empty(holder
 def test_a_home_that_came_up_hears_of_use_and_cached_tokens_are_void(holder: Holder) -> None:
     holder.cache.add_granted(POOL, 5, True)
     holder.use(2)
-    holder.peers.dead(HOME)
-    holder.peers.up(HOME, 9)
-    holder.cache.rejoin(HOME)
+    holder.peers.mark_dead(HOME)
+    holder.peers.mark_up(HOME, 9)
+    holder.cache.report_all(HOME)
     assert holder.said() == [("report", POOL, 2)]
     assert (holder.pool.held, holder.pool.tight) == (2, True)
 
@@ -175,18 +175,18 @@ def test_a_home_that_came_up_hears_of_use_and_cached_tokens_are_void(holder: Hol
 def test_a_home_that_came_up_does_not_hear_of_pools_without_a_cap() -> None:
     holder = Holder(UNLIMITED)
     holder.use(2)
-    holder.cache.rejoin(HOME)
+    holder.cache.report_all(HOME)
     assert holder.said() == []
 
 
 def test_while_the_home_is_down_a_cap_that_appears_lets_nobody_in() -> None:
     holder = Holder(UNLIMITED)
     holder.use(2)
-    holder.peers.dead(HOME)
+    holder.peers.mark_dead(HOME)
     holder.change(CAP)
     assert holder.pool.level >= holder.pool.terms.limit
-    holder.peers.up(HOME, 9)
-    holder.cache.rejoin(HOME)
+    holder.peers.mark_up(HOME, 9)
+    holder.cache.report_all(HOME)
     assert holder.said() == [("report", POOL, 2)]
 
 
@@ -235,7 +235,7 @@ def test_a_rule_of_its_own_for_a_recalled_pool_gives_back_first(holder: Holder) 
     holder.use(1)
     pool = holder.pool
     holder.table.terms.recall(HOME, "ip")
-    holder.cache.change(pool, CapRule(7, "max.connections.per.ip.overrides"))
+    holder.cache.change_rule(pool, CapRule(7, "max.connections.per.ip.overrides"))
     assert (pool.held, pool.in_use, pool.cached) == (1, 1, 0)
     assert holder.said() == [("give", POOL, 4)]
 
