@@ -3,8 +3,8 @@
     python scripts/reproductions.py                    makes the pages
     python scripts/reproductions.py --check [NAME ...]  builds the programs and runs each command: does the check still fail?
 
-Made of the reports in docs/clients and of the programs of the scoreboard. `make test-docs` pastes the pages of Python's clients,
---check does the others, too.
+Made of the reports in docs/clients, of scoreboard/sources.toml and of the programs of the scoreboard. `make test-docs` pastes the
+pages of Python's clients, --check does the others, too.
 
 Exit code of --check 0: each check fails, as its page says; 1: not so, or this machine was too busy to judge.
 """
@@ -16,6 +16,7 @@ import json
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from scripts.scoreboard import KAFKA, OLDER_KAFKA
 
 ROOT = Path(__file__).resolve().parents[1]
 REPORTS = ROOT / "docs" / "clients"
+SOURCES = ROOT / "scripts" / "scoreboard" / "sources.toml"
 JAVA = ("producer", "consumer", "admin", "consumer-protocol", "share-consumer")
 QUICK = ("backoff",)
 """The checks whose short course shows as much as the whole."""
@@ -116,6 +118,7 @@ def failing() -> list[str]:
 def page(name: str) -> str:
     """The page of a client, of its report. Raises KeyError for one that has no program in REPRODUCTIONS."""
     report, shown = json.loads((REPORTS / f"{name}.json").read_text()), REPRODUCTIONS[name]
+    sources = tomllib.loads(SOURCES.read_text()).get(name, {})
     about = {"client": report["client"], "version": report["version"], "measured": report["measured"]}
     lines = HEAD.format(name=name, program=shown.program, **about).splitlines()
     if shown.build:
@@ -123,7 +126,10 @@ def page(name: str) -> str:
     first = "# Not run by the tests: its program is built before" if shown.build else "# Takes a minute"
     for check in _failed(name):
         command = f"{_verdict(name, check['id'])}   # exit code {FAILED}"
-        lines += ["", f"## `{check['id']}`", "", f"Seen: {check['evidence']}.", "", "```sh", first, command, "```"]
+        lines += ["", f"## `{check['id']}`", "", f"Seen: {check['evidence']}."]
+        if check["id"] in sources:
+            lines += ["", f"Source: {sources[check['id']]}."]
+        lines += ["", "```sh", first, command, "```"]
     return "\n".join(lines) + "\n"
 
 
@@ -143,7 +149,8 @@ def _verdict(name: str, check: str) -> str:
 HEAD = """# {client}: the checks that it fails
 
 Made by `python scripts/reproductions.py` of [the report]({name}.json) on {version}, measured on {measured}.
-[Clients](../clients.md) has what the client's source says of each check, [verdict](../verdict.md) what a check asks. The program is
+Below what was seen stands what the client's source says of it, where it was read. [Clients](../clients.md) has the other checks,
+[verdict](../verdict.md) what a check asks. The program is
 [{program}](../../{program}), with the client's default settings.
 
 A command is pasted in a checkout of this repository. It starts a cluster of its own, takes the program through the part of the

@@ -239,8 +239,9 @@ gave no occasion. A name links to the whole report.
 **To be read with care.** Each client was measured by turnstile of the date in its line, on two cores: lines of before 2026-11-28
 once, while these did much else (a load of 20 to 35), later ones three times, ahead of all else that ran there. *pass 2/3* is the
 verdict of two runs of three. What a busy machine may have spoiled is – as well, and the report says so. A verdict is of the small
-program, too: of how it closes its client. Below a line stands what the client's source says of it, read and not measured:
-*confirmed* names the file, the function and the version. A *?* marks what was measured before the check or the program was changed.
+program, too: of how it closes its client. Below a line stands what the client's source says of it, read and not measured but for
+what is said to be *seen*: *confirmed* names the file, the function and the version. A *?* marks what was measured before the check
+or the program was changed.
 """
 
 
