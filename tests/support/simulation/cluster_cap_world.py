@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import os
 import socket
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -476,8 +478,7 @@ class ClusterCapWorld:
                 if other.place[0] in brokers and (other.held or other.refused is None or other.refused[0] != reason)
             ]
             assert client.ended is not None
-            instants = [client.arrived, *(since for since, _ in spans if client.arrived < since <= client.ended)]
-            most = max(sum(since <= at < until for since, until in spans) for at in instants)
+            most = most_at_once(spans, client.arrived, client.ended)
             require(most >= cap, "3", f"refused by {reason} {cap} at {client.ended}, never more than {most} in use")
 
     def _look_back_inside(self) -> None:
@@ -492,11 +493,20 @@ class ClusterCapWorld:
                 for (other, of), end in zip(asked, ends, strict=True)
                 if (of.held or other is not client) and (reason == "cluster_cap" or other.place[0] == client.place[0])
             ]
-            instants = [inside.asked, *(since for since, _ in spans if inside.asked < since <= inside.told)]
-            most = max(sum(since <= at <= until for since, until in spans) for at in instants)
+            most = most_at_once(spans, inside.asked, inside.told, ends_at=bisect_left)
             require(
                 most >= cap, "3", f"would be refused by {reason} {cap} at {inside.told}, never more than {most} in use"
             )
+
+
+def most_at_once(
+    spans: Sequence[tuple[float, float]], first: float, last: float, *, ends_at: Callable[..., int] = bisect_right
+) -> int:
+    """How many of the spans hold at one instant from `first` to `last`, at most. A span ends before the instant of its end, or with
+    it, where `ends_at` is bisect_left."""
+    begun, ended = sorted(since for since, _ in spans), sorted(until for _, until in spans)
+    instants = [first, *begun[bisect_right(begun, first) : bisect_right(begun, last)]]
+    return max(bisect_right(begun, at) - ends_at(ended, at) for at in instants)
 
 
 def _until(inside: Inside, ended: int) -> float:
