@@ -44,11 +44,15 @@ def codes(table: pyarrow.Table, name: str) -> Codes:
     column = table[name]
     if not pyarrow.types.is_dictionary(column.type):
         column = pyarrow.compute.dictionary_encode(column)
-    column = column.unify_dictionaries().combine_chunks()
+    if column.num_chunks > 1:
+        column = column.unify_dictionaries().combine_chunks()
     if isinstance(column, pyarrow.ChunkedArray):  # no chunk at all, or several
         column = column.chunk(0) if column.num_chunks else pyarrow.array([], column.type)
     names: list[str | None] = column.dictionary.to_pylist()
-    return Codes(pyarrow.compute.fill_null(column.indices, len(names)).to_numpy().astype("i8"), [*names, None])
+    indices = column.indices
+    if indices.null_count:
+        indices = pyarrow.compute.fill_null(indices, len(names))
+    return Codes(indices.to_numpy().astype("i8"), [*names, None])
 
 
 def is_one_of(table: pyarrow.Table, name: str, wanted: Sequence[str]) -> Array:
