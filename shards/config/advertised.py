@@ -86,11 +86,11 @@ def _address(text: str) -> Address:
         try:
             return Address(str(IPv6Address(bare)), int(port))
         except ValueError:
-            raise _wrong(text, f"{bare} is no IPv6 address") from None
+            raise _wrong(text, f"{bare} is not an IPv6 address") from None
     if not _NAME.fullmatch(bare):
-        raise _wrong(text, f"{bare!r} is no name of a host; give host:port, {_EXAMPLE}")
+        raise _wrong(text, f"{bare!r} is not a host name; give host:port, {_EXAMPLE}")
     if _NUMBERS.fullmatch(bare) and not _is_ipv4(bare):
-        raise _wrong(text, f"{bare} is no IPv4 address")
+        raise _wrong(text, f"{bare} is not an IPv4 address")
     return Address(bare.lower().removesuffix("."), int(port))
 
 

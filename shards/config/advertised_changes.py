@@ -56,7 +56,7 @@ def _forgotten(state: ConfigState, change: AddressChange) -> list[Change]:
     """Without a listener, of all; also of listeners and brokers that an earlier run of the cluster had."""
     wanted = None if change.listener is None else change.listener.upper()
     if wanted == "":
-        raise ConfigInvalid("listener", "", "name one, or leave it out for all of them")
+        raise ConfigInvalid("listener", "", "name a listener, or leave it out for all of them")
     if not any(key.partition("/")[2] == wanted for key in state.advertised):
         wanted = wanted and _listener(state, wanted)
     return [
@@ -71,7 +71,7 @@ def _listener(state: ConfigState, asked: str | None) -> str:
     if asked is None:
         if len(known) == 1:
             return known[0]
-        raise ConfigInvalid.saying(f"say of which listener: {', '.join(known)}.", name="listener")
+        raise ConfigInvalid.saying(f"name the listener: {', '.join(known)}.", name="listener")
     name = asked.upper()
     if known and name not in known:
         raise ConfigInvalid("listener", asked[:100], f"this cluster has {', '.join(known)}")
@@ -99,7 +99,9 @@ def _check_distinct(state: ConfigState, listener: str, live: Mapping[str, str]) 
         address = advertised(state.static, live, broker, listener).address
         other = seen.setdefault(str(address), broker)
         if other != broker and address.host != AUTO:
-            raise ConfigInvalid("address", address, f"brokers {other} and {broker} would both be there for {listener}")
+            raise ConfigInvalid(
+                "address", address, f"brokers {other} and {broker} would have the same address on {listener}"
+            )
 
 
 def check_advertised_record(key: str, address: object) -> None:

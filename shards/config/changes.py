@@ -32,12 +32,12 @@ MAX_CHANGES = 10_000
 MAX_FAULTS = 100
 MOST_OF_A_NAME = 100
 MOST_KEY_BYTES = 64 << 10
-"""Of the names in one record's key: of a user, a quota's entity, a resource, an ACL. Clients choose them; a client id has 32 KB."""
+"""The longest key of a record. Clients choose the names in it (a user, an entity, a resource); a client id may have 32 KB."""
 _encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make an encoder for each value
 
 
 class RequestedChanges(NamedTuple):
-    """The changes that a request makes, and a result, [error name or "", message], for each thing that it names."""
+    """The delta that a request makes, and a result, [error name or "", message], for each record that the request names."""
 
     delta: list[Change]
     results: list[list[str]]
@@ -63,8 +63,8 @@ class ConfigState:
         self.features: dict[str, int] = {}
         self.tokens: dict[str, TokenRecord] = {}
         self.advertised: dict[str, str] = {}
-        self.observed: dict[str, str] = {}  # as settings, and none of them is in force
-        self.observed_quotas: dict[str, dict[str, float]] = {}  # as quotas, and none of them is in force
+        self.observed: dict[str, str] = {}  # keyed as `settings`; observed, not enforced
+        self.observed_quotas: dict[str, dict[str, float]] = {}  # keyed as `quotas`; observed, not enforced
         self.hosts: dict[str, list[str]] = {}  # the addresses of host names in overrides
         self._tables: dict[str, dict[str, Any]] = {
             "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
@@ -117,14 +117,14 @@ class ConfigState:
 
 
 def bounded(changes: Sequence[object]) -> None:
-    """Raises ConfigInvalid when one request asks for more than a push should carry."""
+    """Raises ConfigInvalid if a request has more than MAX_CHANGES changes: one push carries them all."""
     if len(changes) > MAX_CHANGES:
         raise ConfigInvalid("the request", len(changes), f"it may hold at most {MAX_CHANGES} changes")
 
 
 def storable(delta: list[Change]) -> list[Change]:
-    """The delta, when each value survives being stored (JSON) and pushed (msgpack), and each new key is of bounded length.
-    Raises ConfigInvalid (values_read_back_equal)."""
+    """Returns the delta. Raises ConfigInvalid if a value would not survive the store (JSON) or a push (msgpack), as
+    values_read_back_equal requires, or if a new key is longer than MOST_KEY_BYTES."""
     for kind, key, value in delta:
         size = len(key.encode("utf-8", "surrogatepass"))
         if size > MOST_KEY_BYTES and value is not None:
@@ -146,15 +146,16 @@ def storable(delta: list[Change]) -> list[Change]:
 
 
 def settings_delta(state: ConfigState, changes: Sequence[SettingChange]) -> list[Change]:
-    """`changes`: [broker id as text or "" for all, name, value or None]. Raises ConfigInvalid."""
+    """The delta of changed settings. `changes`: [broker id as text or "" for all, name, value or None to unset it]. Raises
+    ConfigInvalid."""
     wanted = _with_changes(state, state.settings, changes)
     _check_live_settings(state, state.settings, wanted)
     return _differences("setting", state.settings, wanted)
 
 
 def observed_delta(state: ConfigState, changes: Sequence[SettingChange]) -> list[Change]:
-    """`changes` as of settings_delta, of limits that are observed and not enforced: valid if they could be enforced now.
-    Raises ConfigInvalid."""
+    """The delta of observed limits. `changes`: as of settings_delta. They are valid if the cluster could enforce them now,
+    together with all other observed values. Raises ConfigInvalid."""
     for _, name, _ in changes:
         check_observable(canonical_name(name))
     wanted = _with_changes(state, state.observed, changes)
@@ -163,7 +164,7 @@ def observed_delta(state: ConfigState, changes: Sequence[SettingChange]) -> list
 
 
 def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Sequence[SettingChange]) -> dict[str, str]:
-    """`records`, by "broker/name", with the changes in them, each checked by itself."""
+    """`records`, keyed "broker/name", with the changes applied. Each change is checked by itself. Raises ConfigInvalid."""
     bounded(changes)
     wanted = dict(records)
     listeners = listeners_of(state.static)
@@ -194,7 +195,7 @@ def _with_changes(state: ConfigState, records: Mapping[str, str], changes: Seque
 
 
 def _check_live_settings(state: ConfigState, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """The rules that span settings, for every broker, when what is set live changes. Raises ConfigInvalid."""
+    """Checks the rules that span settings, for every broker, before a live change. Raises ConfigInvalid."""
     listeners = listeners_of(state.static)
     for broker_id in range(state.brokers):
         found = given(broker_id, state.static, after)
@@ -210,7 +211,7 @@ def _differences(kind: str, before: Mapping[str, str], after: Mapping[str, str])
 
 def _why_static(setting: ConfigKey, name: str, value: str | None) -> str:
     if setting.told:
-        return "is what the cluster says of itself and can't be set"
+        return "describes how the cluster was started, and can't be set"
     start = f"with --set {name}=VALUE" if value is not None else f"without --set {name}"
     return f"can't change while the cluster runs; start it {start}"
 
@@ -224,21 +225,22 @@ def _check_size(state: ConfigState, broker: str, name: str, value: Value) -> Non
 
 
 def listeners_of(static: Mapping[str, str]) -> list[str]:
-    """The names of the cluster's listeners; none when the command line's settings don't say them."""
+    """The names of the cluster's listeners; none if the command line's settings name none."""
     listeners = static.get("0/listeners", "")
     return [entry.partition("://")[0].strip() for entry in listeners.split(",") if entry]
 
 
 def check_brokers(brokers: int, static: Mapping[str, str], dynamic: Mapping[str, str]) -> None:
-    """The rules that span settings, for every broker. Raises ConfigInvalid."""
+    """Checks the rules that span settings, for every broker. Raises ConfigInvalid."""
     for broker in range(brokers):
         check_together(given(broker, static, dynamic))
 
 
 def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[ListenerEndpoint] = ()) -> dict[str, str]:
-    """The settings a cluster starts with, as Kafka's server.properties: `--set` pairs and what the endpoints say.
+    """The settings that a cluster starts with, like Kafka's server.properties: the `--set` pairs, and the settings that follow
+    from the endpoints.
 
-    Raises ConfigInvalid, as one sentence for the command line.
+    Raises ConfigInvalid, whose text is one sentence for the command line.
     """
     found: dict[str, str] = {}
     by_broker: dict[int, list[ListenerEndpoint]] = {}
@@ -277,8 +279,8 @@ def _protocol(endpoint: ListenerEndpoint) -> str:
 
 
 class Overruled(NamedTuple):
-    """A live change that is still stored, and overrules a setting that the cluster is started with. `broker`: the id of the
-    broker that it is for, as text; "": all."""
+    """A stored live change of an earlier run that overrules a setting of the command line. `broker`: the id, as text, of the
+    broker that the change is for; "": all brokers."""
 
     broker: str
     name: str
@@ -291,7 +293,8 @@ class Overruled(NamedTuple):
 
 
 def contradiction(fault: ConfigInvalid, settings: Mapping[str, str]) -> ConfigInvalid:
-    """The fault of a command line, with the stored settings that it names. `settings`: as ConfigState has them."""
+    """The fault of a command line; its text also gives the stored values of the settings that it names. `settings`: as in
+    ConfigState."""
     stored = {key[1:]: text for key, text in settings.items() if key[:1] == "/" and key[1:] in str(fault)}
     if not stored:
         return fault
@@ -302,7 +305,7 @@ def contradiction(fault: ConfigInvalid, settings: Mapping[str, str]) -> ConfigIn
 
 
 def overruled(state: ConfigState) -> list[Overruled]:
-    """The settings of the command line that are not in force, on some broker at least."""
+    """The settings of the command line that a stored change overrules, on all brokers or on one."""
     found = []
     for key, stored in state.settings.items():
         broker, _, name = key.partition("/")
@@ -313,7 +316,7 @@ def overruled(state: ConfigState) -> list[Overruled]:
 
 
 def limits_in_force(state: ConfigState) -> dict[str, str]:
-    """The limits that are set for the whole cluster, by name, as people read them."""
+    """The limits of the whole cluster that differ from their defaults: their values as text, by name."""
     found = given(EVERY_BROKER, state.static, state.settings)
     names = [*LIMITS, *(name for name in found if listener_of(name))]
     rows = {name: (broker_setting(name), found[name]) for name in names if name in found}
@@ -324,8 +327,8 @@ def limits_in_force(state: ConfigState) -> dict[str, str]:
 
 
 def faults_delta(state: ConfigState, changes: Sequence[FaultChange]) -> list[Change]:
-    """`changes`: [name, fault or None to remove it]. A fault is taken as it is; what is in it is checked by
-    broker/faults/fault.py. Raises ConfigInvalid."""
+    """The delta of changed faults. `changes`: [name, fault or None to remove it]. The fields of a fault are checked in
+    broker/faults/fault.py, not here. Raises ConfigInvalid."""
     wanted: dict[str, Mapping[str, object]] = dict(state.faults)
     for name, fault in changes:
         if not isinstance(name, str) or not 0 < len(name) <= MOST_OF_A_NAME:

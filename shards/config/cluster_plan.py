@@ -17,7 +17,7 @@ class ListenerSpec(NamedTuple):
 
 
 class ListenerEndpoint(NamedTuple):
-    """Where one broker's listener can be reached, the port being the one really bound."""
+    """The address at which one broker's listener is bound. `port`: the bound port, never 0."""
 
     broker: int
     listener: str
@@ -30,7 +30,7 @@ class ListenerEndpoint(NamedTuple):
 
 
 DEFAULT_ADMIN = ("127.0.0.1", 9644)
-"""Where commands look for an admin API."""
+"""The address of the admin API that commands ask unless they are told another."""
 
 
 class ListenerRow(TypedDict):
@@ -63,13 +63,13 @@ class ClusterPlan:
     shards: int
     data_dir: Path
     cluster_id: str
-    scram_secret: bytes  # of which the salts of unknown users are made; the same on every shard
-    token_secret: bytes  # of which the HMACs of delegation tokens are made (KIP-48); empty: there are none
+    scram_secret: bytes  # the key that makes the salts of unknown users; the same on every shard
+    token_secret: bytes  # the key of the HMACs of delegation tokens (KIP-48); empty: delegation tokens are off
     endpoints: list[ListenerEndpoint]
     admin: tuple[str, int]
     admin_token: str | None = None
-    name: str | None = None  # by which commands find it
-    run: str = field(default_factory=lambda: uuid.uuid4().hex)  # tells one `turnstile up` from the next
+    name: str | None = None  # commands find the cluster by it
+    run: str = field(default_factory=lambda: uuid.uuid4().hex)  # an id of this `turnstile up`
     static: dict[str, str] = field(default_factory=dict)
     topics: list[tuple[str, int]] = field(default_factory=list)
     quotas: list[tuple[dict[str, str | None], dict[str, float]]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class ClusterPlan:
     observed: list[tuple[str, str]] = field(default_factory=list)  # limits that are observed, not enforced
     override_stored: bool = False  # the command line overrules live changes of earlier runs
     journal_parts: bool = True  # Parquet parts are made of the journal's spool
-    # Open in the supervisor and in every child until it keeps only its own.
+    # Open in the supervisor, and in each child until the child closes those of the others.
     client_sockets: dict[tuple[int, int], list[tuple[ListenerEndpoint, socket.socket]]] = field(default_factory=dict)
     mesh_sockets: dict[tuple[int, int], socket.socket] = field(default_factory=dict)
     admin_socket: socket.socket | None = None
@@ -97,7 +97,7 @@ class ClusterPlan:
 
     @property
     def at_admin(self) -> str:
-        """The option by which a command finds this cluster, with a space before it; none where it does by itself."""
+        """The option by which a command finds this cluster, after a space; empty where a command needs none."""
         if self.name is not None:
             return f" --name {self.name}"
         return "" if self.admin == DEFAULT_ADMIN else f" --admin {self.admin_url}"

@@ -1,6 +1,6 @@
-"""A change as the history tells it: of a setting the values in force before and after. Pure.
+"""A change as the configuration history shows it: for a setting, the values in force before and after the change. Pure.
 
-A setting without a stored value may have one all the same: that of the whole cluster, or of the command line.
+A setting that has no stored value of its own may have one in force: the cluster's value, or that of the command line.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 
 class Changed(NamedTuple):
-    """`old` and `new`: records, None for none. As stored, or, of a setting as the history tells it, in force."""
+    """`old`, `new`: the record before and after the change, None for no record: as stored, or, of a setting in the history, the
+    values in force."""
 
     kind: str
     key: str
@@ -17,7 +18,8 @@ class Changed(NamedTuple):
 
 
 def told(changes: Iterable[Changed], settings: Mapping[str, str], static: Mapping[str, str]) -> list[Changed]:
-    """`changes` for people. `settings`: what is stored before them; `static`: the command line's; both by "broker/name"."""
+    """`changes` as the history shows them. `settings`: the settings stored before them; `static`: those of the command line; both
+    keyed "broker/name"."""
     changes = list(changes)
     after = {**settings, **{key: new for kind, key, _, new in changes if kind == "setting"}}
     return [

@@ -69,7 +69,7 @@ def _refusing_nothing(state: ConfigState) -> list[str]:
     each = [ObservedLimits(enforced.get(broker, base), would_be[broker]) for broker in would_be]
     if any(one.has_other_caps or one.has_other_rates for one in each):
         return []
-    return ["what is observed is in force already: it would refuse no connection that is admitted now"]
+    return ["the observed limits are in force already: they would refuse no connection that is admitted now"]
 
 
 def notes_of_quotas(state: ConfigState, changes: Sequence[QuotaChange]) -> list[str]:
@@ -165,7 +165,7 @@ def _unobserved(state: ConfigState) -> list[str]:
     of_clients = [key for key in state.observed_quotas if entity_of_key(key)[0][0] != "ip"]
     if not of_clients or not state.value(CALLBACK):
         return []
-    return [f"the observed quotas of clients are not observed: {CALLBACK} decides of quotas"]
+    return [f"the observed quotas of clients are not observed: {CALLBACK} decides about quotas"]
 
 
 def _hosts_without_address(state: ConfigState) -> list[str]:

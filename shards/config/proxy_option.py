@@ -65,7 +65,7 @@ def _network(listener: str, text: str) -> IPv4Network | IPv6Network:
         raise _wrong(
             listener,
             f"{TRUSTED}={text}",
-            "it must be an address or a network such as 10.0.0.0/8, of which no bit is set beyond its length",
+            "it must be an address, or a network such as 10.0.0.0/8 with no bit set beyond its length",
         ) from None
     if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped is not None and network.prefixlen >= 96:
         return IPv4Network((network.network_address.ipv4_mapped, network.prefixlen - 96))

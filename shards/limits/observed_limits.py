@@ -1,13 +1,12 @@
-"""Limits that are observed instead of enforced (rehearsal, shadow mode, dry run): the configuration with the observed values in
-it.
+"""Limits that are observed instead of enforced (rehearsal, shadow mode, dry run).
 
-An observed cap takes the place that `config set` would give it: the cluster's that of the cluster, a broker's own that of the
-broker. What follows from all of them together is the configuration that would be, and its caps are those of the observed
-pools: `observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`, `observed/user:NAME`,
-`observed/cluster`. An observed client quota takes the place that `quota set` would give it, beside the entity's other quotas.
+An observed value replaces the enforced value of the same setting and scope (all brokers, or one), as `config set` would. The
+settings in force with all observed values in them are the *rehearsed* configuration. Its caps are the caps of the observed pools:
+`observed/broker`, `observed/listener:NAME`, `observed/ssl`, `observed/ip:ADDRESS`, `observed/user:NAME` and `observed/cluster`.
+An observed client quota replaces the same quota of the same entity, as `quota set` would; the entity's other quotas stay.
 
-differences_only  An observed pool has a cap only where that differs from the enforced one. An equal one would refuse nothing:
-    what is open in the observed pool is open in the enforced one, too.
+differences_only  An observed pool has a cap only where the rehearsed cap differs from the enforced one. An equal cap would refuse
+    nothing: a connection that is open in the observed pool is open in the enforced pool, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,12 +25,12 @@ _EVERY_KIND = frozenset(OBSERVED + kind for kind in ("broker", "listener", "ssl"
 
 
 def is_observable(name: str) -> bool:
-    """True if a setting, by its canonical name, is one of OBSERVABLE; that of a listener is as that of the broker."""
+    """True if a setting can be observed. `name`: canonical; a listener's own setting counts as the broker's."""
     return broker_setting(name).name in OBSERVABLE
 
 
 def check_observable(name: str) -> None:
-    """Raises ConfigInvalid for a setting, by its canonical name, that is none of OBSERVABLE."""
+    """Raises ConfigInvalid unless `is_observable(name)`."""
     if not is_observable(name):
         each = ", ".join(OBSERVABLE)
         raise ConfigInvalid(name, None, f"can't be observed: only limits of connections can be ({each})",
@@ -41,7 +40,8 @@ def check_observable(name: str) -> None:
 def merged_quotas(
     enforced: Mapping[Entity, Mapping[str, float]], observed: Mapping[Entity, Mapping[str, float]]
 ) -> dict[Entity, dict[str, float]]:
-    """The client quotas that would be, by entity and key, if the observed ones were set; none where none is observed."""
+    """The client quotas, by entity and key, that would be in force if the observed ones were set. Empty if none is observed;
+    without the quotas of addresses."""
     if not observed:
         return {}
     of_clients = dict.fromkeys(entity for entity in (*enforced, *observed) if entity[0][0] != "ip")
@@ -49,7 +49,10 @@ def merged_quotas(
 
 
 class ObservedLimits:
-    """The caps of one broker's observed pools; immutable. `enforced`: those in force; `rehearsed`: those that would be."""
+    """The caps of one broker's observed pools; immutable.
+
+    `enforced`: the limits in force. `rehearsed`: the limits that would be in force with the observed values.
+    """
 
     __slots__ = ("enforced", "rehearsed")
 
@@ -58,46 +61,46 @@ class ObservedLimits:
         self.rehearsed = rehearsed
 
     def rule_of(self, pool: str) -> CapRule:
-        """The cap of an observed pool, by the key of the enforced one; UNLIMITED where both are the same
-        (differences_only)."""
+        """The cap of an observed pool. `pool`: the key of the enforced pool, such as `ip:10.0.0.1`. UNLIMITED where the two caps
+        are equal (differences_only)."""
         rule = self.rehearsed.rule_of(pool)
         return UNLIMITED if rule == self.enforced.rule_of(pool) else rule
 
     @property
     def has_other_caps(self) -> bool:
-        """True if the cap of any pool would be another one."""
+        """True if the rehearsed cap of any pool may differ from the enforced one."""
         return bool(self.rehearsed.changed_pools(self.enforced))
 
     def has_other_world(self, *, other_ip_rates: bool) -> bool:
-        """True if there are observed pools: the cap of any would be another one. Or the rate of a user would be, and one that
-        refuses arrivals, of a core, the cluster or (`other_ip_rates`) an address: only who is let in by these meets that of its
-        user."""
+        """True if there are observed pools. There are if any cap differs. There are also if a user's rate differs together with a
+        rate that refuses connections before their login: the rate of a core, of the cluster or (`other_ip_rates`) of an address.
+        Then only a login of a connection that these rates admit is charged to the user's rate."""
         refuses = self.has_other_core_rates or self.has_other_cluster_rate or other_ip_rates
         return self.has_other_caps or (self.has_other_user_rates and refuses)
 
     @property
     def has_other_core_rates(self) -> bool:
-        """True if Redpanda's rate of a core, or of an address there, would be another one."""
+        """True if Redpanda's connection rate of a core, or of an address on a core, differs from the enforced one."""
         return self._has_other((CORE_RATE, CORE_RATE_OVERRIDES))
 
     @property
     def has_other_cluster_rate(self) -> bool:
-        """True if the creation rate of the whole cluster would be another one."""
+        """True if the creation rate of the whole cluster differs from the enforced one."""
         return self._has_other((CLUSTER_RATE,))
 
     @property
     def has_other_user_rates(self) -> bool:
-        """True if the creation rate of a user would be another one."""
+        """True if the creation rate of a user differs from the enforced one."""
         return self._has_other((USER_RATE, USER_RATE_OVERRIDES))
 
     @property
     def has_other_rates(self) -> bool:
-        """True if a creation rate, of the cluster, the broker, a listener or a core, would be another one."""
+        """True if a creation rate of the cluster, the broker, a listener or a core differs from the enforced one."""
         return self.has_other_core_rates or self.has_other_cluster_rate or self.has_other_listener_rates
 
     @property
     def has_other_listener_rates(self) -> bool:
-        """True if a creation rate of the broker or a listener would be another one."""
+        """True if a creation rate of the broker or a listener differs from the enforced one."""
         given = {*self.enforced.given, *self.rehearsed.given} - {CLUSTER_RATE}
         return self._has_other(name for name in given if name.endswith(RATE))
 
@@ -106,7 +109,7 @@ class ObservedLimits:
 
 
 def changed_pools(before: ObservedLimits | None, after: ObservedLimits | None) -> set[str]:
-    """The observed pools, or kinds of them, whose cap may have become another one."""
+    """The observed pools, or kinds of pools, whose cap may differ between two versions. None: nothing is observed in it."""
     if before is None and after is None:
         return set()
     if before is None or after is None:

@@ -1,9 +1,9 @@
-"""The reference: the limits of users' connections, asked when a connection has been admitted and its client logs in.
+"""The reference for the limits on a user's connections: what becomes of a login, on a connection that was admitted before.
 
-They are asked in the order of broker/serve/user_admission.py, and count as there: a login beyond its user's rate is taken back from
-it, one that the cap refuses stays recorded; open connections count while no cap is set, the rate from when it is set.
+The user's rate is asked first, then the user's cap. A login beyond the rate is taken back from the rate; a login that the cap
+refuses stays recorded in it. Open connections are counted even while no cap is set; logins are recorded only while a rate is set.
 
-Source: that module; the limits are Turnstile's own. Time is whole milliseconds and never goes back.
+Source: broker/serve/user_admission.py; the limits are Turnstile's own. Time is whole milliseconds and never goes back.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from shards.limits.rate import Window
 
 
 class UserQuotas:
-    """The users of one broker."""
+    """The open connections and the rates of one broker's users."""
 
     def __init__(self, window: Window) -> None:
         self._limits = ConnectionLimits()
@@ -22,11 +22,11 @@ class UserQuotas:
         self._open: Counter[str] = Counter()
 
     def configure(self, limits: ConnectionLimits) -> None:
-        """Other limits from now on."""
+        """Applies these limits from now on."""
         self._limits = limits
 
     def login(self, user: str, *, now_ms: int) -> str | None:
-        """Counts a connection of the user; or why it is refused, `user_rate` or `user_cap`, and not counted."""
+        """Counts a connection of the user, and returns None; or returns the reason of its refusal: `user_rate` or `user_cap`."""
         pool = f"user:{user}"
         per_s, cap = self._limits.rate_of(pool).rate, self._limits.rule_of(pool).cap
         if per_s is not None:

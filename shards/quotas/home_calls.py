@@ -1,10 +1,10 @@
-"""Charges that their home, another shard, decides; or this one at once, while that is away.
+"""Charges whose home is another shard: the home decides them, or this shard does while the home is away.
 
-always_answered  Every charge is answered within ANSWER_WITHIN_MS, whatever becomes of its home.
-decided_once     A charge counts once on this shard: by its home's answer, or by the decision here. A home that answers late may
-    have recorded it, too.
-tried_again      A home is away once its link breaks or it answers late. The next charge sends it a `probe`, which charges nothing;
-    the answer to that ends it.
+always_answered  Every charge is answered within ANSWER_WITHIN_MS, whatever happens to its home.
+decided_once     On this shard a charge has one decision: the home's, or this shard's own. A home whose answer comes late may have
+    recorded the charge as well.
+tried_again      A home is away once its link breaks or it does not answer in time. It is back when the link is up again, or when
+    it answers a `probe`, a call that charges nothing. A charge while the home is away sends a probe, one at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 
 class HomeCalls(Generic[T]):
-    """`read` makes an answer of what arrives. `probe`: arguments that charge nothing. Nothing may cancel what `ask` returns."""
+    """`method`: the home's method that decides a charge. `read` turns its result into an answer. `probe`: arguments by which it
+    charges nothing. A Deferred that `ask` returns must not be cancelled."""
 
     def __init__(
         self, method: str, *, call: Call, timers: Timers, read: Callable[[Any], T], probe: tuple[object, ...]
@@ -36,7 +37,7 @@ class HomeCalls(Generic[T]):
         self._tried: set[int] = set()
 
     def ask(self, home: int, *args: object, decide: Callable[[], T]) -> MaybeDeferred[T]:
-        """The answer of the home, or of `decide` here."""
+        """The answer to a charge, `args`: the home's, or that of `decide` if the home is away or does not answer in time."""
         if home in self._away:
             self._try_again(home)
             return decide()
@@ -47,7 +48,7 @@ class HomeCalls(Generic[T]):
         return answer
 
     def peer_up(self, shard: int) -> None:
-        """The link to a shard is there."""
+        """The link to a shard is up."""
         self._away.discard(shard)
         self._tried.discard(shard)
 
@@ -56,7 +57,7 @@ class HomeCalls(Generic[T]):
         self._away.add(shard)
 
     def _came(self, answer: Deferred[T], late: Callable[[], None], due: Timer, told: Deferred[object]) -> None:
-        """The home has answered, or can't be asked."""
+        """The home has answered, or the call to it has failed."""
         self._timers.cancel(due)
         try:
             found = self._read(told.result())
@@ -67,7 +68,7 @@ class HomeCalls(Generic[T]):
             answer.resolve(found)
 
     def _decide(self, home: int, answer: Deferred[T], decide: Callable[[], T]) -> None:
-        """Decides a charge that the home has not."""
+        """Decides a charge here, unless the home's answer came first."""
         if not answer.resolved:
             self._away.add(home)
             answer.resolve(decide())

@@ -1,15 +1,18 @@
-"""The rates that are at home on this shard: those of addresses and users, and at one shard of a broker those of its listeners; or
-those of the cluster, of which cluster_rate.py has a home for itself.
+"""The home of connection creation rates on one shard: it has their windows, and answers each ask for units of them.
 
-earlier_use_known_first  Nothing is decided before the use recorded by an earlier home is known (rate_memory.py): until then
-    asks wait in `_parked`.
-answers_carry_their_version  Every answer carries the version it was given under, and when its units were recorded.
+Each shard is home to a part of its broker's addresses and users. One shard of a broker is home to the rates of the broker and of
+all its listeners. The rates of the whole cluster have a RateHome of their own (cluster_rate.py).
+
+earlier_use_known_first  A home that starts decides no ask before it knows the use that an earlier home recorded, or has waited
+    for it in vain (rate_memory.py, told_use_before_decisions). Until then asks wait in `_parked`.
+answers_carry_their_version  Every answer carries the configuration version that it was given under, and the time at which its
+    units were recorded.
 window_changes_are_journaled  Each change of a window is journaled, in order. So the arithmetic can be done again from the
     journal, which shows that no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
-      grant    pool to tokens at_ms          units recorded for a shard, each found within its quota or to be delayed
+      grant    pool to tokens at_ms          units recorded for shard `to`; a listener's last one may have to wait for its time
       grant    ... violated                  an address or user asked for more than its quota; the excess was taken back at once
-      grant    ... charged false             counted without being asked about; negative: taken back as Kafka does
-      grant    pool started remembered       the windows of pools with this prefix start again, from [at_ms, key, units]
+      grant    ... charged false             a listener's units that no ask was for; negative: taken back, as Kafka does
+      grant    pool started remembered       the windows of keys with this prefix start anew, from [at_ms, key, units]
       reclaim  pool from tokens at_ms        units recorded at `at_ms` were not used
 """
 
@@ -46,7 +49,7 @@ class RateHome:
         journal: RecordEvent,
         every: tuple[str, ...] = ("",),
     ) -> None:
-        """`every`: what its keys begin with."""
+        """`every`: the prefixes of the keys of this home; "" is a prefix of all."""
         self.complete = False
         self.version = 0
         self._me = me
@@ -63,13 +66,13 @@ class RateHome:
         self.start(Window())
 
     def start(self, window: Window) -> None:
-        """Makes empty windows of this shape. Called before the first `resume`: the shape never changes while a cluster runs."""
+        """Makes empty windows of this shape, which never changes while a cluster runs. Called before the first `resume`."""
         self.window = window
         self._empty_windows()
         self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
 
     def reset(self, now_ms: int) -> None:
-        """Every window starts empty, which the journal says (window_changes_are_journaled)."""
+        """Empties every window, and journals that (window_changes_are_journaled)."""
         self._empty_windows()
         self._journal_start(self._every, [])
         self.listeners.reset(now_ms=now_ms)
@@ -81,7 +84,8 @@ class RateHome:
         self._anew = ("listener:",)
 
     def record(self, key: str, *, now_ms: int) -> int | None:
-        """Records one connection of this shard: the answer as `RateWaiter.recorded` gets it, or None: ask, and wait for it."""
+        """Records one connection of this shard. Returns its wait in ms, as `RateWaiter.recorded` gets it; None if it can't be
+        decided now: the caller has to ask, and to wait for the answer."""
         if not self.complete:
             return None
         if not key.startswith("listener:"):
@@ -96,7 +100,7 @@ class RateHome:
         return until_ms - now_ms
 
     def asked(self, peer: int, now_ms: int, key: str, units: int, more: int) -> None:
-        """A shard has `units` connections, and could use as many `more` soon."""
+        """Shard `peer` asks for `units` of a key, a unit for each connection that waits there, and for `more` spare ones."""
         if not self.complete:
             self._parked.append((peer, key, units, more))
         elif key.startswith("listener:"):
@@ -106,7 +110,7 @@ class RateHome:
             self._post(peer, ("within", key, within, units - within, delay_ms, spare, now_ms, self.version))
 
     def undo(self, peer: int, now_ms: int, key: str, units: int, at_ms: int) -> None:
-        """Units recorded at `at_ms` were not used."""
+        """Takes back units that were recorded at `at_ms` and that shard `peer` has not used."""
         detail = {"pool": f"rate:{key}", "from": peer, "tokens": units, "at_ms": at_ms}
         self._journal("reclaim", detail, self.version)
         if key.startswith("listener:"):
@@ -123,12 +127,12 @@ class RateHome:
         self.listeners.record(listener, units, now_ms=now_ms)
 
     def forget(self, peer: int) -> None:
-        """The links to a shard broke: its asks are dropped; it asks again when they are up."""
+        """Drops the asks of a shard whose links broke; that shard asks again when they are up."""
         self.listeners.forget(peer)
         self._parked = [ask for ask in self._parked if ask[0] != peer]
 
     def resume(self, remembered: list[RateUse], now_ms: int) -> None:
-        """All shards have told their use: counts it, oldest first, then answers the asks that waited for it
+        """Counts the use that the other shards have told, oldest first, and then answers the asks that waited for it
         (earlier_use_known_first)."""
         self._journal_start(self._anew, remembered)
         self._anew = self._every

@@ -141,10 +141,10 @@ def check_together(given: Mapping[str, Value]) -> None:
         raise ConfigInvalid(
             "client.quota.callback.class",
             None,
-            "it decides of Kafka's quotas, and turnstile.quota.semantics is redpanda",
+            "it decides Kafka's quotas, and turnstile.quota.semantics is redpanda",
         )
     if not value("group.consumer.assignors"):
-        raise ConfigInvalid("group.consumer.assignors", "", "there must be one at least")
+        raise ConfigInvalid("group.consumer.assignors", "", "it must name at least one assignor")
     if "classic" not in value("group.coordinator.rebalance.protocols"):
         raise ConfigInvalid(
             "group.coordinator.rebalance.protocols",

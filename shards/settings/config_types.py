@@ -112,7 +112,7 @@ CLASS = ValueType(ConfigType.CLASS, "string", lambda text: text.strip())
 
 
 def _refuse_secret(text: str) -> Value:
-    raise ValueError("it is a password, and nothing here needs it")
+    raise ValueError("it is a password that Turnstile has no use for")
 
 
 SECRET = ValueType(ConfigType.PASSWORD, "string", _refuse_secret)
@@ -144,7 +144,7 @@ def words(*choices: str) -> ValueType:
             if choices and word not in choices:
                 raise ValueError(f"each entry must be one of {', '.join(choices)}")
             if not word or "," in word or word.startswith("["):
-                raise ValueError("its entries must be words without commas that start with no [, none of them empty")
+                raise ValueError("its entries must not be empty, have a comma or begin with [")
         return found
 
     return ValueType(ConfigType.LIST, "array", parse, _spell_words, items="string", choices=choices)
@@ -209,9 +209,9 @@ def _parse_cost(text: str) -> Cost:
             raise ValueError(f"{part}: {rule}")
         api = "*" if match["api"] == "*" else _APIS.get(match["api"].lower())
         if api is None:
-            raise ValueError(f"{match['api']} is no API that a broker answers, such as Produce, Fetch or Metadata")
+            raise ValueError(f"{match['api']} is not an API that a broker answers, such as Produce, Fetch or Metadata")
         if api in found:
-            raise ValueError(f"{api} stands in it twice")
+            raise ValueError(f"{api} is given twice")
         try:
             found[api] = (_microseconds(match["fixed"]), _microseconds(match["per_kib"]))
         except ValueError:

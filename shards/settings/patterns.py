@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 18
 
 
 class BadPattern(ValueError):
-    """It is no regular expression of RE2; the text says why."""
+    """It is not a regular expression of RE2; the text says why."""
 
 
 @lru_cache(maxsize=256)

@@ -72,7 +72,7 @@ def _parse_group(group: object) -> ThroughputGroup:
         try:
             whole(client_id)
         except BadPattern as fault:
-            raise ValueError(f"{client_id!r} is no regular expression of RE2: {fault}") from None
+            raise ValueError(f"{client_id!r} is not a regular expression of RE2: {fault}") from None
     return ThroughputGroup(name, client_id)
 
 

@@ -1,9 +1,9 @@
 """Connections that wait for a token: in which pool, in which order, and whether the pool's home knows of them.
 
-one_queue_per_attempt  An attempt waits in one pool at a time, the first of its pools of which it holds no token, and is in
-    that pool's queue just as long. Tickets rise along a queue.
-unasked_attempts_at_the_end  Only those at the end of a queue may be unknown to the home (`asked` False); ask() makes them
-    known as one borrow, or as more where some of them do not wait for others to close.
+one_queue_per_attempt  An attempt waits for one pool at a time: the first of its pools of which it holds no token. While it
+    waits for a pool it is in that pool's queue, and in no other. Tickets rise along a queue.
+unasked_attempts_at_the_end  The attempts that the home does not know of (`asked` False) are at the end of their queue. `ask`
+    returns them as one borrow, or as several borrows where attempts with and without `at_once` follow each other.
 """
 
 from collections import deque
@@ -16,8 +16,8 @@ class Attempt:
     """A connection in flight: it holds a token of each of pools[:index] and waits for one of pools[index].
 
     A decided attempt (`decision` not None) is in no queue; `Tokens.flush` still has to tell its waiter.
-    `at_once`: it is refused by a full pool also under a rule that lets others wait (KIP-402). `observed`: nothing is decided
-    about the connection itself, which is open.
+    `at_once`: a full pool refuses this attempt even under a rule that lets others wait (KIP-402). `observed`: the connection is
+    open already, and the decision changes nothing for it.
     """
 
     __slots__ = ("asked", "at_once", "deadline_s", "decision", "index", "observed", "pools", "ticket", "waiter")
@@ -86,7 +86,7 @@ class AttemptQueues:
         return attempt
 
     def pop_up_to(self, key: str, ticket: int, *, at_once: bool) -> list[Attempt]:
-        """Takes the attempts up to a ticket out of a queue; `at_once`: those alone that are marked so."""
+        """Takes the attempts up to a ticket out of a queue; with `at_once` only the attempts that are marked `at_once`."""
         found: list[Attempt] = []
         kept: list[Attempt] = []
         queue = self._queues.get(key)
@@ -106,8 +106,8 @@ class AttemptQueues:
         return keys
 
     def ask(self, key: str) -> list[tuple[int, int, int, bool]]:
-        """The attempts that the home did not know of, in order, as runs of equal `at_once`: how many, their first and last
-        ticket, and the mark. They count as known from now on; the caller sends a borrow for each."""
+        """The attempts that the home does not know of, in order, as runs of equal `at_once`: (count, first ticket, last ticket,
+        `at_once`). They count as known from now on; the caller sends one borrow for each run."""
         runs: list[tuple[int, int, int, bool]] = []
         count, first, last, mark = 0, 0, 0, False
         for attempt in reversed(self._queues.get(key, ())):
@@ -127,7 +127,7 @@ class AttemptQueues:
         return runs
 
     def forget(self, keys: Iterable[str]) -> None:
-        """The home of these pools died: no attempt is known to it any more, and each deadline begins anew."""
+        """The home of these pools died or came up: it knows no attempt, and each deadline begins anew."""
         for key in keys:
             self.unasked[key] = None
             for attempt in self._queues[key]:

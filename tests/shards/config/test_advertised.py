@@ -68,9 +68,9 @@ def test_addresses_as_they_are_written(texts: list[str], found: list[str]) -> No
         ("localhost:0", "1 to 65535"), ("localhost:65536", "1 to 65535"), ("localhost:x", "1 to 65535"),
         ("localhost:²", "1 to 65535"), ("http://localhost:1", "without a scheme"), ("EDGE://a:1", "without a scheme"),
         ("0.0.0.0:1", "can't connect to 0.0.0.0"), ("[::]:1", r"can't connect to \[::\]"), (":1", "no host"),
-        ("::1:1", "brackets"), ("[::g]:1", "no IPv6 address"), ("a b:1", "no name of a host"),
-        ("-a:1", "no name of a host"), ("ä:1", "no name of a host"), ("x" * 254 + ":1", "no name of a host"),
-        ("AUTO", "it must be host:port"), ("999.999.1.1:1", "no IPv4 address"), ("10.0.0:1", "no IPv4 address"),
+        ("::1:1", "brackets"), ("[::g]:1", "not an IPv6 address"), ("a b:1", "not a host name"),
+        ("-a:1", "not a host name"), ("ä:1", "not a host name"), ("x" * 254 + ":1", "not a host name"),
+        ("AUTO", "it must be host:port"), ("999.999.1.1:1", "not an IPv4 address"), ("10.0.0:1", "not an IPv4 address"),
     ],
 )  # fmt: skip
 def test_what_is_no_address_is_refused_in_one_sentence(text: str, why: str) -> None:
@@ -143,7 +143,7 @@ def test_the_only_listener_needs_no_name() -> None:
     state = ConfigState(1, static_settings([], [ListenerEndpoint(0, "PLAINTEXT", "0.0.0.0", 9092)]))
     change(state, None, "localhost:32801")
     assert told(state, "PLAINTEXT") == ["localhost:32801 live"]
-    with pytest.raises(ConfigInvalid, match=r"say of which listener: EDGE, IN\."):
+    with pytest.raises(ConfigInvalid, match=r"name the listener: EDGE, IN\."):
         change(cluster(1), None, "localhost:1")
 
 
@@ -153,8 +153,8 @@ def test_the_only_listener_needs_no_name() -> None:
         ("EDGE", ["a:1"], None, "1 address can't be told for 3 brokers"),
         ("EDGE", ["a:1,2,3,4"], None, "4 addresses can't be told for 3 brokers"),
         ("EDGE", ["a:1,2"], 0, "2 addresses can't be told for 1 broker:"),
-        ("EDGE", ["a:1,2,1"], None, "brokers 0 and 2 would both be there"),
-        ("EDGE", ["127.0.0.1:9093"], 0, "brokers 0 and 1 would both be there"),
+        ("EDGE", ["a:1,2,1"], None, "brokers 0 and 2 would have the same address"),
+        ("EDGE", ["127.0.0.1:9093"], 0, "brokers 0 and 1 would have the same address"),
         ("OUT", ["auto"], None, "this cluster has EDGE, IN"),
         ("EDGE", ["a:1"], 3, "brokers 0 to 2"),
         ("OUT", [], None, "this cluster has EDGE, IN"),

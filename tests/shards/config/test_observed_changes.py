@@ -67,7 +67,7 @@ def test_the_history_tells_it_as_it_is():
 
 def test_what_is_in_force_already_is_said_to_be_of_no_use():
     same = state(("setting", f"/{PER_IP}", "5"), ("observed", f"/{PER_IP}", "5"))
-    assert notes_of_observed(same) == ["what is observed is in force already: it would refuse no connection that is "
+    assert notes_of_observed(same) == ["the observed limits are in force already: they would refuse no connection that is "
                                        "admitted now"]  # fmt: skip
     assert notes_of_observed(state(("observed", f"/{PER_IP}", "5"))) == []
     assert notes_of_observed(state(("observed", "/max.connection.creation.rate", "5"))) == []

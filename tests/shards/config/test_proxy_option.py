@@ -32,8 +32,8 @@ def test_a_mapped_network_is_that_of_ipv4():
         (("proxy=required", "trusted="), "it needs trusted="),
         (("trusted=10.0.0.0/8",), "it must be proxy=required or proxy=allowed"),
         (("proxy=on", "trusted=10.0.0.0/8"), "'proxy=on': it must be proxy=required or proxy=allowed"),
-        (("proxy=required", "trusted=10.0.0.1/8"), "no bit is set beyond its length"),
-        (("proxy=required", "trusted=10.0.0.0/8+"), "'trusted=': it must be an address or a network"),
+        (("proxy=required", "trusted=10.0.0.1/8"), "no bit set beyond its length"),
+        (("proxy=required", "trusted=10.0.0.0/8+"), "'trusted=': it must be an address, or a network"),
         (("proxy=required", "trusted=proxy.example"), "'trusted=proxy.example': it must be an address"),
     ],
 )

@@ -160,7 +160,7 @@ async def test_resources_that_do_not_exist(desk: Desk) -> None:
 REFUSED = [
     (BROKER, "0", [("max.connections", SET, "abc")], "INVALID_REQUEST", "max.connections cannot be 'abc': it must be"),
     (BROKER, "", [("max.connections", SET, "0")], "INVALID_REQUEST", "it must be at least 1 while the cluster runs"),
-    (BROKER, "0", [("broker.id", SET, "5")], "INVALID_REQUEST", "broker.id is what the cluster says of itself"),
+    (BROKER, "0", [("broker.id", SET, "5")], "INVALID_REQUEST", "broker.id describes how the cluster was started"),
     (BROKER, "0", [("no.such", SET, "5")], "INVALID_CONFIG", "no.such is not a setting"),
     (BROKER, "0", [("max.conections", SET, "5")], "INVALID_CONFIG", "did you mean max.connections?"),
     (
