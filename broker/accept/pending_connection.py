@@ -1,9 +1,9 @@
 """A connection before its decision: its step, its permits and its tokens.
 
-permits_end_with_their_step  A place among the held, a stopped listener or a timer that a step needs is a permit. It is
-    given back when the connection leaves the step, whichever event ends it; so is its place among those that wait for
-    tokens, `wanted`. Tokens are given back when the connection is refused or held, and handed over when it is admitted.
-late_answers_change_nothing  An answer that arrives after the decision (the shard is ending) changes nothing.
+permits_end_with_their_step  A step may need a place among the held connections, a stopped listener or a timer: each is a permit.
+    The connection gives its permits back when it leaves the step, whichever event ends the step. Then it does not wait for
+    tokens (`wanted`) any more, either. It gives its tokens back when it is refused or held, and hands them over when admitted.
+late_answers_change_nothing  An answer that arrives after the decision changes nothing. Such answers come while the shard ends.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ class Owner(Protocol):
 
 
 class PendingConnection:
-    """One accepted descriptor, until it is admitted or refused. It is the TokenWaiter and the RateWaiter of its requests.
+    """One accepted connection, until it is admitted or refused; the TokenWaiter and the RateWaiter of what it asks for.
 
-    `pools`: the keys of which it takes a token each, in this order: listener, broker, more of its slot, address.
-    `forced`: whether it takes its token of the broker's pool in any case (KIP-402: the inter-broker listener).
-    `at_ns`: when it was accepted. `asked_ns`: when tokens were asked for.
+    `pools`: the pools of which it takes one token each, in this order: listener, broker, other pools of its slot, address.
+    `forced`: True if it takes a token of the broker's pool even over the cap (KIP-402: the inter-broker listener).
+    `at_ns`: the time of accept. `asked_ns`: the time at which it asked for tokens.
     """
 
     # Defaults are attributes of the class: most connections never change them, and an instance is made in half the time.
     step = Step.ARRIVED
     forced = False
-    wanted: tuple[str, ...] = ()  # the pools whose tokens it asked for and waits for
+    wanted: tuple[str, ...] = ()  # the pools that it waits for a token of
     tokens: tuple[str, ...] = ()  # the pools of which it holds a token
-    suspended = False  # its tokens are with Tokens.suspend, and may be revoked
-    pool = ""  # the pool it waits for, under `rule`
+    suspended = False  # Tokens.suspend has its tokens, and may revoke them
+    pool = ""  # the pool that it waits for, under `rule`
     rule = UNLIMITED
     asked_ns = 0
-    delay_ms = 0  # of HELD
+    delay_ms = 0  # for which it is HELD
     refusal: Refusal  # set before the event REFUSE
     permits: tuple[Permit, ...] = ()  # held until the present step ends
-    stopped: Permit | None = None  # one of them: the listener accepts nothing as long as this is held
+    stopped: Permit | None = None  # the one of `permits` that keeps the listener from accepting, if it has one
 
     def __init__(
         self, admission: Owner, fd: int, number: int, ip: str, port: int, *, pools: tuple[str, ...], at_ns: int
@@ -72,34 +72,34 @@ class PendingConnection:
             self.admission.recorded(self, wait_ms)
 
     def waits(self, pool: str, rule: CapRule) -> None:
-        """Called by the tokens whenever it comes to wait for a pool."""
+        """Called by the tokens when this connection begins to wait for a pool."""
         self.pool, self.rule = pool, rule
         if rule.wait or self.stopped is not None:
             self.admission.pace(self)
 
     def rule_changed(self, rule: CapRule) -> None:
-        """The pool it waits for, if it waits for one, has `rule` from now on."""
+        """From now on `rule` is the rule of the pool that this connection waits for; nothing changes if it waits for none."""
         if self.step in WAITS_FOR_TOKENS and rule != self.rule:
             self.waits(self.pool, rule)
 
     def let_go(self, *, early: bool = False) -> None:
-        """Called by the held connections: the delay is over, or, `early`, the place is needed."""
+        """Called by the held connections when the delay is over; `early`: before that, as another connection needs the place."""
         self.admission.let_go(self, early=early)
 
     # What it holds
 
     def hold(self, permit: Permit) -> None:
-        """Until the connection leaves the present step."""
+        """Keeps a permit until the connection leaves the present step."""
         self.permits += (permit,)
 
     def give_permits_back(self) -> None:
-        """Those of the present step, in the order in which they were taken."""
+        """Gives back the permits of the present step, in the order in which they were taken."""
         permits, self.permits = self.permits, ()
         for permit in permits:
             permit.give_back()
         self.stopped = None
 
     def take_tokens_off(self) -> tuple[str, ...]:
-        """The pools of which it held a token: the caller gives those back, or hands them over."""
+        """Takes the tokens off this connection. Returns their pools: the caller gives the tokens back, or hands them over."""
         tokens, self.tokens = self.tokens, ()
         return tokens

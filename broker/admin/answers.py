@@ -12,7 +12,7 @@ from shards.config.advertised_changes import AdvertisedAddress
 from shards.config.store import RecordedChange
 
 SettingValue: TypeAlias = bool | int | float | str | list[str] | None
-Settings: TypeAlias = Annotated[dict[str, SettingValue], "By name; null: it has no value."]
+Settings: TypeAlias = Annotated[dict[str, SettingValue], "Values by name; null: no value."]
 EntityNames: TypeAlias = Annotated[
     dict[str, str | None],
     "What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.",
@@ -32,10 +32,10 @@ class Problem(TypedDict):
     """The reason why a request was refused, or can't be answered now."""
 
     message: Annotated[str, "One sentence."]
-    code: Annotated[int, "HTTP's status."]
+    code: Annotated[int, "The HTTP status."]
 
 
-InvalidValues: TypeAlias = Annotated[dict[str, str], "A sentence for each name that was refused; nothing has changed."]
+InvalidValues: TypeAlias = Annotated[dict[str, str], "A sentence for each name that was refused. Nothing was changed."]
 
 
 # ---- settings
@@ -45,7 +45,7 @@ class ChangedConfig(TypedDict):
     """A change that is in force on every shard."""
 
     config_version: Version
-    notes: NotRequired[Annotated[list[str], "Sentences on what people should know of what was set."]]
+    notes: NotRequired[Annotated[list[str], "Warnings about the new values, one sentence each."]]
 
 
 def changed(version: int, notes: Sequence[str] = ()) -> ChangedConfig:
@@ -54,22 +54,22 @@ def changed(version: int, notes: Sequence[str] = ()) -> ChangedConfig:
 
 
 class SettingItems(TypedDict):
-    """Of a setting that is a list."""
+    """The entries of a setting that is a list."""
 
     type: str
 
 
 class SettingProperty(TypedDict):
-    """A setting, as Redpanda's schema has it."""
+    """A setting, in the format of Redpanda's schema."""
 
     type: Annotated[str, "integer, number, boolean, string or array."]
     description: str
-    emulated: Annotated[bool, "False: it is stored and shown, and nothing acts on it."]
+    emulated: Annotated[bool, "False: the setting is stored and shown, but has no effect."]
     nullable: bool
-    needs_restart: Annotated[bool, "It can't change while the cluster runs."]
+    needs_restart: Annotated[bool, "True: it can't be changed while the cluster runs."]
     visibility: Literal["user", "tunable"]
     is_secret: bool
-    vocabulary: Annotated[str, "Whose name it is: kafka, redpanda or turnstile."]
+    vocabulary: Annotated[str, "The origin of the name: kafka, redpanda or turnstile."]
     default: SettingValue
     items: NotRequired[SettingItems]
     enum_values: NotRequired[list[str]]
@@ -84,7 +84,7 @@ class SettingsSchema(TypedDict):
 
 
 class BrokerConfigStatus(TypedDict):
-    """A broker, as rpk asks for it."""
+    """A broker, in the format of rpk."""
 
     node_id: int
     restart: bool
@@ -94,9 +94,9 @@ class BrokerConfigStatus(TypedDict):
 
 
 class BrokerOverrides(TypedDict):
-    """The settings that single brokers have of their own."""
+    """The settings that are set for single brokers."""
 
-    overrides: Annotated[dict[str, Settings], "By broker id."]
+    overrides: Annotated[dict[str, Settings], "Settings by broker id."]
 
 
 class SettingHistory(TypedDict):
@@ -106,7 +106,7 @@ class SettingHistory(TypedDict):
 
 
 class NotesAnswer(TypedDict):
-    """Of the limits in force: those that let no connection in, and how much of each rate passes at once."""
+    """Warnings about the limits in force: those that admit no connection, and the bursts that rates let through."""
 
     notes: list[str]
 
@@ -161,10 +161,10 @@ class ClientQuotas(TypedDict):
 
 
 class UserRow(TypedDict):
-    """A user of listeners that ask for SASL."""
+    """A user that may log in on listeners with SASL."""
 
     name: str
-    mechanisms: Annotated[list[str], "In which it can log in besides PLAIN."]
+    mechanisms: Annotated[list[str], "The SASL mechanisms that the user can log in with, besides PLAIN."]
 
 
 class UsersAnswer(TypedDict):
@@ -177,20 +177,20 @@ class FaultParts(TypedDict):
     """The fields of a fault: those of its kind (`error`, `delay_ms`, `throttle_ms`, `reset`, `mute`), which clients it is for, and
     when it fires: by one trigger at most."""
 
-    client_id: NotRequired[Annotated[str, "May have * and ?."]]
+    client_id: NotRequired[Annotated[str, "* and ? stand for other characters."]]
     ip: NotRequired[str]
     connection: NotRequired[Annotated[str, "The client's IP:PORT."]]
-    error: NotRequired[Annotated[str, "Of an error: the name of one of Kafka's."]]
-    delay_ms: NotRequired[Annotated[int, "Of a delay."]]
-    throttle_ms: NotRequired[Annotated[int, "Of a throttle."]]
-    reset: NotRequired[Annotated[bool, "Of a disconnect: with RST."]]
-    mute: NotRequired[Annotated[bool, "Of a throttle: the connection is muted, too."]]
+    error: NotRequired[Annotated[str, "The name of a Kafka error, for the kind error."]]
+    delay_ms: NotRequired[Annotated[int, "For the kind delay."]]
+    throttle_ms: NotRequired[Annotated[int, "For the kind throttle."]]
+    reset: NotRequired[Annotated[bool, "For the kind disconnect: close by RST."]]
+    mute: NotRequired[Annotated[bool, "For the kind throttle: the connection is muted, too."]]
     once: NotRequired[bool]
-    on_call: NotRequired[Annotated[int, "At this call alone, from 1."]]
-    times: NotRequired[Annotated[int, "At so many calls, the first ones."]]
-    every_ms: NotRequired[Annotated[int, "When it last fired so many milliseconds ago, or has not yet."]]
-    probability: NotRequired[Annotated[float, "From 0 to 1."]]
-    seed: NotRequired[Annotated[int, "Of the probability."]]
+    on_call: NotRequired[Annotated[int, "Fires at this call only, counted from 1."]]
+    times: NotRequired[Annotated[int, "The number of calls at which it fires, from the first on."]]
+    every_ms: NotRequired[Annotated[int, "Fires if it last fired so many milliseconds ago or longer."]]
+    probability: NotRequired[Annotated[float, "The share of calls at which it fires, from 0 to 1."]]
+    seed: NotRequired[Annotated[int, "The seed that chooses these calls."]]
 
 
 class FaultRow(FaultParts):
@@ -199,7 +199,7 @@ class FaultRow(FaultParts):
     name: str
     kind: FaultKind
     api: NotRequired[Annotated[list[str], "Names of Kafka's APIs; none: all."]]
-    fired: Annotated[int, "How often; a shard that was killed has forgotten its part."]
+    fired: Annotated[int, "The number of times it fired; a killed shard loses its part of the count."]
 
 
 class FaultsAnswer(TypedDict):
@@ -212,7 +212,7 @@ class ChangedFaults(TypedDict):
     """Faults after a change, which is in force on every shard."""
 
     config_version: Version
-    names: Annotated[list[str], "Of those that were added, in their order."]
+    names: Annotated[list[str], "The names of the added faults, in their order."]
 
 
 # ---- telemetry of clients (KIP-714)
@@ -232,21 +232,21 @@ class ClientInstance(TypedDict):
     push_interval_ms: int | None
     subscription_id: int | None
     pushes: int
-    refused: Annotated[dict[str, int], "How often a push was refused, by the error's name."]
-    pushed_at_ms: Annotated[int | None, "Unix milliseconds of the last push that was taken."]
-    bytes: Annotated[int, "Of the last push, as it was sent."]
+    refused: Annotated[dict[str, int], "The number of refused pushes by error."]
+    pushed_at_ms: Annotated[int | None, "The time of the last accepted push, in Unix milliseconds."]
+    bytes: Annotated[int, "The size of the last push, as it was sent."]
     broker: int
     shard: int
 
 
 class TelemetryAnswer(TypedDict):
-    """The client instances heard of last; one that is connected to several shards is told of by each."""
+    """The client instances that were active last. One that is connected to several shards has a row for each."""
 
     client_instances: list[ClientInstance]
 
 
 class MetricPoint(TypedDict):
-    """A point of a metric, without what is empty."""
+    """A point of a metric; empty members are left out."""
 
     name: NotRequired[str]
     type: Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"]
@@ -269,4 +269,4 @@ class TelemetryPush(TypedDict):
     client_instance_id: str
     pushed_at_ms: Annotated[int, "Unix milliseconds."]
     metrics: list[MetricPoint]
-    error: Annotated[str | None, "Why it can't be read."]
+    error: Annotated[str | None, "The reason why the push can't be read."]

@@ -39,7 +39,7 @@ routes = RouteTable("clients")
 
 @routes.get("/v1/quotas")
 async def get_quotas(admin: Admin, observe: ObserveQuotas) -> QuotasAnswer:
-    """Every quota that is set."""
+    """All quotas."""
     return {"quotas": admin.settings.quotas(observed=observe)}
 
 
@@ -47,7 +47,7 @@ async def get_quotas(admin: Admin, observe: ObserveQuotas) -> QuotasAnswer:
 async def put_quotas(
     admin: Admin, body: QuotasBody, dry_run: DryRun, observe: ObserveQuotas, who: Who
 ) -> ChangedConfig:
-    """Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them."""
+    """Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed."""
     changes = quota_changes(body)
     version = await admin.coordinator.alter_quotas(who, changes, dry_run, observe)
     return changed(version, notes_of_quotas(admin.coordinator.state, changes))
@@ -55,7 +55,7 @@ async def put_quotas(
 
 @routes.get("/v1/quotas/observed")
 async def get_observed_quotas(admin: Admin) -> ObservedQuotasAnswer:
-    """The client quotas that are observed instead of enforced, and what they would have done."""
+    """The observed client quotas, and the requests that they would have throttled."""
     return await admin.observed.quotas()
 
 
@@ -69,7 +69,7 @@ async def explain_quotas(admin: Admin, user: UserName, client_id: ClientId) -> C
 async def explain(admin: Admin, ip: Ip, user: UserName, client_id: ClientId) -> Explanation:
     """The limits that hold for an address, the quotas of a client, or both."""
     if ip is None and user is None and client_id is None:
-        raise HTTPException(400, "name an ip, or a user or client-id.")
+        raise HTTPException(400, "give ip, user or client-id.")
     found: Explanation = {}
     if ip is not None:
         found["brokers"] = await explain_address(admin.coordinator, admin.images, ip, admin.rate_uses)
@@ -89,13 +89,13 @@ async def explain(admin: Admin, ip: Ip, user: UserName, client_id: ClientId) -> 
 
 @routes.get("/v1/users")
 async def get_users(admin: Admin) -> UsersAnswer:
-    """The users of listeners that ask for SASL."""
+    """The users that may log in on listeners with SASL."""
     return {"users": admin.settings.users()}
 
 
 @routes.put("/v1/users")
 async def put_user(admin: Admin, body: UserBody, who: Who) -> ChangedConfig:
-    """Adds a user, gives it another password, or removes it."""
+    """Adds a user, changes its password, or removes it."""
     if not isinstance(body, dict) or not all(isinstance(body.get(key), str | None) for key in ("name", "password")):
         raise ConfigInvalid("the body", None, 'must be {"name": text, "password": text or null}')
     changes = admin.settings.user_changes(body.get("name") or "", body.get("password"))
@@ -104,13 +104,13 @@ async def put_user(admin: Admin, body: UserBody, who: Who) -> ChangedConfig:
 
 @routes.get("/v1/faults")
 async def get_faults(admin: Admin) -> FaultsAnswer:
-    """The faults that are set, and how often each fired."""
+    """The faults, and how often each has fired."""
     return {"faults": await admin.faults()}
 
 
 @routes.put("/v1/faults")
 async def put_faults(admin: Admin, body: FaultsBody, who: Who) -> ChangedFaults:
-    """Adds and removes faults; answers when every shard obeys."""
+    """Adds and removes faults. The answer comes when they are in force on every shard."""
     changes = fault_changes(body, admin.coordinator.state.faults)
     version = await admin.coordinator.alter_faults(who, changes)
     return {"config_version": version, "names": [name for name, fault in changes if fault is not None]}
@@ -124,7 +124,7 @@ async def get_telemetry(admin: Admin) -> TelemetryAnswer:
 
 @routes.put("/v1/telemetry")
 async def put_subscription(admin: Admin, body: SubscriptionBody, who: Who) -> ChangedConfig:
-    """Changes a client metrics resource: which metrics clients push, and how often."""
+    """Changes a client metrics resource: the metrics that clients push, and the interval."""
     name, configs = subscription_change(body)
     changes = [(name, key, value) for key, value in configs.items()]
     return changed(await admin.coordinator.alter_resource_configs(who, CLIENT_METRICS_KIND, changes))
@@ -135,5 +135,5 @@ async def get_last_push(admin: Admin, client_instance_id: ClientInstanceId) -> T
     """The last push of a client instance."""
     found = await last_push(admin.coordinator, client_instance_id)
     if found is None:
-        raise HTTPException(404, "no push of such a client instance is kept.")
+        raise HTTPException(404, "there is no push of this client instance.")
     return found

@@ -27,10 +27,10 @@ class ObservedCapRow(TypedDict):
 class ObservedQuotaRow(TypedDict):
     """A client quota that is observed instead of enforced, at one value."""
 
-    quota: Annotated[str, "Its kind."]
+    quota: Annotated[str, "The kind of quota."]
     value: float
     requests: Annotated[int, "Requests that it would have throttled."]
-    throttle_ms: Annotated[int, "For how long, added up."]
+    throttle_ms: Annotated[int, "The sum of their throttle times."]
     refused: Annotated[int, "Mutations that it would have refused."]
 
 
@@ -40,7 +40,7 @@ class ObservedClientRow(TypedDict):
     user: str
     client_id: str
     requests: int
-    error: Annotated[int, "By how many `requests` may be too high."]
+    error: Annotated[int, "`requests` may be too high by this."]
     quotas: Annotated[dict[str, int], "Requests, by the quota with the longest throttle time."]
 
 
@@ -50,8 +50,8 @@ class ObservedQuotasAnswer(TypedDict):
 
     set: Annotated[list[EntityQuotas], "The observed quotas."]
     requests: Annotated[int, "Requests that at least one of them would have throttled."]
-    throttle_ms: Annotated[int, "For how long, added up: of each request the longest."]
-    more: Annotated[bool, "There are more clients than `clients` has."]
+    throttle_ms: Annotated[int, "The sum of the throttle times; of each request the longest."]
+    more: Annotated[bool, "True: there are more clients than `clients` has."]
     quotas: list[ObservedQuotaRow]
     clients: list[ObservedClientRow]
 
@@ -63,28 +63,28 @@ class ObservedAnswer(TypedDict):
     refused: int
     waited: int
     undecided: int
-    addresses: Annotated[int, "Of how many addresses."]
-    more: Annotated[bool, "There are more addresses than `addresses` says."]
+    addresses: Annotated[int, "The number of their addresses."]
+    more: Annotated[bool, "True: there are more addresses than `addresses` says."]
     caps: list[ObservedCapRow]
     set: Annotated[Settings, "The observed values by name."]
-    brokers: Annotated[dict[str, Settings], "Those that single brokers have of their own, by broker id."]
+    brokers: Annotated[dict[str, Settings], "The observed values that are set for single brokers, by broker id."]
     quotas: Annotated[ObservedQuotasAnswer | None, "null: no client quota is observed."]
 
 
 class RefusedRow(TypedDict):
-    """The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
+    """The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there."""
 
     count: int
     ip: NotRequired[str]
-    error: NotRequired[Annotated[int, "By ip: by how many `count` may be too high."]]
+    error: NotRequired[Annotated[int, "By ip: `count` may be too high by this."]]
     listener: NotRequired[str]
     broker: NotRequired[int]
     shard: NotRequired[int]
     reason: NotRequired[str]
     reasons: NotRequired[ByReason]
     limit: NotRequired[str]
-    value: NotRequired[Annotated[float, "Of the limit."]]
-    waits: NotRequired[Annotated[bool, "At the limit connections would have waited."]]
+    value: NotRequired[Annotated[float, "The value of the limit."]]
+    waits: NotRequired[Annotated[bool, "True: at the limit, connections would have waited."]]
 
 
 class RefusalsAnswer(TypedDict):
@@ -94,26 +94,26 @@ class RefusalsAnswer(TypedDict):
     total: int
     admitted: int
     refusals: list[RefusedRow]
-    observed: NotRequired[Annotated[bool, "True: of limits that are observed; they have refused nothing."]]
+    observed: NotRequired[Annotated[bool, "True: these are observed limits, which have refused nothing."]]
     summary: NotRequired[ObservedAnswer | None]
 
 
 class ProxyRow(TypedDict):
     """A proxy that announced connections (PROXY protocol)."""
 
-    proxy: Annotated[str, "Its address."]
-    endpoint: Annotated[str | None, "The private endpoint of a cloud that the connections came by."]
+    proxy: Annotated[str, "The address of the proxy."]
+    endpoint: Annotated[str | None, "The private endpoint of a cloud by which the connections came."]
     open: int
 
 
 class ProxiesAnswer(TypedDict):
-    """By which proxies the open connections came, the most first."""
+    """The proxies of the open connections; the proxy with the most comes first."""
 
     proxies: list[ProxyRow]
 
 
 class HeldTokens(TypedDict):
-    """Tokens of a pool that one shard has."""
+    """The tokens of a pool on one shard."""
 
     shard: int
     in_use: int
@@ -121,14 +121,14 @@ class HeldTokens(TypedDict):
 
 
 class TokenPool(TypedDict):
-    """A pool of tokens, one for each connection: what its home says of it, and what every shard holds."""
+    """A pool of tokens, one for each connection: the state at its home, and the tokens of every shard."""
 
     broker: Annotated[
         int | None, "null: of all brokers; its shards are then numbered over all of them, those of broker 0 first."
     ]
     kind: Annotated[str, "broker, listener, ssl, ip, user or cluster."]
     key: Annotated[str, "The listener's name, or the address."]
-    home: Annotated[int | None, "The shard that decides; null: it did not answer."]
+    home: Annotated[int | None, "The home of the pool, the shard that decides; null: it did not answer."]
     cap: Annotated[int | None, "null: unlimited."]
     limit: Annotated[str, "The setting that gives the cap."]
     mode: Annotated[str, "open, reclaiming or tight."]
@@ -151,7 +151,7 @@ class TokensAnswer(TypedDict):
     """The pools most in use."""
 
     pools: list[TokenPool]
-    truncated: Annotated[bool, "There are more."]
+    truncated: Annotated[bool, "True: there are more pools."]
     totals: TokenTotals
 
 
@@ -164,7 +164,7 @@ class PoolUse(TypedDict):
     pool: Annotated[str, "broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster."]
     limit: Annotated[str, "The setting; empty: unlimited."]
     value: Annotated[int | None, "null: unlimited."]
-    waits: Annotated[bool, "Over it a connection waits, and is not refused."]
+    waits: Annotated[bool, "True: over the cap a connection waits instead of being refused."]
     home: int | None
     in_use: int
     cached: int
@@ -172,7 +172,7 @@ class PoolUse(TypedDict):
 
 
 class ObservedUse(TypedDict):
-    """A cap that is observed instead of enforced, and its use."""
+    """An observed cap, and its use."""
 
     limit: str
     value: int | None
@@ -246,15 +246,15 @@ class ShardRow(TypedDict):
     broker: int
     shard: int
     pid: int
-    epoch: Annotated[int, "The incarnation of the process; only ever rises."]
+    epoch: Annotated[int, "The number of this incarnation of the process; it only rises."]
     state: ShardState
     connections: int
     config_version: int
-    stalls: Annotated[int, "How often something held up its loop."]
+    stalls: Annotated[int, "The number of times that its event loop was held up."]
     longest_callback_ms: float
     restarts: int
-    memory_kills: Annotated[int, "How often it was killed for want of memory."]
-    restart_in_s: Annotated[float | None, "Until one that keeps ending is started again, in seconds; null: it is not."]
+    memory_kills: Annotated[int, "The number of times that the system killed it for want of memory."]
+    restart_in_s: Annotated[float | None, "Seconds until a shard that keeps ending starts again; null: none."]
 
 
 class ShardsAnswer(TypedDict):
@@ -272,7 +272,7 @@ class BrokerDisk(TypedDict):
 
 
 class VolumeAnswer(TypedDict):
-    """The volume of the data; bytes are -1 where the system does not tell them."""
+    """The volume of the data directory. Sizes are -1 if the system does not tell them."""
 
     total_bytes: int
     free_bytes: int
@@ -282,16 +282,16 @@ class VolumeAnswer(TypedDict):
 class JournalAnswer(TypedDict):
     """The events that the journal lacks."""
 
-    events_dropped: Annotated[int, "Since the start."]
-    is_losing: Annotated[bool, "More are lost now."]
+    events_dropped: Annotated[int, "The number of events since the start."]
+    is_losing: Annotated[bool, "True: events are being lost now."]
 
 
 class ClusterAnswer(ClusterAbout):
-    """Where the cluster lives."""
+    """The cluster: its processes, listeners, topics and disk."""
 
-    pid: Annotated[int, "Of the supervisor."]
+    pid: Annotated[int, "The pid of the supervisor."]
     coordinator_pid: int
-    lost: Annotated[list[str], "Sentences on what of the configuration could not be read."]
+    lost: Annotated[list[str], "The parts of the configuration that could not be read, a sentence each."]
     topics: Annotated[dict[str, int], "Partitions by topic."]
     disk: VolumeAnswer | None
     journal: JournalAnswer
@@ -300,7 +300,7 @@ class ClusterAnswer(ClusterAbout):
 class DamagedFile(TypedDict):
     """A file that could not be read, and was set aside."""
 
-    path: Annotated[str, "Below the data directory."]
+    path: Annotated[str, "The path below the data directory."]
     size_bytes: int
 
 
@@ -317,8 +317,8 @@ class EndingAnswer(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """The state of the cluster: up if every shard is, and the supervisor runs."""
+    """The health of the cluster: ok if every shard is up, and the supervisor runs."""
 
     status: Literal["ok", "degraded"]
-    missing: NotRequired[Annotated[list[str], "The shards that are not up, and the supervisor where it is stopped."]]
+    missing: NotRequired[Annotated[list[str], "The shards that are not up, and the supervisor if it is stopped."]]
     states: NotRequired[Annotated[dict[str, ShardState | Literal["stopped"]], "The state of each of them."]]

@@ -54,7 +54,7 @@ _PAGE = ("text/html", "text/css", "text/javascript")
 
 @routes.get("/v1/refusals")
 async def get_refusals(admin: Admin, by: By, observed: Observed) -> RefusalsAnswer:
-    """The connections that were refused, counted by what they have in common."""
+    """The number of refused connections, by what `by` names."""
     return await (admin.observed.refusals(by) if observed else admin.refusals(by))
 
 
@@ -66,13 +66,13 @@ async def get_sources(admin: Admin) -> SourcesAnswer:
 
 @routes.get("/v1/proxies")
 async def get_proxies(admin: Admin) -> ProxiesAnswer:
-    """By which proxies, and which private endpoints of a cloud, the open connections came."""
+    """The open connections by proxy, and by private endpoint of a cloud."""
     return {"proxies": await admin.proxies()}
 
 
 @routes.get("/v1/utilisation")
 async def get_utilisation(admin: Admin, limit: MostLimits) -> UtilisationAnswer:
-    """The use of each limit: caps, creation rates and client quotas, the closest to being reached first."""
+    """The use of each limit: caps, creation rates and client quotas. The fullest come first."""
     return await admin.utilisation.answer(limit)
 
 
@@ -80,9 +80,9 @@ async def get_utilisation(admin: Admin, limit: MostLimits) -> UtilisationAnswer:
 async def get_watch(
     admin: Admin, ip: Ip, user: UserName, client_id: ClientId, broker: BrokerNumber, minutes: Minutes, since: Since
 ) -> WatchAnswer:
-    """One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for."""
+    """The use of limits, the refusals and the throttles of one address or client over time. The first request starts it."""
     if (ip is None) is (user is None and client_id is None):
-        raise HTTPException(400, "name an ip, or a user or client-id.")
+        raise HTTPException(400, "give ip, or else user, client-id or both.")
     if broker >= admin.coordinator.state.brokers:
         raise HTTPException(400, f"there is no broker {broker}.")
     address = None if ip is None else checked_address(admin.images.of(broker), ip)
@@ -92,7 +92,7 @@ async def get_watch(
 
 @routes.get("/v1/tokens")
 async def get_tokens(admin: Admin) -> TokensAnswer:
-    """The caps most in use, and which shard holds how many of their tokens."""
+    """The caps that are used most, and the number of their tokens on each shard."""
     return await admin.tokens()
 
 
@@ -119,7 +119,7 @@ async def get_series(admin: Admin, minutes: Minutes, since: Since) -> SeriesAnsw
 
 @routes.get("/v1/cluster")
 async def get_cluster(admin: Admin) -> ClusterAnswer:
-    """Where the cluster lives: its processes, listeners, topics and disk."""
+    """The cluster: its processes, listeners, topics and disk."""
     return admin.cluster()
 
 
@@ -131,32 +131,32 @@ async def get_damaged(admin: Admin) -> DamagedAnswer:
 
 @routes.post("/v1/reset")
 async def reset(admin: Admin, who: NamedCaller) -> ChangedConfig:
-    """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
+    """Resets settings, topics, groups, quotas and users to what they were when the cluster started. Closes every connection."""
     return changed(await admin.reset(who))
 
 
 @routes.post("/v1/shutdown")
 async def shutdown(admin: Admin, who: NamedCaller) -> Annotated[Response, Content(EndingAnswer)]:
-    """Ends the whole cluster; the answer is out before it begins."""
+    """Ends the whole cluster, after the answer is sent."""
     return JSONResponse({"ending": True}, background=BackgroundTask(os.kill, os.getppid(), signal.SIGTERM))
 
 
 @routes.get("/metrics", media_types=("text/plain",))
 async def get_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
-    """Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules
-    spell them, and `turnstile_*`."""
+    """Metrics for Prometheus, under three kinds of names: those of Redpanda's `/metrics` (without `_total`), Kafka's as in the
+    example rules of the JMX exporter, and `turnstile_*`."""
     return Response(await admin.metrics(), media_type=CONTENT_TYPE)
 
 
 @routes.get("/public_metrics", media_types=("text/plain",))
 async def get_public_metrics(admin: Admin) -> Annotated[Response, Content(str)]:
-    """Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
+    """Metrics for Prometheus, under the names of Redpanda's `/public_metrics` (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
     return Response(admin.public_metrics(), media_type=CONTENT_TYPE)
 
 
 @routes.get("/healthz", also={503: HealthAnswer}, open=True)
 async def get_health(admin: Admin) -> Annotated[Response, Content(HealthAnswer)]:
-    """The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token."""
+    """The health of the cluster: ok if every shard is up and the supervisor, which restarts shards, runs. Needs no token."""
     missing: dict[str, str] = {
         f"broker {broker} shard {shard}": state for (broker, shard), state in admin.states().items() if state != "up"
     }
@@ -169,7 +169,7 @@ async def get_health(admin: Admin) -> Annotated[Response, Content(HealthAnswer)]
 
 @routes.get("/", media_types=("text/html",))
 async def get_page(admin: Admin) -> Annotated[Response, Content(str)]:
-    """The live page. Connections, refusals, and how much of each limit and quota is used; changes them."""
+    """The live page: connections, refusals, and the use of limits and quotas, which it can change."""
     return _live_page().response(INDEX)
 
 

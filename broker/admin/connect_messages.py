@@ -135,7 +135,7 @@ def from_protobuf(message: MessageType, data: bytes) -> dict[str, object]:
                 raise NotProtobuf(f"{field.name} is of another type")
             found[field.name] = value.decode() if field.kind is Scalar.TEXT else _signed(value)
     except (IndexError, UnicodeDecodeError):
-        raise NotProtobuf("the message ends too early, or its text is no UTF-8") from None
+        raise NotProtobuf("the message ends too early, or its text is not UTF-8") from None
     return found
 
 

@@ -83,7 +83,7 @@ def _of_json(message: MessageType, sent: Mapping[str, object]) -> dict[str, Any]
     for name, value in sent.items():
         field = known.get(name)
         if field is None:
-            raise ConnectFault(INVALID_ARGUMENT, f"{name!r} is no field of the request: it has {', '.join(known)}.")
+            raise ConnectFault(INVALID_ARGUMENT, f"{name!r} is not a field of the request: it has {', '.join(known)}.")
         if value is not None and type(value) is not (str if field.kind is Scalar.TEXT else int):
             raise ConnectFault(
                 INVALID_ARGUMENT, f"{name} is {'text' if field.kind is Scalar.TEXT else 'a whole number'}."

@@ -72,7 +72,7 @@ def conditions(text: str, kept: Collection[str]) -> list[Condition]:
                 raise NotUnderstood(f"filter: {joined.text!r} stands where AND should: only AND joins conditions.")
         if len(tokens) < 3 or (tokens[0].kind, tokens[1].kind) != ("word", "op") or tokens[2].kind == "op":
             near = " ".join(each.text for each in tokens[:3]) or "the end"
-            raise NotUnderstood(f'filter: {near!r} is no condition, such as client_id = "app".')
+            raise NotUnderstood(f'filter: {near!r} is not a condition, such as client_id = "app".')
         field, op, value = tokens[:3]
         del tokens[:3]
         found.append(_condition(field.text, op.text, value, kept))
@@ -115,7 +115,7 @@ def _unescaped(text: str) -> str:
             return _SIMPLE[name]
         code = int(name[1:], 16) if len(name) > 1 else -1
         if not 0 <= code <= 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise NotUnderstood(f"filter: {escape[0]!r} is no escape.")
+            raise NotUnderstood(f"filter: {escape[0]!r} is not an escape.")
         return chr(code)
 
     return _ESCAPE.sub(of, text)

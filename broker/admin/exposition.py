@@ -91,7 +91,11 @@ _PER_SHARD = (
     _counter("turnstile_malformed_total", "Connections closed for a frame that was no request.", "malformed"),
     _counter("turnstile_requests_total", "Kafka requests answered.", "requests"),
     _counter("turnstile_auth_failures_total", "Failed authentications.", "auth_failures"),
-    _counter("turnstile_reauthentications_total", "Clients that proved again who they are.", "reauthentications"),
+    _counter(
+        "turnstile_reauthentications_total",
+        "Logins of clients that renewed their session (KIP-368).",
+        "reauthentications",
+    ),
     _counter("turnstile_sessions_expired_total", "Connections closed as their session was over.", "sessions_expired"),
     _counter("turnstile_stalls_total", "Times something held up a shard's loop for 50 ms or more.", "stalls"),
     _gauge(

@@ -9,7 +9,7 @@ from typing import Annotated, NotRequired, TypedDict
 class ListConnectionsBody(TypedDict):
     """The connections that are asked for, and their order."""
 
-    pageSize: NotRequired[Annotated[int, "How many, at most; 0, or more than 1000: 1000."]]
+    pageSize: NotRequired[Annotated[int, "The most connections to return; 0, or more than 1000: 1000."]]
     filter: NotRequired[
         Annotated[str, 'Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`.']
     ]
@@ -24,7 +24,7 @@ class AuthenticationInfo(TypedDict):
 
 
 class TlsInfo(TypedDict):
-    """Of a connection."""
+    """The TLS state of a connection."""
 
     enabled: bool
 
@@ -40,11 +40,11 @@ class InFlightRequests(TypedDict):
     """Requests under way; of which API is not kept."""
 
     sampledInFlightRequests: list[str]
-    hasMoreRequests: Annotated[bool, "One is under way."]
+    hasMoreRequests: Annotated[bool, "True: a request is under way."]
 
 
 class RequestStatistics(TypedDict):
-    """Of a connection, since it was opened."""
+    """The counts of a connection since it was opened."""
 
     requestCount: Annotated[str, "A whole number."]
 
@@ -63,7 +63,7 @@ class ListedConnection(TypedDict):
     listenerName: str
     tlsInfo: TlsInfo
     source: ConnectionSource
-    clientId: Annotated[str, "Empty: none was told yet."]
+    clientId: Annotated[str, "The client id; empty: the client has not sent one yet."]
     clientSoftwareName: str
     clientSoftwareVersion: str
     idleDuration: Annotated[str, "Since its last request was read; 0s while one is under way."]
@@ -75,7 +75,7 @@ class ListedConnections(TypedDict):
     """The connections that match."""
 
     connections: list[ListedConnection]
-    totalSize: Annotated[str, "How many match, a whole number; more than `connections` has, if that is cut."]
+    totalSize: Annotated[str, "The number of matches, a whole number; `connections` may have fewer."]
 
 
 class BuildInfo(TypedDict):

@@ -11,14 +11,14 @@ from broker.admin.utilisation_answers import CloseRow, OfBroker, UnixSeconds
 LimitedUse: TypeAlias = Annotated[
     Literal["connections", "new_connections"], "Open ones, or new ones a second over the quota window."
 ]
-ByPath: TypeAlias = Annotated[dict[str, int], "Decisions, by how the token was had: home, cached, rpc."]
+ByPath: TypeAlias = Annotated[dict[str, int], "Decisions by the way to the token: home, cached, rpc."]
 
 
 class Throttles(TypedDict):
     """The requests that a kind of quota has slowed down since the start."""
 
     requests: int
-    throttle_ms: Annotated[int, "Milliseconds, added up."]
+    throttle_ms: Annotated[int, "The sum of their throttle times, in milliseconds."]
 
 
 class LiveTotals(TypedDict):
@@ -44,7 +44,7 @@ class LiveTotals(TypedDict):
 
 
 class SeriesPoint(TypedDict):
-    """One second: gauges, and how much a second; reasons and quotas of which there were none are left out."""
+    """One second: gauges, and rates a second. Reasons and quotas without a count are left out."""
 
     at: UnixSeconds
     connections: int
@@ -66,7 +66,7 @@ class SeriesAnswer(TypedDict):
 
 
 class LiveShard(ShardRow):
-    """The process of one shard, and what it does."""
+    """The process of one shard, and its work."""
 
     admitted_per_s: float
     refused_per_s: float
@@ -92,18 +92,18 @@ class RefusedAddress(TypedDict):
 
     ip: str
     count: int
-    error: Annotated[int, "By how many `count` may be too high."]
+    error: Annotated[int, "`count` may be too high by this."]
     reasons: ByReason
-    open: Annotated[int, "Its open connections."]
+    open: Annotated[int, "The open connections of the address."]
     uses: list[LimitUse]
 
 
 class RefusedAddresses(TypedDict):
     """The number of addresses that were refused."""
 
-    known: Annotated[int, "Addresses that are counted apart."]
-    others_refused: Annotated[int, "Refusals of those that `top_refused` does not show."]
-    more: Annotated[bool, "A shard has more of them than it counts apart."]
+    known: Annotated[int, "The number of addresses that have a count of their own."]
+    others_refused: Annotated[int, "Refusals of the addresses that `top_refused` leaves out."]
+    more: Annotated[bool, "True: a shard has refused more addresses than it counts one by one."]
 
 
 class QuotaClient(TypedDict):
@@ -115,18 +115,18 @@ class QuotaClient(TypedDict):
     quota: Annotated[str, "The quota's key."]
     throttle_ms: Annotated[float, "The average throttle time within the quota window, in milliseconds."]
     value: Annotated[float, "Bytes a second, percent, or mutations a second."]
-    limit: Annotated[float | None, "In the same unit; null: it is not set any more."]
+    limit: Annotated[float | None, "The quota, in the same unit; null: it is no longer set."]
 
 
 class LimitRow(TypedDict):
     """A setting that limits clients."""
 
     name: str
-    broker: Annotated[int | None, "The broker that has it of its own; null: the whole cluster."]
+    broker: Annotated[int | None, "The broker that it is set for; null: the whole cluster."]
     value: SettingValue
     text: Annotated[str, "The value as `turnstile config set` takes it."]
     set: bool
-    vocabulary: Annotated[str, "Whose name it is: kafka, redpanda or turnstile."]
+    vocabulary: Annotated[str, "The origin of the name: kafka, redpanda or turnstile."]
     observable: Annotated[bool, "True if it can be observed instead of enforced."]
     doc: str
 
@@ -145,10 +145,10 @@ class LiveAnswer(TypedDict):
     shards: list[LiveShard]
     series: list[SeriesPoint]
     uses: Annotated[list[LimitUse], "The fullest first."]
-    close: Annotated[list[CloseRow], "How many limits are close to being reached."]
+    close: Annotated[list[CloseRow], "The numbers of limits that are close to being reached."]
     top_refused: list[RefusedAddress]
     refused_addresses: RefusedAddresses
-    throttled: Annotated[list[QuotaClient], "Clients that their quota slows down, the slowest first."]
-    within_quota: Annotated[list[QuotaClient], "Others that use theirs, the fullest first."]
+    throttled: Annotated[list[QuotaClient], "Clients that are throttled by a quota, the longest throttle time first."]
+    within_quota: Annotated[list[QuotaClient], "Other clients with a quota that they use, the fullest first."]
     limits: list[LimitRow]
     observed: Annotated[ObservedAnswer | None, "null: no cap is observed."]

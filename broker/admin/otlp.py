@@ -37,7 +37,7 @@ def metrics_of(data: bytes) -> list[dict[str, object]]:
                     if len(found) >= MOST_METRICS:
                         return found[:MOST_METRICS]
     except (NotProtobuf, struct.error, IndexError, UnicodeDecodeError, TypeError, AttributeError) as fault:
-        raise NotOtlp(f"it is no MetricsData: {fault}") from None
+        raise NotOtlp(f"it is not MetricsData: {fault}") from None
     return found
 
 

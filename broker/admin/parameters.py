@@ -69,7 +69,7 @@ def _named_caller(request: Request) -> str:
     return caller(request)
 
 
-_CALLER = "Whom the history of changes is to name."
+_CALLER = "The author of the change, for the history."
 _BROKER = Parameter(
     "broker",
     "query",
@@ -81,23 +81,23 @@ _BROKER = Parameter(
 BrokerText: TypeAlias = Annotated[str, _BROKER]
 """As it was given, "" if it was not: broker_id of settings_api checks it."""
 BrokerNumber: TypeAlias = Annotated[int, _whole("broker", 0, 0, 2**31 - 1, "The id of a broker.")]
-SettingName: TypeAlias = Annotated[str | None, _text("key", "One setting alone.")]
-IncludeDefaults: TypeAlias = Annotated[bool, _flag("include_defaults", True, "Also the settings that nobody has set.")]
-DryRun: TypeAlias = Annotated[bool, _flag("dry_run", False, "Only check whether it could be set.")]
-HistoryLimit: TypeAlias = Annotated[int, _whole("limit", 100, 1, 1000, "How many changes, at most.")]
+SettingName: TypeAlias = Annotated[str | None, _text("key", "Only this setting.")]
+IncludeDefaults: TypeAlias = Annotated[
+    bool, _flag("include_defaults", True, "Also the settings with their default values.")
+]
+DryRun: TypeAlias = Annotated[bool, _flag("dry_run", False, "Only check the change.")]
+HistoryLimit: TypeAlias = Annotated[int, _whole("limit", 100, 1, 1000, "The most changes to return.")]
 Before: TypeAlias = Annotated[int, _whole("before", _MOST, 1, _MOST, "Only changes before this version.")]
 MostLimits: TypeAlias = Annotated[
-    int, _whole("limit", 50, 1, 200, "How many limits of addresses and clients, at most.")
+    int, _whole("limit", 50, 1, 200, "The most limits of addresses and clients to return.")
 ]
-ListenerName: TypeAlias = Annotated[str | None, _text("listener", "A listener's name; without it, all of them.")]
-Ip: TypeAlias = Annotated[str | None, _text("ip", "An address: the limits that hold for it.")]
-UserName: TypeAlias = Annotated[str | None, _text("user", "A user: the quotas that hold for it.")]
-ClientId: TypeAlias = Annotated[str | None, _text("client-id", "A client id: the quotas that hold for it.")]
-ObserveQuotas: TypeAlias = Annotated[
-    bool, _flag("observe", False, "Of client quotas that are observed instead of enforced.")
-]
+ListenerName: TypeAlias = Annotated[str | None, _text("listener", "The name of a listener; without it, all listeners.")]
+Ip: TypeAlias = Annotated[str | None, _text("ip", "An IP address.")]
+UserName: TypeAlias = Annotated[str | None, _text("user", "The name of a user.")]
+ClientId: TypeAlias = Annotated[str | None, _text("client-id", "A client id.")]
+ObserveQuotas: TypeAlias = Annotated[bool, _flag("observe", False, "Observed client quotas instead of enforced ones.")]
 Observe: TypeAlias = Annotated[
-    bool, _flag("observe", False, "Of limits of connections that are observed instead of enforced.")
+    bool, _flag("observe", False, "Observed limits on connections instead of enforced ones.")
 ]
 Observed: TypeAlias = Annotated[bool, _OBSERVED]
 By: TypeAlias = Annotated[
@@ -105,18 +105,28 @@ By: TypeAlias = Annotated[
     Parameter(
         "by",
         "query",
-        "What is counted apart; `limit` only of observed caps.",
+        "The field by which connections are counted; `limit` only with `observed`.",
         {"type": "string", "enum": list(get_args(RefusedBy)), "default": "reason"},
         _refused_by,
     ),
 ]
 Since: TypeAlias = Annotated[
     float,
-    Parameter("since", "query", "`series` begins after it, in Unix seconds.", {"type": "number", "default": 0}, _since),
+    Parameter(
+        "since",
+        "query",
+        "Points of `series` after this time, in Unix seconds.",
+        {"type": "number", "default": 0},
+        _since,
+    ),
 ]
-Minutes: TypeAlias = Annotated[int, _whole("minutes", 5, 1, 30, "How many minutes of it; beyond 5, in steps of 6 s.")]
-ClientInstanceId: TypeAlias = Annotated[str, _of_path("client_instance_id", "Of a client that pushes telemetry.")]
-PageName: TypeAlias = Annotated[str, _of_path("name", "A file's name.")]
+Minutes: TypeAlias = Annotated[
+    int, _whole("minutes", 5, 1, 30, "The length of `series` in minutes; beyond 5, in steps of 6 s.")
+]
+ClientInstanceId: TypeAlias = Annotated[
+    str, _of_path("client_instance_id", "The id of a client instance that pushes telemetry.")
+]
+PageName: TypeAlias = Annotated[str, _of_path("name", "The name of the file.")]
 Who: TypeAlias = Annotated[str, Parameter(WHO, "header", _CALLER, {"type": "string"}, caller)]
 NamedCaller: TypeAlias = Annotated[
     str, Parameter(WHO, "header", _CALLER, {"type": "string"}, _named_caller, required=True)

@@ -1,6 +1,7 @@
-"""`/public_metrics`: what Redpanda has on its page of that name, summed over shards, as far as it counts connections and disk.
+"""`/public_metrics`: Redpanda's metrics of connections and of the disk, under Redpanda's names, summed over shards.
 
-A Redpanda serves one broker; here each sample has the label `broker`.
+A Redpanda process serves this page for one broker; here one page has all brokers, and each sample has the label `broker`. The other
+metrics of Redpanda's page are not emulated.
 
 Source: server_probe::setup_public_metrics (src/v/net/probes.cc), node_probe::setup_node_metrics (src/v/storage/probe.cc).
 """
@@ -21,7 +22,7 @@ _RPC = (
 
 
 def public_metrics(sampler: Sampler, disk: Mapping[str, object] | None, uptime_s: float) -> bytes:
-    """The whole page, as of now. `disk`: of describe_disk."""
+    """The page with the values of now. `disk`: the answer of describe_disk; None: without its metrics."""
     now, page = sampler.now(), Page()
     page.add(Kind.GAUGE, "redpanda_application_uptime_seconds_total", "Seconds since the start.", {}, uptime_s)
     for broker in sorted({broker for broker, _ in now.slots}):
@@ -39,6 +40,10 @@ def _add_disk(page: Page, disk: Mapping[str, Any]) -> None:
         for name, help, value in (
             ("total_bytes", "Size of the volume of the data.", disk["total_bytes"]),
             ("free_bytes", "Free space on the volume of the data.", disk["free_bytes"]),
-            ("free_space_alert", "Free space: 0 enough, 2 too little, Produce is refused.", 2 if broker["full"] else 0),
+            (
+                "free_space_alert",
+                "Free space: 0 is enough, 2 too little: Produce is refused.",
+                2 if broker["full"] else 0,
+            ),
         ):
             page.add(Kind.GAUGE, f"redpanda_storage_disk_{name}", help, {"broker": str(broker["broker"])}, value)

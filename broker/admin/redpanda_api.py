@@ -42,7 +42,7 @@ async def list_kafka_connections(
 async def list_brokers(
     admin: Admin, body: Annotated[ConnectCall, Body(ListBrokersBody, read_call)]
 ) -> Annotated[Response, Content(ListedBrokers)]:
-    """The brokers, as rpk asks for them."""
+    """The brokers, in the format of rpk."""
     return body.answer(
         BROKERS_RESPONSE, {"brokers": [_broker(each) for each in range(admin.coordinator.state.brokers)]}
     )
@@ -52,7 +52,7 @@ async def list_brokers(
 async def get_broker(
     admin: Admin, body: Annotated[ConnectCall, Body(GetBrokerBody, read_call)]
 ) -> Annotated[Response, Content(OneBroker)]:
-    """A broker and its release, as rpk asks for it."""
+    """A broker and its release, in the format of rpk."""
     node_id = body.values(BROKER_REQUEST).get("node_id", 0)
     if not 0 <= node_id < admin.coordinator.state.brokers:
         raise ConnectFault(NOT_FOUND, f"there is no broker {node_id}.")

@@ -156,7 +156,7 @@ def is_number(text: str) -> bool:
 def require_caller(request: Request) -> None:
     """Refuses a plain POST, which a page of another site could send from a browser; it can't send a header of its own."""
     if WHO not in request.headers:
-        raise HTTPException(403, f"say who you are in the header {WHO}.")
+        raise HTTPException(403, f"name the caller in the header {WHO}.")
 
 
 def caller(request: Request) -> str:

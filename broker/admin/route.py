@@ -115,7 +115,7 @@ class AdminRoute:
         for name in request.query_params:
             if name not in known:
                 takes = f"takes {', '.join(known)}" if known else "takes no parameters"
-                raise HTTPException(400, f"{name!r} is no parameter: {self.method} {self.path} {takes}.")
+                raise HTTPException(400, f"{name!r} is not a parameter: {self.method} {self.path} {takes}.")
             if len(request.query_params.getlist(name)) > 1:
                 raise HTTPException(400, f"{name!r} is there twice.")
 

@@ -62,7 +62,7 @@ async def get_config(
 async def put_config(
     admin: Admin, body: SettingsBody, dry_run: DryRun, broker: BrokerText, observe: Observe, who: Who, at: AtAdmin
 ) -> ChangedConfig:
-    """Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them."""
+    """Changes settings. The answer comes when every shard enforces them, or counts by them if they are observed limits."""
     changes = redpanda.changes_of(body, _broker(admin, broker))
     if observe:
         version = await admin.coordinator.alter_observed(who, changes, dry_run)
@@ -73,19 +73,19 @@ async def put_config(
 
 @routes.get("/v1/cluster_config/schema")
 async def get_config_schema(admin: Admin) -> SettingsSchema:
-    """Every setting: its type, range and default, and what it does."""
+    """Every setting: its type, range, default and description."""
     return redpanda.schema()
 
 
 @routes.get("/v1/cluster_config/status")
 async def get_config_status(admin: Admin) -> list[BrokerConfigStatus]:
-    """The version that each broker has, as rpk asks for it."""
+    """The configuration version of each broker, in the format of rpk."""
     return redpanda.status(admin.coordinator.state, admin.versions())
 
 
 @routes.get("/v1/cluster_config/broker_overrides")
 async def get_broker_overrides(admin: Admin, observe: Observe) -> BrokerOverrides:
-    """The settings that single brokers have of their own."""
+    """The settings that are set for single brokers."""
     if observe:
         return {"overrides": observed_overrides(admin.coordinator.state)}
     found = admin.settings.broker_overrides()
@@ -98,7 +98,7 @@ async def get_broker_overrides(admin: Admin, observe: Observe) -> BrokerOverride
 
 @routes.get("/v1/config/history")
 async def get_config_history(admin: Admin, limit: HistoryLimit, before: Before) -> SettingHistory:
-    """The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time."""
+    """The history of the configuration: the changes of settings, quotas, topics and other records, with author and time."""
     return {"history": admin.coordinator.history(limit, before)}
 
 
@@ -122,7 +122,7 @@ async def put_advertised(admin: Admin, body: AddressesBody, who: Who) -> Changed
 
 @routes.delete("/v1/advertise")
 async def delete_advertised(admin: Admin, listener: ListenerName, broker: BrokerText, who: Who) -> ChangedAdvertised:
-    """Forgets what was said live: the addresses that the cluster was started with are advertised."""
+    """Takes back the addresses that were set live: those of the start of the cluster are advertised again."""
     text = _broker(admin, broker)
     return await _advertise(admin, who, AddressChange(listener, int(text) if text else None, ()))
 
@@ -133,7 +133,7 @@ async def _advertise(admin: Admin, who: str, change: AddressChange) -> ChangedAd
 
 
 def _broker(admin: Admin, text: str) -> str:
-    """The id of a broker that there is, as text; "" for the whole cluster. Raises HTTPException."""
+    """The id of an existing broker, as text; "" for the whole cluster. Raises HTTPException."""
     brokers = admin.coordinator.state.brokers
     if text and not (is_number(text) and int(text) < brokers):
         raise HTTPException(400, f"there is no broker {text} (0 to {brokers - 1}).")

@@ -22,9 +22,12 @@ class Utilisation(TypedDict):
         str, "connections: open ones; new_connections: a second, over the quota window; or a client quota's key."
     ]
     of: Annotated[str, "broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client."]
-    user: Annotated[str | None, "Of a client; empty: its quota does not tell users apart. null: it is no client's."]
+    user: Annotated[
+        str | None, "The user; empty: the quota does not tell users apart; null: the limit is not of a client."
+    ]
     client_id: Annotated[
-        str | None, "Of a client; empty: its quota does not tell client ids apart. null: it is no client's."
+        str | None,
+        "The client id; empty: the quota does not tell client ids apart; null: the limit is not of a client.",
     ]
     used: Annotated[float, "Connections, or in the quota's unit: bytes a second, percent, mutations a second."]
     limit: float
@@ -46,7 +49,7 @@ class CloseRow(TypedDict):
     high: Annotated[int, "From 80 % on."]
     near: Annotated[int, "From 90 % on."]
     full: Annotated[int, "From 100 % on."]
-    limits: Annotated[int, "Those that were looked at, of which anything was used."]
+    limits: Annotated[int, "The number of limits of this kind that were in use."]
 
 
 class UtilisationAnswer(TypedDict):
@@ -55,5 +58,7 @@ class UtilisationAnswer(TypedDict):
     `close`, was seen in the last ten seconds."""
 
     at: UnixSeconds
-    limits: Annotated[list[Utilisation], "All of brokers and listeners, and of addresses and clients the closest."]
+    limits: Annotated[
+        list[Utilisation], "All limits of brokers and listeners, and the fullest of addresses and clients."
+    ]
     close: list[CloseRow]

@@ -139,7 +139,9 @@ def _api_names(given: object) -> list[str]:
         known = {api.lower(): api for api in _APIS}.get(name.strip().lower())
         if known is None:
             near = near_misses(name, _APIS)
-            raise ConfigInvalid("api", name, "it is no API of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
+            raise ConfigInvalid(
+                "api", name, "it is not an API of Kafka" + (f"; did you mean {near[0]}?" if near else "")
+            )
         found.append(known)
     return found
 
@@ -166,7 +168,9 @@ def _trigger(found: Mapping[str, object]) -> dict[str, object]:
 def _error(given: object) -> str:
     if not isinstance(given, str) or given not in ERRORS or given == "NONE":
         near = near_misses(str(given), [name for name in ERRORS if name != "NONE"])
-        raise ConfigInvalid("error", given, "it is no error of Kafka" + (f"; did you mean {near[0]}?" if near else ""))
+        raise ConfigInvalid(
+            "error", given, "it is not an error of Kafka" + (f"; did you mean {near[0]}?" if near else "")
+        )
     return given
 
 

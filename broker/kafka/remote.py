@@ -1,4 +1,4 @@
-"""Questions of handlers to other shards and the coordinator, and the errors that become codes of a response."""
+"""Calls from handlers of Kafka's APIs to other shards and to the coordinator, and the error codes for calls that fail."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CoordinatorCalls(Protocol):
 
 
 def spawned(spawn: Spawn, function: Callable[[R, Call[Types]], Awaitable[Message]]) -> Handler:
-    """A handler of a coroutine function that changes the cluster: it runs to its end also when its client goes away."""
+    """A handler made of a coroutine function that changes the cluster. The function runs to its end even if the client goes."""
 
     @wraps(function)
     def handle(request: R, call: Call[Types]) -> Deferred[Message]:
@@ -43,12 +43,12 @@ def spawned(spawn: Spawn, function: Callable[[R, Call[Types]], Awaitable[Message
 
 
 def or_lost(answer: MaybeDeferred[T], lost: Callable[[], T]) -> MaybeDeferred[T]:
-    """`lost()` instead of the answer if the shard that was asked went away, or did not answer in time."""
+    """The answer of another shard, or `lost()` if that shard went away or did not answer in time."""
     return answer.recover(LOST, lost) if isinstance(answer, Deferred) else answer
 
 
 def ask_each(turns: Turns, keys: Sequence[K], ask: Callable[[K], MaybeDeferred[T]]) -> MaybeDeferred[list[T]]:
-    """The answers to all keys in their order; of many keys, only a part is asked for at a time."""
+    """The answers to all keys, in the order of the keys; at most MOST_AT_ONCE of them are asked for at a time."""
     if len(keys) <= MOST_AT_ONCE:
         return gather([ask(key) for key in keys])
     return turns.spawn(_ask_in_turns(turns, keys, ask))
@@ -64,7 +64,7 @@ async def _ask_in_turns(turns: Turns, keys: Sequence[K], ask: Callable[[K], Mayb
 
 
 class RequestRefused(ApiException):
-    """One part of a request is refused by the handler; its other parts are served."""
+    """The handler refuses one part of a request, such as one resource; it serves the other parts."""
 
 
 class ChangeFailed(ApiException):
@@ -72,7 +72,7 @@ class ChangeFailed(ApiException):
 
 
 def changed_by(call: Call) -> str:
-    """The author of a change as its history names it: user and address."""
+    """The author of a change, user and address, as the configuration history names it."""
     return f"User:{call.user} at {call.ip}"
 
 

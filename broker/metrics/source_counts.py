@@ -53,9 +53,11 @@ class SourcesAnswer(TypedDict):
     """The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if `shards`,
     `forgotten` and the shards' epochs are the same in both."""
 
-    shards: Annotated[int, "How many shards have answered."]
-    forgotten: Annotated[int, "How often one had too many addresses, and began anew."]
-    sources: Annotated[dict[str, dict[str, int]], "By address, by outcome: `admitted`, or the reason of the refusal."]
+    shards: Annotated[int, "The number of shards that answered."]
+    forgotten: Annotated[int, "The number of times that a shard had too many addresses and began anew."]
+    sources: Annotated[
+        dict[str, dict[str, int]], "Counts by address and by outcome: `admitted`, or the reason of the refusal."
+    ]
 
 
 def summed(answers: Iterable[Mapping[str, Any]]) -> SourcesAnswer:

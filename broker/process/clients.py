@@ -1,7 +1,7 @@
-"""The clients' side of one shard: what its listeners share, from the dispatcher to the memory for answers.
+"""The clients' side of one shard: its listeners, and what these share, from the dispatcher to the memory for answers.
 
-It is made with the shard, and opens its listeners once the configuration is known: whether requests are guarded, how much
-memory they may take and which faults there are depends on it.
+`Clients` is made with the shard. Its listeners open later, when the shard knows its configuration, as that says whether
+requests are guarded, how much memory they may take, and which faults are set.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Clients:
         self.muted = Muted(context.timers)
         self.sources = SourceCounts()
         self._users = Users(self._find_user, plan.scram_secret, CredentialShapes(context.image).of, tokens.login)
-        self._queue: RequestQueue | None = None  # these are made by `open`
+        self._queue: RequestQueue | None = None  # `open` makes this and the next four
         self._queue_metrics: RequestQueueMetrics | None = None
         self._requests: RequestMemory | None = None
         self._faults: Faults | None = None
@@ -79,7 +79,7 @@ class Clients:
         turns: Turns,
         keys: KeyDerivation,
     ) -> None:
-        """Begins to accept on the listening sockets; called once, when the image holds the cluster."""
+        """Begins to accept connections on the listening sockets. Called once, when the image has the configuration."""
         context = self._context
         image, timers = context.image, context.timers
         self._answers = AnswerMemory(image.get("turnstile.queued.max.response.bytes"))
@@ -138,7 +138,7 @@ class Clients:
         return queue
 
     def image_changed(self, kinds: Collection[str]) -> None:
-        """The image has another version; `open` reads all of it for the faults."""
+        """Follows a new version of the image. Before `open` there are no faults to change: `open` reads all of them."""
         self._throughput.follow()
         if self._queue is not None:
             self._queue.follow()
@@ -146,11 +146,11 @@ class Clients:
             self._faults.image_changed(kinds)
 
     def room(self, most_bytes: int) -> int:
-        """The bytes that an answer may have now, of `most_bytes`; asked for once listeners are open."""
+        """The size that an answer may have now, `most_bytes` or less, in bytes. Only after `open`."""
         return self._answers.most_bytes(most_bytes)
 
     def tick(self) -> None:
-        """Ends requests that do not come in, and counts; called a few times a second."""
+        """Ends requests whose bytes do not arrive, and updates the metrics of the queue. Called a few times a second."""
         if self._requests is not None and self._queue_metrics is not None:
             self._requests.tick()
             self._queue_metrics.set()

@@ -1,4 +1,5 @@
-"""Overrides of host names follow DNS, at intervals of `turnstile.override.hosts.interval.ms` (shards/config/host_overrides.py)."""
+"""Keeps the addresses of host names in overrides up to date with DNS: a lookup each `turnstile.override.hosts.interval.ms`
+(shards/config/host_overrides.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from shards.errors import CannotStore
 
 
 class HostFollower:
-    """`look_up` once, `run` until cancelled. Names without an address are logged."""
+    """Call `look_up` once at the start, then `run`, which ends by cancellation. Logs each name that DNS has no address for."""
 
     def __init__(self, coordinator: Coordinator, log: RateLimitedLogger) -> None:
         self._coordinator = coordinator
@@ -24,11 +25,11 @@ class HostFollower:
             await self.look_up()
 
     async def look_up(self) -> None:
-        """Returns when what DNS says is in force."""
+        """Looks all names up; returns when the new addresses are in force, or could not be stored."""
         try:
             faults = await self._coordinator.follow_hosts()
         except CannotStore as fault:
-            self._log.warning("addresses of hosts can't be stored", why=str(fault))
+            self._log.warning("the addresses of hosts in overrides could not be stored", why=str(fault))
             return
         for host, why in faults.items():
             self._log.warning("DNS has no address for the host of an override", host=host, why=why)

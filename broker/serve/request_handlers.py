@@ -1,18 +1,18 @@
-"""The request handlers of a broker, and the queue before them, under virtual time; here those of one shard. Pure: no I/O, no clock.
+"""The request handlers of one shard, and the queue in front of them, under virtual time. Pure: no I/O, no clock.
 
 In Kafka the network threads put requests into one ArrayBlockingQueue of `queued.max.requests`, and `num.io.threads` handlers
-take them out. A request that does not fit blocks the thread that puts it, and the requests that this thread has read wait
-behind it. A shard is one network thread, with a queue and handlers of its own.
+take them out. A request for which the queue has no room blocks the network thread that puts it, and with it all further requests of
+that thread. Here a shard is one network thread, with a queue and handlers of its own.
 
-A handler is busy with a request for as long as it was said when it was put. Then `finish` returns the request, and its handler is
-still with it: the caller serves it, and says by `keep` that this takes longer, or by `free` that it is done.
+`put` says for how long a request will keep its handler busy. When that time is over, `finish` returns the request. Its handler is
+not free yet: the caller serves the request, and then calls `keep` to keep the handler for longer, or `free`.
 
-first_in_first_out  Requests are taken in the order in which they were put. What a request that was served before still needs
-    (`put_first`) goes before them, as in Kafka's callback queue.
-idle_or_queued  While a request is queued, no handler is idle; while one is blocked, the queue is full.
-queue_is_bounded  No more than `queue_size` requests are queued. Those that are blocked move up as room comes.
-time_is_exact  A handler takes up its next request at the instant at which it is free, however late that is noticed: so n
-    requests of t each take n times t.
+first_in_first_out  Handlers take requests in the order in which they were put. A request that was served, and needs a handler once
+    more (`put_first`), goes before all of them, as in Kafka's callback queue.
+idle_or_queued  While a request is queued, no handler is idle. While a request is blocked, the queue is full.
+queue_is_bounded  At most `queue_size` requests are queued. Blocked requests move into the queue as room comes.
+time_is_exact  A handler takes its next request at the instant at which it is free, however late `finish` is called. So one handler
+    needs n times t for n requests of t each.
 
 Source: RequestChannel, KafkaRequestHandlerPool (Apache Kafka).
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class _Put(NamedTuple, Generic[T]):
-    """A request that was put at an instant, and the time that a handler needs for it."""
+    """A request, the time that a handler needs for it, and the instant at which it was put."""
 
     request: T
     time_ns: int
@@ -36,16 +36,16 @@ class _Put(NamedTuple, Generic[T]):
 
 
 class Finished(NamedTuple, Generic[T]):
-    """A request whose handler's time was over at an instant."""
+    """A request, and the instant at which its handler's time was over."""
 
     request: T
     at_ns: int
 
 
 class RequestHandlers(Generic[T]):
-    """`handlers` of them, None: as many as there are requests; before them a queue of `queue_size` requests.
+    """`handlers`: their number; None: one for each request. `queue_size`: the room of the queue, in requests.
 
-    `taken` requests were taken up by a handler, after `waited_ns` in all.
+    `taken`: the requests that handlers have taken up. `waited_ns`: the time for which these had waited, all together.
     """
 
     def __init__(self, handlers: int | None, queue_size: int) -> None:
@@ -59,7 +59,7 @@ class RequestHandlers(Generic[T]):
         self._busy: list[tuple[int, int, T]] = []  # a heap: (until when, number, request)
         self._in_hand = 0  # finished, and neither kept nor freed yet
         self._numbers = itertools.count()
-        self._begun_ns = 0  # the time of all requests that were taken up, also what is still to come of it
+        self._begun_ns = 0  # handler time of all requests that were taken up, including what is still to come
 
     @property
     def queued(self) -> int:
@@ -68,7 +68,7 @@ class RequestHandlers(Generic[T]):
 
     @property
     def is_blocked(self) -> bool:
-        """True while a request waits for room in the queue, and with it the network thread."""
+        """True while a request waits for room in the queue; the network thread is blocked with it."""
         return bool(self._blocked)
 
     @property
@@ -82,11 +82,11 @@ class RequestHandlers(Generic[T]):
         return self._busy[0][0] if self._busy else None
 
     def busy_ns(self, now_ns: int) -> int:
-        """The time for which handlers were busy, all of them together."""
+        """The time for which handlers were busy up to now, summed over them."""
         return self._begun_ns - sum(max(until_ns - now_ns, 0) for until_ns, _, _ in self._busy)
 
     def put(self, request: T, time_ns: int, now_ns: int) -> None:
-        """A request that a handler needs `time_ns` for: it is taken up, queued or blocked."""
+        """Puts a request that needs a handler for `time_ns`: a handler takes it up, or it is queued, or blocked."""
         put = _Put(request, time_ns, now_ns)
         if self.has_idle:
             self._take(put, now_ns)
@@ -96,11 +96,11 @@ class RequestHandlers(Generic[T]):
             self._blocked.append(put)
 
     def pass_by(self) -> None:
-        """A request that needs no time was taken up by an idle handler."""
+        """Counts a request that needs no time of its handler, and was served at once as a handler was idle."""
         self.taken += 1
 
     def put_first(self, request: T, time_ns: int, now_ns: int) -> None:
-        """A request that has been served needs a handler for so much longer: before all that are queued."""
+        """Puts a request that has been served and needs a handler for `time_ns` more; it goes before all queued ones."""
         put = _Put(request, time_ns, now_ns)
         if self.has_idle:
             self._begin(put, now_ns)
@@ -108,7 +108,7 @@ class RequestHandlers(Generic[T]):
             self._first.append(put)
 
     def finish(self, now_ns: int) -> Finished[T] | None:
-        """The request whose handler was the first to be done by now; None: there is none. `keep` or `free` follows."""
+        """The request whose handler's time was over first; None if no handler's is by now. The caller must `keep` or `free` it."""
         if not self._busy or self._busy[0][0] > now_ns:
             return None
         at_ns, _, request = heapq.heappop(self._busy)
@@ -116,22 +116,22 @@ class RequestHandlers(Generic[T]):
         return Finished(request, at_ns)
 
     def keep(self, finished: Finished[T], time_ns: int) -> None:
-        """Its handler stays with the request for so much longer."""
+        """Keeps the handler of a finished request busy with it for `time_ns` more."""
         self._in_hand -= 1
         self._begin(_Put(finished.request, time_ns, finished.at_ns), finished.at_ns)
 
     def free(self, finished: Finished[T]) -> None:
-        """The handler is done with it, and takes up the next request."""
+        """Frees the handler of a finished request; it takes up the next request."""
         self._in_hand -= 1
         self._take_up(finished.at_ns)
 
     def resize(self, handlers: int, now_ns: int) -> None:
-        """There are more handlers from now on, or fewer: those beyond the number end with the request that they have."""
+        """Changes the number of handlers. If there are fewer, the surplus ones end after the request that they have."""
         self._handlers = handlers
         self._take_up(now_ns)
 
     def dismiss(self, now_ns: int) -> None:
-        """There are no handlers to wait for any more: all requests are done now, in the order in which they would have been."""
+        """Removes all handlers: every request is finished now, in the order in which handlers would have finished them."""
         self._begun_ns = self.busy_ns(now_ns)
         self._handlers = None
         done = sorted(self._busy)
@@ -141,7 +141,7 @@ class RequestHandlers(Generic[T]):
         self._take_up(now_ns)
 
     def clear(self, now_ns: int) -> list[T]:
-        """Drops all requests, and returns them. Not between `finish` and what follows it."""
+        """Drops all requests, and returns them. Must not be called between `finish` and its `keep` or `free`."""
         self._begun_ns = self.busy_ns(now_ns)
         dropped = [put.request for put in (*self._first, *self._queue, *self._blocked)]
         dropped += [request for _, _, request in self._busy]
@@ -150,7 +150,7 @@ class RequestHandlers(Generic[T]):
         return dropped
 
     def _take_up(self, at_ns: int) -> None:
-        """Idle handlers take up what waits."""
+        """Gives waiting requests to idle handlers."""
         while self.has_idle:
             if self._first:
                 self._begin(self._first.popleft(), at_ns)
@@ -171,7 +171,7 @@ class RequestHandlers(Generic[T]):
         heapq.heappush(self._busy, (max(at_ns, put.at_ns) + put.time_ns, next(self._numbers), put.request))
 
     def check(self) -> None:
-        """Raises AssertionError when an invariant does not hold; not between `finish` and what follows it."""
+        """Raises AssertionError if an invariant is broken. Must not be called between `finish` and its `keep` or `free`."""
         assert len(self._queue) <= self._queue_size
         assert not self.has_idle or not (self._queue or self._first)
         assert not self._blocked or len(self._queue) == self._queue_size

@@ -1,6 +1,6 @@
 """The partitions of one broker: every shard answers for all of them, from their files (broker/storage/shared_log.py).
 
-Many partitions of one request are answered a part at a time, in turns with other work (shards/loop/turns.py).
+A request with many partitions is answered MOST_AT_ONCE at a time, in turns with other work (shards/loop/turns.py).
 
 operations_answer_a_code  An operation answers with a Kafka error code first, and never raises.
 """
@@ -36,8 +36,10 @@ PartitionAnswer = Sequence[Any]  # an error code, and what the operation answers
 
 
 BringUp = Callable[[Sequence[TopicPartition]], MaybeDeferred[Collection[TopicPartition]]]
-"""Partitions of internal topics -> those for which it was not possible; LATE is the answer for these."""
-LATE = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "The coordinator of what is in this partition can't be asked now.")
+"""Brings the logs of internal partitions up to date. Returns the partitions for which that failed; their answer is LATE."""
+LATE = Rejected(
+    codes.NOT_LEADER_OR_FOLLOWER, "The coordinator that writes the records of this partition does not answer now."
+)
 
 
 class PartitionCalls(Protocol):
@@ -56,11 +58,11 @@ FAILED: dict[str, Callable[[Rejected], PartitionAnswer]] = {
     "end_transaction": lambda why: (why.code,),
     "producers": lambda why: (why.code, why.message, ()),
 }
-"""The operations, and for each the answer that says why it failed (`why`: a Rejected)."""
+"""Operation -> the answer of a partition for which it failed, made of the reason."""
 
 
 class GrowthNotices:
-    """Tells the other shards of a broker that wait for it that a log has grown here."""
+    """The messages by which a shard tells others that a log has grown, for which their Fetches wait."""
 
     def __init__(self, mesh: PartitionCalls, shard: int, shards: int) -> None:
         self._mesh = mesh
@@ -68,17 +70,17 @@ class GrowthNotices:
         self._shards = shards
 
     def tell(self, topic: str, partition: int, bits: int) -> None:
-        """`bits`: the shards that wait, one bit for each modulo BITS (shared_log.py)."""
+        """`bits`: the shards that wait; bit `shard % BITS` is that of a shard (shared_log.py)."""
         for shard in range(self._shards):
             if shard != self._shard and bits >> shard % BITS & 1:
                 self._mesh.call(shard, GROWN, topic, partition)
 
 
 class Partitions:
-    """All partitions of one broker, for one of its shards, whose views are `logs`.
+    """All partitions of one broker, as one of its shards serves them. `logs`: this shard's views of their logs.
 
-    `bring_up` brings logs of internal topics up to date (broker/kafka/records/internal_records.py). Other shards tell here
-    that a log has grown for which this one waits (`GrowthNotices`).
+    `bring_up` brings logs of internal topics up to date (broker/kafka/records/internal_records.py). When a log grows for which
+    this shard waits, the shard that appended calls GROWN here (`GrowthNotices`).
     """
 
     def __init__(
@@ -110,14 +112,14 @@ class Partitions:
         mesh.serve(GROWN, self._grown)
 
     def name_of(self, topic_id: UUID | None) -> str:
-        """The name of the topic with that id; "", which no topic is called, if there is none."""
+        """The name of the topic with an id; "" if there is no such topic."""
         found = topic_id and self.image.topics.by_id(topic_id)
         return found.name if found else ""
 
     # Asking
 
     def ask_current(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[PartitionAnswer]]:
-        """As `ask`, once what was committed by then is in the logs of internal topics that are among the items."""
+        """As `ask`, but the logs of internal topics among the items are first brought up to date with the commits made by now."""
         internal = [(item[0], item[1]) for item in items if item[0] in INTERNAL_TOPICS]
         if not internal:
             return self.ask(operation, items)
@@ -129,7 +131,7 @@ class Partitions:
         return then(self.bring_up(internal), answers)
 
     def ask(self, operation: str, items: Sequence[Item]) -> MaybeDeferred[list[PartitionAnswer]]:
-        """The answer to each item, in order: as a list if there are at most MOST_AT_ONCE, else later."""
+        """The answers to the items, in their order: at once for up to MOST_AT_ONCE items, for more as a Deferred."""
         if len(items) > MOST_AT_ONCE:
             return self.turns.spawn(self._ask_in_turns(operation, items))
         return [self.do(operation, item) for item in items]
@@ -144,7 +146,7 @@ class Partitions:
     def _grown(self, _peer: int, topic: str, partition: int) -> None:
         log = self._logs.viewed(topic, partition)
         if log is not None:
-            with contextlib.suppress(Rejected, OSError):  # then the wait ends by its own time
+            with contextlib.suppress(Rejected, OSError):  # then the Fetch that waits ends after its max_wait_ms
                 log.grown()
 
     # Answering
@@ -159,7 +161,9 @@ class Partitions:
             return FAILED[operation](OUT_OF_RANGE)
         except (OSError, MemoryError) as fault:
             cause = fault.strerror if isinstance(fault, OSError) else "there is not enough memory"
-            return FAILED[operation](Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be used: {cause}."))
+            return FAILED[operation](
+                Rejected(codes.KAFKA_STORAGE_ERROR, f"The log of the partition can't be used: {cause}.")
+            )
         except Exception as fault:
             log.error("a mistake in a partition's log", topic=item[0], partition=item[1], exc_info=fault)
             return FAILED[operation](Rejected(codes.UNKNOWN_SERVER_ERROR, "The broker made a mistake."))
@@ -169,7 +173,8 @@ class Partitions:
     ) -> PartitionAnswer:
         """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)
 
-        For UNVERIFIED (producer_state.py) the last field has what to give as `verified_at` once the coordinator was asked.
+        With the code UNVERIFIED (producer_state.py) the last field is (verified_at,): the argument of the second try, after the
+        transaction coordinator has confirmed that the partition is in the transaction.
         """
         if self._space.full is not None:
             raise self._space.full.with_traceback(None)
@@ -188,7 +193,8 @@ class Partitions:
         require_epoch(epoch)
         log = self.log(topic, partition)
         try:
-            in_file = in_file and not (committed and len(log.aborted))  # else the headers of all batches are looked at
+            # To find aborted transactions the headers of all batches are read, so the batches have to be in memory.
+            in_file = in_file and not (committed and len(log.aborted))
             data = log.read(offset, max_bytes, at_least_one, committed=committed, in_file=in_file)
         except OutOfRange:
             return codes.OFFSET_OUT_OF_RANGE, log.next_offset, log.start_offset, b"", log.last_stable_offset, ()
@@ -198,19 +204,19 @@ class Partitions:
     def _offset_at(
         self, topic: str, partition: int, epoch: int, timestamp: int, committed: bool = False
     ) -> PartitionAnswer:
-        """(code, timestamp, offset); -1 and -1 if there is none. `timestamp` may be one of ListOffsets' own."""
+        """(code, timestamp, offset), -1 and -1 if no record is found. `timestamp`: in ms, or one of ListOffsets' negative ones."""
         require_epoch(epoch)
         log = self.log(topic, partition)
         found: tuple[int, int] | None
         if timestamp == -1:
             found = (log.last_stable_offset if committed else log.next_offset, -1)
-        elif timestamp in (-2, -4):  # earliest, earliest local: nothing is kept elsewhere
+        elif timestamp in (-2, -4):  # earliest, and earliest local: the same without tiered storage
             found = (log.start_offset, -1)
         elif timestamp == -3:
             found = log.offset_of_max_timestamp()
         elif timestamp >= 0:
             found = log.offset_since(timestamp)
-        else:  # -5 and -6, of tiered storage: nothing is in it
+        else:  # -5 and -6 are of tiered storage, which is not emulated
             found = None
         if found is not None and committed and timestamp not in (-1, -2, -4) and found[0] >= log.last_stable_offset:
             found = None
@@ -226,7 +232,7 @@ class Partitions:
         return codes.NONE, log.delete_before(offset)
 
     def _end_of_epoch(self, topic: str, partition: int, current_epoch: int, epoch: int) -> PartitionAnswer:
-        """(code, leader epoch, end offset); -1 and -1 for an epoch that never was."""
+        """(code, leader epoch, end offset); -1 and -1 for an unknown epoch."""
         require_epoch(current_epoch)
         log = self.log(topic, partition)
         return (codes.NONE, epoch, log.next_offset) if epoch == LEADER_EPOCH else (codes.NONE, -1, -1)
@@ -247,12 +253,12 @@ class Partitions:
 def with_late(
     operation: str, items: Sequence[Item], late: Collection[TopicPartition], told: Sequence[PartitionAnswer]
 ) -> list[PartitionAnswer]:
-    """`told` is of the items that are not late."""
+    """The answers to all items. `told`: the answers to the items that are not late, in their order."""
     answers = iter(told)
     return [FAILED[operation](LATE) if (item[0], item[1]) in late else next(answers) for item in items]
 
 
 def require_epoch(epoch: int) -> None:
-    """A client that knows of a later leader than there is has seen another cluster. Raises Rejected."""
+    """Raises Rejected if a client's leader epoch is newer than the broker's, as after a switch to another cluster."""
     if epoch > LEADER_EPOCH:
         raise Rejected(codes.UNKNOWN_LEADER_EPOCH, "The leader epoch in the request is newer than the broker's.")

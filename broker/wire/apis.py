@@ -88,9 +88,9 @@ APIS = {
     91: Api("alter_share_group_offsets", 0, 0, 0),
     92: Api("delete_share_group_offsets", 0, 0, 0),
 }
-"""The APIs that Apache Kafka 4.3 lists and of which kio has the schemas.
+"""API key -> the APIs that Apache Kafka 4.3 lists and of which kio has the schemas.
 
-A response header is flexible as the request is; ApiVersions' never."""
+A response has a flexible header if its request has one, except for ApiVersions, whose response header is never flexible."""
 
 
 @cache

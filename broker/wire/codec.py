@@ -1,17 +1,16 @@
 """Compiles Kafka's message definitions, as kio's dataclasses state them, to plain Python readers and writers.
 
-Why not kio's own: its native reader allocates as much as an array's length asks for, so twelve hostile bytes abort the
-process, and its writer takes 12 us for the smallest produce response. A compiled class reads and writes in about a
-third of that, and holds its own against any input:
+kio's own reader and writer are not used. Its native reader allocates whatever an array's length claims, so twelve hostile bytes
+abort the process. Its writer takes 12 us for the smallest produce response; a compiled class takes about a third of that.
 
-readers_allocate_in_proportion  a reader never allocates more than a small multiple of the bytes it was given: lengths are
-    checked against them, and of a long message it takes no more array items than it is allowed (primitives.ITEMS)
-readers_raise_known_errors  a reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or
-    OverflowError
-written_reads_back_by_kio  a written message is read back by kio as the same values; and the other way round
+readers_allocate_in_proportion  A reader never allocates more than a small multiple of the bytes that it was given: it checks each
+    length against them, and reads no more array items of a long message than it is allowed (primitives.ITEMS).
+readers_raise_known_errors  A reader raises nothing but Malformed, struct.error, IndexError, UnicodeDecodeError or
+    OverflowError.
+written_reads_back_by_kio  kio reads a message that was written here as the same values, and the other way round.
 
-A compiled class has the fields of kio's, as ordinary attributes. Instances are made with keyword arguments. Durations
-are `timedelta` and times `datetime | None` as in kio; on writing, whole milliseconds will do as well.
+A compiled class has the fields of kio's class, as ordinary attributes. Instances are made with keyword arguments. Durations are
+`timedelta` and times `datetime | None`, as in kio; the writers also take whole milliseconds for both.
 """
 
 import dataclasses
@@ -34,8 +33,8 @@ Absent = Callable[[str, str], object]
 class Compiler:
     """Compiles the classes of one message.
 
-    `dropped` is asked about fields given to a constructor that its version does not have, `absent` about those that are
-    read; None: reading them is an AttributeError.
+    `dropped` is called when a constructor is given fields that its version lacks, `absent` when such a field is read. Without
+    `absent`, reading such a field raises AttributeError.
     """
 
     def __init__(self, dropped: Dropped, absent: Absent | None = None) -> None:
@@ -85,7 +84,7 @@ class Message:
     field_names: tuple[str, ...]
     least_size_bytes: int
     throttle_time: timedelta | int
-    """Of the responses that have one; as a number, milliseconds."""
+    """Only responses may have it. A number is in milliseconds."""
 
     @staticmethod
     def read(buffer: Buffer, at: int, end: int) -> tuple[Any, int]:
@@ -106,7 +105,7 @@ class Message:
 
 
 def _read_absent(self: Message, absent: Absent, name: str) -> object:
-    """A field that this version lacks, asked for the first time: from then on it is an attribute of the class."""
+    """The default of a field that this version lacks. Called at its first read, which makes it an attribute of the class."""
     cls = type(self)
     if name.startswith("_") or name in cls.field_names:
         raise AttributeError(f"{cls.__name__} has no {name}")

@@ -56,23 +56,23 @@ public sealed class AdminApi : IDisposable
     public Task<Dictionary<string, object?>> GetConfigAsync(string? key = null, bool? includeDefaults = null, long? broker = null, bool? observe = null) =>
         JsonAsync<Dictionary<string, object?>>("GET", "/v1/cluster_config", null, ("key", key), ("include_defaults", includeDefaults), ("broker", broker), ("observe", observe));
 
-    /// <summary>Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them.</summary>
+    /// <summary>Changes settings. The answer comes when every shard enforces them, or counts by them if they are observed limits.</summary>
     public Task<ChangedConfig> PutConfigAsync(SettingsChange body, bool? dryRun = null, long? broker = null, bool? observe = null) =>
         JsonAsync<ChangedConfig>("PUT", "/v1/cluster_config", body, ("dry_run", dryRun), ("broker", broker), ("observe", observe));
 
-    /// <summary>Every setting: its type, range and default, and what it does.</summary>
+    /// <summary>Every setting: its type, range, default and description.</summary>
     public Task<SettingsSchema> GetConfigSchemaAsync() =>
         JsonAsync<SettingsSchema>("GET", "/v1/cluster_config/schema");
 
-    /// <summary>The version that each broker has, as rpk asks for it.</summary>
+    /// <summary>The configuration version of each broker, in the format of rpk.</summary>
     public Task<List<BrokerConfigStatus>> GetConfigStatusAsync() =>
         JsonAsync<List<BrokerConfigStatus>>("GET", "/v1/cluster_config/status");
 
-    /// <summary>The settings that single brokers have of their own.</summary>
+    /// <summary>The settings that are set for single brokers.</summary>
     public Task<BrokerOverrides> GetBrokerOverridesAsync(bool? observe = null) =>
         JsonAsync<BrokerOverrides>("GET", "/v1/cluster_config/broker_overrides", null, ("observe", observe));
 
-    /// <summary>The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time.</summary>
+    /// <summary>The history of the configuration: the changes of settings, quotas, topics and other records, with author and time.</summary>
     public Task<SettingHistory> GetConfigHistoryAsync(long? limit = null, long? before = null) =>
         JsonAsync<SettingHistory>("GET", "/v1/config/history", null, ("limit", limit), ("before", before));
 
@@ -88,19 +88,19 @@ public sealed class AdminApi : IDisposable
     public Task<ChangedAdvertised> PutAdvertisedAsync(AddressesChange body) =>
         JsonAsync<ChangedAdvertised>("PUT", "/v1/advertise", body);
 
-    /// <summary>Forgets what was said live: the addresses that the cluster was started with are advertised.</summary>
+    /// <summary>Takes back the addresses that were set live: those of the start of the cluster are advertised again.</summary>
     public Task<ChangedAdvertised> DeleteAdvertisedAsync(string? listener = null, long? broker = null) =>
         JsonAsync<ChangedAdvertised>("DELETE", "/v1/advertise", null, ("listener", listener), ("broker", broker));
 
-    /// <summary>Every quota that is set.</summary>
+    /// <summary>All quotas.</summary>
     public Task<QuotasAnswer> GetQuotasAsync(bool? observe = null) =>
         JsonAsync<QuotasAnswer>("GET", "/v1/quotas", null, ("observe", observe));
 
-    /// <summary>Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them.</summary>
+    /// <summary>Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed.</summary>
     public Task<ChangedConfig> PutQuotasAsync(QuotasChange body, bool? dryRun = null, bool? observe = null) =>
         JsonAsync<ChangedConfig>("PUT", "/v1/quotas", body, ("dry_run", dryRun), ("observe", observe));
 
-    /// <summary>The client quotas that are observed instead of enforced, and what they would have done.</summary>
+    /// <summary>The observed client quotas, and the requests that they would have throttled.</summary>
     public Task<ObservedQuotasAnswer> GetObservedQuotasAsync() =>
         JsonAsync<ObservedQuotasAnswer>("GET", "/v1/quotas/observed");
 
@@ -112,19 +112,19 @@ public sealed class AdminApi : IDisposable
     public Task<Explanation> ExplainAsync(string? ip = null, string? user = null, string? clientId = null) =>
         JsonAsync<Explanation>("GET", "/v1/explain", null, ("ip", ip), ("user", user), ("client-id", clientId));
 
-    /// <summary>The users of listeners that ask for SASL.</summary>
+    /// <summary>The users that may log in on listeners with SASL.</summary>
     public Task<UsersAnswer> GetUsersAsync() =>
         JsonAsync<UsersAnswer>("GET", "/v1/users");
 
-    /// <summary>Adds a user, gives it another password, or removes it.</summary>
+    /// <summary>Adds a user, changes its password, or removes it.</summary>
     public Task<ChangedConfig> PutUserAsync(UserChange body) =>
         JsonAsync<ChangedConfig>("PUT", "/v1/users", body);
 
-    /// <summary>The faults that are set, and how often each fired.</summary>
+    /// <summary>The faults, and how often each has fired.</summary>
     public Task<FaultsAnswer> GetFaultsAsync() =>
         JsonAsync<FaultsAnswer>("GET", "/v1/faults");
 
-    /// <summary>Adds and removes faults; answers when every shard obeys.</summary>
+    /// <summary>Adds and removes faults. The answer comes when they are in force on every shard.</summary>
     public Task<ChangedFaults> PutFaultsAsync(FaultsChange body) =>
         JsonAsync<ChangedFaults>("PUT", "/v1/faults", body);
 
@@ -132,7 +132,7 @@ public sealed class AdminApi : IDisposable
     public Task<TelemetryAnswer> GetTelemetryAsync() =>
         JsonAsync<TelemetryAnswer>("GET", "/v1/telemetry");
 
-    /// <summary>Changes a client metrics resource: which metrics clients push, and how often.</summary>
+    /// <summary>Changes a client metrics resource: the metrics that clients push, and the interval.</summary>
     public Task<ChangedConfig> PutSubscriptionAsync(SubscriptionConfigs body) =>
         JsonAsync<ChangedConfig>("PUT", "/v1/telemetry", body);
 
@@ -140,7 +140,7 @@ public sealed class AdminApi : IDisposable
     public Task<TelemetryPush> GetLastPushAsync(string clientInstanceId) =>
         JsonAsync<TelemetryPush>("GET", $"/v1/telemetry/{Encoded(clientInstanceId)}");
 
-    /// <summary>The connections that were refused, counted by what they have in common.</summary>
+    /// <summary>The number of refused connections, by what `by` names.</summary>
     public Task<RefusalsAnswer> GetRefusalsAsync(string? by = null, bool? observed = null) =>
         JsonAsync<RefusalsAnswer>("GET", "/v1/refusals", null, ("by", by), ("observed", observed));
 
@@ -148,19 +148,19 @@ public sealed class AdminApi : IDisposable
     public Task<SourcesAnswer> GetSourcesAsync() =>
         JsonAsync<SourcesAnswer>("GET", "/v1/sources");
 
-    /// <summary>By which proxies, and which private endpoints of a cloud, the open connections came.</summary>
+    /// <summary>The open connections by proxy, and by private endpoint of a cloud.</summary>
     public Task<ProxiesAnswer> GetProxiesAsync() =>
         JsonAsync<ProxiesAnswer>("GET", "/v1/proxies");
 
-    /// <summary>The use of each limit: caps, creation rates and client quotas, the closest to being reached first.</summary>
+    /// <summary>The use of each limit: caps, creation rates and client quotas. The fullest come first.</summary>
     public Task<UtilisationAnswer> GetUtilisationAsync(long? limit = null) =>
         JsonAsync<UtilisationAnswer>("GET", "/v1/utilisation", null, ("limit", limit));
 
-    /// <summary>One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for.</summary>
+    /// <summary>The use of limits, the refusals and the throttles of one address or client over time. The first request starts it.</summary>
     public Task<WatchAnswer> GetWatchAsync(string? ip = null, string? user = null, string? clientId = null, long? broker = null, long? minutes = null, double? since = null) =>
         JsonAsync<WatchAnswer>("GET", "/v1/watch", null, ("ip", ip), ("user", user), ("client-id", clientId), ("broker", broker), ("minutes", minutes), ("since", since));
 
-    /// <summary>The caps most in use, and which shard holds how many of their tokens.</summary>
+    /// <summary>The caps that are used most, and the number of their tokens on each shard.</summary>
     public Task<TokensAnswer> GetTokensAsync() =>
         JsonAsync<TokensAnswer>("GET", "/v1/tokens");
 
@@ -176,7 +176,7 @@ public sealed class AdminApi : IDisposable
     public Task<SeriesAnswer> GetSeriesAsync(long? minutes = null, double? since = null) =>
         JsonAsync<SeriesAnswer>("GET", "/v1/series", null, ("minutes", minutes), ("since", since));
 
-    /// <summary>Where the cluster lives: its processes, listeners, topics and disk.</summary>
+    /// <summary>The cluster: its processes, listeners, topics and disk.</summary>
     public Task<ClusterAnswer> GetClusterAsync() =>
         JsonAsync<ClusterAnswer>("GET", "/v1/cluster");
 
@@ -184,27 +184,27 @@ public sealed class AdminApi : IDisposable
     public Task<DamagedAnswer> GetDamagedAsync() =>
         JsonAsync<DamagedAnswer>("GET", "/v1/damaged");
 
-    /// <summary>Settings, topics, groups, quotas and users as when the cluster started; every connection is closed.</summary>
+    /// <summary>Resets settings, topics, groups, quotas and users to what they were when the cluster started. Closes every connection.</summary>
     public Task<ChangedConfig> ResetAsync() =>
         JsonAsync<ChangedConfig>("POST", "/v1/reset");
 
-    /// <summary>Ends the whole cluster; the answer is out before it begins.</summary>
+    /// <summary>Ends the whole cluster, after the answer is sent.</summary>
     public Task<EndingAnswer> ShutdownAsync() =>
         JsonAsync<EndingAnswer>("POST", "/v1/shutdown");
 
-    /// <summary>Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules spell them, and `turnstile_*`.</summary>
+    /// <summary>Metrics for Prometheus, under three kinds of names: those of Redpanda's `/metrics` (without `_total`), Kafka's as in the example rules of the JMX exporter, and `turnstile_*`.</summary>
     public Task<string> GetMetricsAsync() =>
         TextAsync("GET", "/metrics");
 
-    /// <summary>Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`).</summary>
+    /// <summary>Metrics for Prometheus, under the names of Redpanda's `/public_metrics` (`redpanda_rpc_*`, `redpanda_storage_disk_*`).</summary>
     public Task<string> GetPublicMetricsAsync() =>
         TextAsync("GET", "/public_metrics");
 
-    /// <summary>The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token.</summary>
+    /// <summary>The health of the cluster: ok if every shard is up and the supervisor, which restarts shards, runs. Needs no token.</summary>
     public Task<HealthAnswer> GetHealthAsync() =>
         JsonAsync<HealthAnswer>("GET", "/healthz");
 
-    /// <summary>The live page. Connections, refusals, and how much of each limit and quota is used; changes them.</summary>
+    /// <summary>The live page: connections, refusals, and the use of limits and quotas, which it can change.</summary>
     public Task<string> GetPageAsync() =>
         TextAsync("GET", "/");
 
@@ -216,11 +216,11 @@ public sealed class AdminApi : IDisposable
     public Task<ListedConnections> ListKafkaConnectionsAsync(ListConnectionsBody body) =>
         JsonAsync<ListedConnections>("POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", body);
 
-    /// <summary>The brokers, as rpk asks for them.</summary>
+    /// <summary>The brokers, in the format of rpk.</summary>
     public Task<ListedBrokers> ListBrokersAsync(ListBrokersBody body) =>
         JsonAsync<ListedBrokers>("POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", body);
 
-    /// <summary>A broker and its release, as rpk asks for it.</summary>
+    /// <summary>A broker and its release, in the format of rpk.</summary>
     public Task<OneBroker> GetBrokerAsync(GetBrokerBody body) =>
         JsonAsync<OneBroker>("POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", body);
 
@@ -236,7 +236,7 @@ public sealed record AddressLimits(long Broker, string Ip, List<AddressPool> Con
 /// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
-/// <param name="Waits">Over it a connection waits, and is not refused.</param>
+/// <param name="Waits">True: over the cap a connection waits instead of being refused.</param>
 /// <param name="Observed">The cap that is observed beside it; null: none is.</param>
 public sealed record AddressPool(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, ObservedUse? Observed);
 
@@ -266,15 +266,15 @@ public sealed record AdvertisedAnswer(List<AdvertisedAddress> Advertised);
 /// <summary>The proof of its identity that a client has given, if any.</summary>
 public sealed record AuthenticationInfo(string State, string UserPrincipal);
 
-/// <summary>A broker, as rpk asks for it.</summary>
+/// <summary>A broker, in the format of rpk.</summary>
 /// <param name="ConfigVersion">The version that every shard of the broker has acknowledged.</param>
 public sealed record BrokerConfigStatus(long NodeId, bool Restart, long ConfigVersion, List<string> Invalid, List<string> Unknown);
 
 /// <summary>The space that a broker needs: while less is free it is `full`, and refuses Produce.</summary>
 public sealed record BrokerDisk(long Broker, long LeastFreeBytes, bool Full);
 
-/// <summary>The settings that single brokers have of their own.</summary>
-/// <param name="Overrides">By broker id.</param>
+/// <summary>The settings that are set for single brokers.</summary>
+/// <param name="Overrides">Settings by broker id.</param>
 public sealed record BrokerOverrides(Dictionary<string, Dictionary<string, object?>> Overrides);
 
 /// <summary>The present rates of a client on one broker.</summary>
@@ -290,19 +290,19 @@ public sealed record ChangedAdvertised(long ConfigVersion, List<AdvertisedAddres
 
 /// <summary>A change that is in force on every shard.</summary>
 /// <param name="ConfigVersion">The version of the configuration that is in force on every shard.</param>
-/// <param name="Notes">Sentences on what people should know of what was set.</param>
+/// <param name="Notes">Warnings about the new values, one sentence each.</param>
 public sealed record ChangedConfig(long ConfigVersion, List<string>? Notes = null);
 
 /// <summary>Faults after a change, which is in force on every shard.</summary>
 /// <param name="ConfigVersion">The version of the configuration that is in force on every shard.</param>
-/// <param name="Names">Of those that were added, in their order.</param>
+/// <param name="Names">The names of the added faults, in their order.</param>
 public sealed record ChangedFaults(long ConfigVersion, List<string> Names);
 
 /// <summary>A client that asked for subscriptions, or pushed, as one shard knows it.</summary>
 /// <param name="Metrics">Prefixes of the metrics that it was asked for; null: it has not asked.</param>
-/// <param name="Refused">How often a push was refused, by the error's name.</param>
-/// <param name="PushedAtMs">Unix milliseconds of the last push that was taken.</param>
-/// <param name="Bytes">Of the last push, as it was sent.</param>
+/// <param name="Refused">The number of refused pushes by error.</param>
+/// <param name="PushedAtMs">The time of the last accepted push, in Unix milliseconds.</param>
+/// <param name="Bytes">The size of the last push, as it was sent.</param>
 public sealed record ClientInstance(string ClientInstanceId, bool Connected, List<string> Metrics, long? PushIntervalMs, long? SubscriptionId, long Pushes, Dictionary<string, long> Refused, long? PushedAtMs, long Bytes, long Broker, long Shard, string? ClientId = null, string? ClientSoftwareName = null, string? ClientSoftwareVersion = null, string? ClientSourceAddress = null, string? ClientSourcePort = null);
 
 /// <summary>The quotas that hold for a client by Kafka's precedence, and its present rates.</summary>
@@ -319,12 +319,12 @@ public sealed record ClientQuotas(Dictionary<string, string?> Matched, Dictionar
 /// <param name="High">From 80 % on.</param>
 /// <param name="Near">From 90 % on.</param>
 /// <param name="Full">From 100 % on.</param>
-/// <param name="Limits">Those that were looked at, of which anything was used.</param>
+/// <param name="Limits">The number of limits of this kind that were in use.</param>
 public sealed record CloseRow(long? Broker, string What, string Of, long High, long Near, long Full, long Limits);
 
-/// <summary>Where the cluster lives.</summary>
-/// <param name="Pid">Of the supervisor.</param>
-/// <param name="Lost">Sentences on what of the configuration could not be read.</param>
+/// <summary>The cluster: its processes, listeners, topics and disk.</summary>
+/// <param name="Pid">The pid of the supervisor.</param>
+/// <param name="Lost">The parts of the configuration that could not be read, a sentence each.</param>
 /// <param name="Topics">Partitions by topic.</param>
 /// <param name="Shards">Of each broker.</param>
 public sealed record ClusterAnswer(long Pid, long CoordinatorPid, List<string> Lost, Dictionary<string, long> Topics, VolumeAnswer? Disk, JournalAnswer Journal, string? ClusterId = null, string? DataDir = null, long? Brokers = null, long? Shards = null, List<ListenerRow>? Listeners = null);
@@ -341,7 +341,7 @@ public sealed record ConnectionSource(string IpAddress, long Port);
 public sealed record DamagedAnswer(List<DamagedFile> Damaged);
 
 /// <summary>A file that could not be read, and was set aside.</summary>
-/// <param name="Path">Below the data directory.</param>
+/// <param name="Path">The path below the data directory.</param>
 public sealed record DamagedFile(string Path, long SizeBytes);
 
 /// <summary>The cluster is about to end.</summary>
@@ -359,19 +359,19 @@ public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary
 public sealed record Explanation(List<AddressLimits>? Brokers = null, AddressPool? Cluster = null, AddressRate? ClusterRate = null, AddressRate? ObservedClusterRate = null, ClientQuotas? Client = null, List<UserConnections>? UserConnections = null);
 
 /// <summary>A fault that is set.</summary>
-/// <param name="Fired">How often; a shard that was killed has forgotten its part.</param>
-/// <param name="ClientId">May have * and ?.</param>
+/// <param name="Fired">The number of times it fired; a killed shard loses its part of the count.</param>
+/// <param name="ClientId">* and ? stand for other characters.</param>
 /// <param name="Connection">The client's IP:PORT.</param>
-/// <param name="Error">Of an error: the name of one of Kafka's.</param>
-/// <param name="DelayMs">Of a delay.</param>
-/// <param name="ThrottleMs">Of a throttle.</param>
-/// <param name="Reset">Of a disconnect: with RST.</param>
-/// <param name="Mute">Of a throttle: the connection is muted, too.</param>
-/// <param name="OnCall">At this call alone, from 1.</param>
-/// <param name="Times">At so many calls, the first ones.</param>
-/// <param name="EveryMs">When it last fired so many milliseconds ago, or has not yet.</param>
-/// <param name="Probability">From 0 to 1.</param>
-/// <param name="Seed">Of the probability.</param>
+/// <param name="Error">The name of a Kafka error, for the kind error.</param>
+/// <param name="DelayMs">For the kind delay.</param>
+/// <param name="ThrottleMs">For the kind throttle.</param>
+/// <param name="Reset">For the kind disconnect: close by RST.</param>
+/// <param name="Mute">For the kind throttle: the connection is muted, too.</param>
+/// <param name="OnCall">Fires at this call only, counted from 1.</param>
+/// <param name="Times">The number of calls at which it fires, from the first on.</param>
+/// <param name="EveryMs">Fires if it last fired so many milliseconds ago or longer.</param>
+/// <param name="Probability">The share of calls at which it fires, from 0 to 1.</param>
+/// <param name="Seed">The seed that chooses these calls.</param>
 /// <param name="Api">Names of Kafka's APIs; none: all.</param>
 public sealed record FaultRow(string Name, string Kind, long Fired, string? ClientId = null, string? Ip = null, string? Connection = null, string? Error = null, long? DelayMs = null, long? ThrottleMs = null, bool? Reset = null, bool? Mute = null, bool? Once = null, long? OnCall = null, long? Times = null, long? EveryMs = null, double? Probability = null, long? Seed = null, List<string>? Api = null);
 
@@ -384,27 +384,27 @@ public sealed record FaultsChange(List<NewFault>? Add = null, List<string>? Remo
 /// <summary>The broker that is asked for.</summary>
 public sealed record GetBrokerBody(long? NodeId = null);
 
-/// <summary>The state of the cluster: up if every shard is, and the supervisor runs.</summary>
-/// <param name="Missing">The shards that are not up, and the supervisor where it is stopped.</param>
+/// <summary>The health of the cluster: ok if every shard is up, and the supervisor runs.</summary>
+/// <param name="Missing">The shards that are not up, and the supervisor if it is stopped.</param>
 /// <param name="States">The state of each of them.</param>
 public sealed record HealthAnswer(string Status, List<string>? Missing = null, Dictionary<string, object>? States = null);
 
-/// <summary>Tokens of a pool that one shard has.</summary>
+/// <summary>The tokens of a pool on one shard.</summary>
 public sealed record HeldTokens(long Shard, long InUse, long Cached);
 
 /// <summary>Requests under way; of which API is not kept.</summary>
-/// <param name="HasMoreRequests">One is under way.</param>
+/// <param name="HasMoreRequests">True: a request is under way.</param>
 public sealed record InFlightRequests(List<string> SampledInFlightRequests, bool HasMoreRequests);
 
 /// <summary>The events that the journal lacks.</summary>
-/// <param name="EventsDropped">Since the start.</param>
-/// <param name="IsLosing">More are lost now.</param>
+/// <param name="EventsDropped">The number of events since the start.</param>
+/// <param name="IsLosing">True: events are being lost now.</param>
 public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
 
 /// <summary>A setting that limits clients.</summary>
-/// <param name="Broker">The broker that has it of its own; null: the whole cluster.</param>
+/// <param name="Broker">The broker that it is set for; null: the whole cluster.</param>
 /// <param name="Text">The value as `turnstile config set` takes it.</param>
-/// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
+/// <param name="Vocabulary">The origin of the name: kafka, redpanda or turnstile.</param>
 /// <param name="Observable">True if it can be observed instead of enforced.</param>
 public sealed record LimitRow(string Name, long? Broker, object? Value, string Text, bool Set, string Vocabulary, bool Observable, string Doc);
 
@@ -419,7 +419,7 @@ public sealed record LimitUse(long? Broker, string What, string Of, double Used,
 public sealed record ListBrokersBody();
 
 /// <summary>The connections that are asked for, and their order.</summary>
-/// <param name="PageSize">How many, at most; 0, or more than 1000: 1000.</param>
+/// <param name="PageSize">The most connections to return; 0, or more than 1000: 1000.</param>
 /// <param name="Filter">Conditions joined by AND, such as `client_id = "app" AND idle_duration &gt; 30s`.</param>
 /// <param name="OrderBy">Fields, each with asc or desc, such as `idle_duration desc, source.port`.</param>
 public sealed record ListConnectionsBody(long? PageSize = null, string? Filter = null, string? OrderBy = null);
@@ -429,12 +429,12 @@ public sealed record ListedBrokers(List<RedpandaBroker> Brokers);
 
 /// <summary>An open connection. What Redpanda's KafkaConnection has more is not kept.</summary>
 /// <param name="Uid">Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID.</param>
-/// <param name="ClientId">Empty: none was told yet.</param>
+/// <param name="ClientId">The client id; empty: the client has not sent one yet.</param>
 /// <param name="IdleDuration">Since its last request was read; 0s while one is under way.</param>
 public sealed record ListedConnection(long NodeId, long ShardId, string Uid, string State, string OpenTime, AuthenticationInfo AuthenticationInfo, string ListenerName, TlsInfo TlsInfo, ConnectionSource Source, string ClientId, string ClientSoftwareName, string ClientSoftwareVersion, string IdleDuration, InFlightRequests InFlightRequests, RequestStatistics TotalRequestStatistics);
 
 /// <summary>The connections that match.</summary>
-/// <param name="TotalSize">How many match, a whole number; more than `connections` has, if that is cut.</param>
+/// <param name="TotalSize">The number of matches, a whole number; `connections` may have fewer.</param>
 public sealed record ListedConnections(List<ListedConnection> Connections, string TotalSize);
 
 /// <summary>A listener of one broker.</summary>
@@ -444,55 +444,55 @@ public sealed record ListenerRow(long Broker, string Name, string Address, List<
 /// <summary>Everything that a display refreshes. All rates are over one window, the last second that was sampled.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Uses">The fullest first.</param>
-/// <param name="Close">How many limits are close to being reached.</param>
-/// <param name="Throttled">Clients that their quota slows down, the slowest first.</param>
-/// <param name="WithinQuota">Others that use theirs, the fullest first.</param>
+/// <param name="Close">The numbers of limits that are close to being reached.</param>
+/// <param name="Throttled">Clients that are throttled by a quota, the longest throttle time first.</param>
+/// <param name="WithinQuota">Other clients with a quota that they use, the fullest first.</param>
 /// <param name="Observed">null: no cap is observed.</param>
 public sealed record LiveAnswer(double At, double UptimeS, double WindowS, long Version, long Brokers, List<string> Listeners, LiveTotals Totals, JournalAnswer Journal, List<LiveShard> Shards, List<SeriesPoint> Series, List<LimitUse> Uses, List<CloseRow> Close, List<RefusedAddress> TopRefused, RefusedAddresses RefusedAddresses, List<QuotaClient> Throttled, List<QuotaClient> WithinQuota, List<LimitRow> Limits, ObservedAnswer? Observed);
 
-/// <summary>The process of one shard, and what it does.</summary>
-/// <param name="Epoch">The incarnation of the process; only ever rises.</param>
-/// <param name="Stalls">How often something held up its loop.</param>
-/// <param name="MemoryKills">How often it was killed for want of memory.</param>
-/// <param name="RestartInS">Until one that keeps ending is started again, in seconds; null: it is not.</param>
-/// <param name="Decisions">Decisions, by how the token was had: home, cached, rpc.</param>
+/// <summary>The process of one shard, and its work.</summary>
+/// <param name="Epoch">The number of this incarnation of the process; it only rises.</param>
+/// <param name="Stalls">The number of times that its event loop was held up.</param>
+/// <param name="MemoryKills">The number of times that the system killed it for want of memory.</param>
+/// <param name="RestartInS">Seconds until a shard that keeps ending starts again; null: none.</param>
+/// <param name="Decisions">Decisions by the way to the token: home, cached, rpc.</param>
 public sealed record LiveShard(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS, double AdmittedPerS, double RefusedPerS, long Admitted, long Refused, TokenTotals Tokens, Dictionary<string, long> Decisions);
 
 /// <summary>Gauges, and counts since the cluster started.</summary>
 /// <param name="Refused">Connections, by the reason of the refusal.</param>
-/// <param name="Decisions">Decisions, by how the token was had: home, cached, rpc.</param>
+/// <param name="Decisions">Decisions by the way to the token: home, cached, rpc.</param>
 /// <param name="Throttled">By the quota's kind.</param>
 public sealed record LiveTotals(long Connections, long Admitted, long Closed, long Lost, Dictionary<string, long> Refused, Dictionary<string, long> Decisions, TokenTotals Tokens, long Waiting, long Held, long Muted, long Borrows, long Reclaims, long Malformed, long Requests, long BytesIn, long BytesOut, Dictionary<string, Throttles> Throttled);
 
-/// <summary>A point of a metric, without what is empty.</summary>
+/// <summary>A point of a metric; empty members are left out.</summary>
 /// <param name="AtMs">Unix milliseconds.</param>
 public sealed record MetricPoint(string Type, string? Name = null, string? Unit = null, string? Temporality = null, Dictionary<string, object?>? Resource = null, Dictionary<string, object?>? Attributes = null, long? AtMs = null, double? Value = null, long? Count = null, double? Sum = null, List<long>? BucketCounts = null, List<double?>? ExplicitBounds = null, List<List<object?>>? Quantiles = null);
 
 /// <summary>A fault to add.</summary>
-/// <param name="ClientId">May have * and ?.</param>
+/// <param name="ClientId">* and ? stand for other characters.</param>
 /// <param name="Connection">The client's IP:PORT.</param>
-/// <param name="Error">Of an error: the name of one of Kafka's.</param>
-/// <param name="DelayMs">Of a delay.</param>
-/// <param name="ThrottleMs">Of a throttle.</param>
-/// <param name="Reset">Of a disconnect: with RST.</param>
-/// <param name="Mute">Of a throttle: the connection is muted, too.</param>
-/// <param name="OnCall">At this call alone, from 1.</param>
-/// <param name="Times">At so many calls, the first ones.</param>
-/// <param name="EveryMs">When it last fired so many milliseconds ago, or has not yet.</param>
-/// <param name="Probability">From 0 to 1.</param>
-/// <param name="Seed">Of the probability.</param>
+/// <param name="Error">The name of a Kafka error, for the kind error.</param>
+/// <param name="DelayMs">For the kind delay.</param>
+/// <param name="ThrottleMs">For the kind throttle.</param>
+/// <param name="Reset">For the kind disconnect: close by RST.</param>
+/// <param name="Mute">For the kind throttle: the connection is muted, too.</param>
+/// <param name="OnCall">Fires at this call only, counted from 1.</param>
+/// <param name="Times">The number of calls at which it fires, from the first on.</param>
+/// <param name="EveryMs">Fires if it last fired so many milliseconds ago or longer.</param>
+/// <param name="Probability">The share of calls at which it fires, from 0 to 1.</param>
+/// <param name="Seed">The seed that chooses these calls.</param>
 /// <param name="Name">Without one it gets one.</param>
 /// <param name="Api">Names of Kafka's APIs; none: all.</param>
 public sealed record NewFault(string Kind, string? ClientId = null, string? Ip = null, string? Connection = null, string? Error = null, long? DelayMs = null, long? ThrottleMs = null, bool? Reset = null, bool? Mute = null, bool? Once = null, long? OnCall = null, long? Times = null, long? EveryMs = null, double? Probability = null, long? Seed = null, string? Name = null, object? Api = null);
 
-/// <summary>Of the limits in force: those that let no connection in, and how much of each rate passes at once.</summary>
+/// <summary>Warnings about the limits in force: those that admit no connection, and the bursts that rates let through.</summary>
 public sealed record NotesAnswer(List<string> Notes);
 
 /// <summary>The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten its part.</summary>
-/// <param name="Addresses">Of how many addresses.</param>
-/// <param name="More">There are more addresses than `addresses` says.</param>
-/// <param name="Set">By name; null: it has no value.</param>
-/// <param name="Brokers">Those that single brokers have of their own, by broker id.</param>
+/// <param name="Addresses">The number of their addresses.</param>
+/// <param name="More">True: there are more addresses than `addresses` says.</param>
+/// <param name="Set">Values by name; null: no value.</param>
+/// <param name="Brokers">The observed values that are set for single brokers, by broker id.</param>
 /// <param name="Quotas">null: no client quota is observed.</param>
 public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, long Addresses, bool More, List<ObservedCapRow> Caps, Dictionary<string, object?> Set, Dictionary<string, Dictionary<string, object?>> Brokers, ObservedQuotasAnswer? Quotas);
 
@@ -503,25 +503,25 @@ public sealed record ObservedAnswer(long Refused, long Waited, long Undecided, l
 public sealed record ObservedCapRow(string Limit, double Value, bool Waits, long Count);
 
 /// <summary>A client that observed quotas would have throttled.</summary>
-/// <param name="Error">By how many `requests` may be too high.</param>
+/// <param name="Error">`requests` may be too high by this.</param>
 /// <param name="Quotas">Requests, by the quota with the longest throttle time.</param>
 public sealed record ObservedClientRow(string User, string ClientId, long Requests, long Error, Dictionary<string, long> Quotas);
 
 /// <summary>A client quota that is observed instead of enforced, at one value.</summary>
-/// <param name="Quota">Its kind.</param>
+/// <param name="Quota">The kind of quota.</param>
 /// <param name="Requests">Requests that it would have throttled.</param>
-/// <param name="ThrottleMs">For how long, added up.</param>
+/// <param name="ThrottleMs">The sum of their throttle times.</param>
 /// <param name="Refused">Mutations that it would have refused.</param>
 public sealed record ObservedQuotaRow(string Quota, double Value, long Requests, long ThrottleMs, long Refused);
 
 /// <summary>Requests that the observed client quotas would have throttled since one of these quotas was last changed. A shard that was started again counts anew.</summary>
 /// <param name="Set">The observed quotas.</param>
 /// <param name="Requests">Requests that at least one of them would have throttled.</param>
-/// <param name="ThrottleMs">For how long, added up: of each request the longest.</param>
-/// <param name="More">There are more clients than `clients` has.</param>
+/// <param name="ThrottleMs">The sum of the throttle times; of each request the longest.</param>
+/// <param name="More">True: there are more clients than `clients` has.</param>
 public sealed record ObservedQuotasAnswer(List<EntityQuotas> Set, long Requests, long ThrottleMs, bool More, List<ObservedQuotaRow> Quotas, List<ObservedClientRow> Clients);
 
-/// <summary>A cap that is observed instead of enforced, and its use.</summary>
+/// <summary>An observed cap, and its use.</summary>
 public sealed record ObservedUse(string Limit, long? Value, bool Waits, long InUse);
 
 /// <summary>A broker.</summary>
@@ -529,15 +529,15 @@ public sealed record OneBroker(RedpandaBroker Broker);
 
 /// <summary>The reason why a request was refused, or can't be answered now.</summary>
 /// <param name="Message">One sentence.</param>
-/// <param name="Code">HTTP's status.</param>
+/// <param name="Code">The HTTP status.</param>
 public sealed record Problem(string Message, long Code);
 
-/// <summary>By which proxies the open connections came, the most first.</summary>
+/// <summary>The proxies of the open connections; the proxy with the most comes first.</summary>
 public sealed record ProxiesAnswer(List<ProxyRow> Proxies);
 
 /// <summary>A proxy that announced connections (PROXY protocol).</summary>
-/// <param name="Proxy">Its address.</param>
-/// <param name="Endpoint">The private endpoint of a cloud that the connections came by.</param>
+/// <param name="Proxy">The address of the proxy.</param>
+/// <param name="Endpoint">The private endpoint of a cloud by which the connections came.</param>
 public sealed record ProxyRow(string Proxy, string? Endpoint, long Open);
 
 /// <summary>The quotas of one entity that change.</summary>
@@ -552,7 +552,7 @@ public sealed record QuotaChange(Dictionary<string, string?> Entity, Dictionary<
 /// <param name="Quota">The quota's key.</param>
 /// <param name="ThrottleMs">The average throttle time within the quota window, in milliseconds.</param>
 /// <param name="Value">Bytes a second, percent, or mutations a second.</param>
-/// <param name="Limit">In the same unit; null: it is not set any more.</param>
+/// <param name="Limit">The quota, in the same unit; null: it is no longer set.</param>
 public sealed record QuotaClient(long Broker, string User, string ClientId, string Quota, double ThrottleMs, double Value, double? Limit);
 
 /// <summary>Every entity that has a quota.</summary>
@@ -571,29 +571,29 @@ public sealed record RecordedChange(long Version, double At, string Who, List<Li
 public sealed record RedpandaBroker(long NodeId, BuildInfo BuildInfo);
 
 /// <summary>Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started.</summary>
-/// <param name="Observed">True: of limits that are observed; they have refused nothing.</param>
+/// <param name="Observed">True: these are observed limits, which have refused nothing.</param>
 public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<RefusedRow> Refusals, bool? Observed = null, ObservedAnswer? Summary = null);
 
 /// <summary>One of the addresses that were refused most.</summary>
-/// <param name="Error">By how many `count` may be too high.</param>
+/// <param name="Error">`count` may be too high by this.</param>
 /// <param name="Reasons">Connections, by the reason of the refusal.</param>
-/// <param name="Open">Its open connections.</param>
+/// <param name="Open">The open connections of the address.</param>
 public sealed record RefusedAddress(string Ip, long Count, long Error, Dictionary<string, long> Reasons, long Open, List<LimitUse> Uses);
 
 /// <summary>The number of addresses that were refused.</summary>
-/// <param name="Known">Addresses that are counted apart.</param>
-/// <param name="OthersRefused">Refusals of those that `top_refused` does not show.</param>
-/// <param name="More">A shard has more of them than it counts apart.</param>
+/// <param name="Known">The number of addresses that have a count of their own.</param>
+/// <param name="OthersRefused">Refusals of the addresses that `top_refused` leaves out.</param>
+/// <param name="More">True: a shard has refused more addresses than it counts one by one.</param>
 public sealed record RefusedAddresses(long Known, long OthersRefused, bool More);
 
-/// <summary>The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked.</summary>
-/// <param name="Error">By ip: by how many `count` may be too high.</param>
+/// <summary>The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there.</summary>
+/// <param name="Error">By ip: `count` may be too high by this.</param>
 /// <param name="Reasons">Connections, by the reason of the refusal.</param>
-/// <param name="Value">Of the limit.</param>
-/// <param name="Waits">At the limit connections would have waited.</param>
+/// <param name="Value">The value of the limit.</param>
+/// <param name="Waits">True: at the limit, connections would have waited.</param>
 public sealed record RefusedRow(long Count, string? Ip = null, long? Error = null, string? Listener = null, long? Broker = null, long? Shard = null, string? Reason = null, Dictionary<string, long>? Reasons = null, string? Limit = null, double? Value = null, bool? Waits = null);
 
-/// <summary>Of a connection, since it was opened.</summary>
+/// <summary>The counts of a connection since it was opened.</summary>
 /// <param name="RequestCount">A whole number.</param>
 public sealed record RequestStatistics(string RequestCount);
 
@@ -601,21 +601,21 @@ public sealed record RequestStatistics(string RequestCount);
 /// <param name="StepS">Seconds from one point to the next; each is an average over the time since the last.</param>
 public sealed record SeriesAnswer(double StepS, List<SeriesPoint> Series);
 
-/// <summary>One second: gauges, and how much a second; reasons and quotas of which there were none are left out.</summary>
+/// <summary>One second: gauges, and rates a second. Reasons and quotas without a count are left out.</summary>
 /// <param name="At">Unix seconds.</param>
 public sealed record SeriesPoint(double At, long Connections, double Admitted, double Closed, Dictionary<string, double> Refused, long InUse, long Cached, Dictionary<string, double> Decisions, double Requests, Dictionary<string, double> Throttled);
 
 /// <summary>The last changes, the latest first.</summary>
 public sealed record SettingHistory(List<RecordedChange> History);
 
-/// <summary>Of a setting that is a list.</summary>
+/// <summary>The entries of a setting that is a list.</summary>
 public sealed record SettingItems(string Type);
 
-/// <summary>A setting, as Redpanda's schema has it.</summary>
+/// <summary>A setting, in the format of Redpanda's schema.</summary>
 /// <param name="Type">integer, number, boolean, string or array.</param>
-/// <param name="Emulated">False: it is stored and shown, and nothing acts on it.</param>
-/// <param name="NeedsRestart">It can't change while the cluster runs.</param>
-/// <param name="Vocabulary">Whose name it is: kafka, redpanda or turnstile.</param>
+/// <param name="Emulated">False: the setting is stored and shown, but has no effect.</param>
+/// <param name="NeedsRestart">True: it can't be changed while the cluster runs.</param>
+/// <param name="Vocabulary">The origin of the name: kafka, redpanda or turnstile.</param>
 public sealed record SettingProperty(string Type, string Description, bool Emulated, bool Nullable, bool NeedsRestart, string Visibility, bool IsSecret, string Vocabulary, object? Default, SettingItems? Items = null, List<string>? EnumValues = null, double? Minimum = null, double? Maximum = null);
 
 /// <summary>Settings to set, and to take back: all of them or none.</summary>
@@ -626,45 +626,45 @@ public sealed record SettingsChange(Dictionary<string, object?>? Upsert = null, 
 public sealed record SettingsSchema(Dictionary<string, SettingProperty> Properties);
 
 /// <summary>The process of one shard.</summary>
-/// <param name="Epoch">The incarnation of the process; only ever rises.</param>
-/// <param name="Stalls">How often something held up its loop.</param>
-/// <param name="MemoryKills">How often it was killed for want of memory.</param>
-/// <param name="RestartInS">Until one that keeps ending is started again, in seconds; null: it is not.</param>
+/// <param name="Epoch">The number of this incarnation of the process; it only rises.</param>
+/// <param name="Stalls">The number of times that its event loop was held up.</param>
+/// <param name="MemoryKills">The number of times that the system killed it for want of memory.</param>
+/// <param name="RestartInS">Seconds until a shard that keeps ending starts again; null: none.</param>
 public sealed record ShardRow(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS);
 
 /// <summary>Every shard.</summary>
 public sealed record ShardsAnswer(List<ShardRow> Shards);
 
 /// <summary>The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.</summary>
-/// <param name="Shards">How many shards have answered.</param>
-/// <param name="Forgotten">How often one had too many addresses, and began anew.</param>
-/// <param name="Sources">By address, by outcome: `admitted`, or the reason of the refusal.</param>
+/// <param name="Shards">The number of shards that answered.</param>
+/// <param name="Forgotten">The number of times that a shard had too many addresses and began anew.</param>
+/// <param name="Sources">Counts by address and by outcome: `admitted`, or the reason of the refusal.</param>
 public sealed record SourcesAnswer(long Shards, long Forgotten, Dictionary<string, Dictionary<string, long>> Sources);
 
 /// <summary>The configs of a client metrics resource (KIP-714) that change.</summary>
 /// <param name="Configs">null: back to the default.</param>
 public sealed record SubscriptionConfigs(string Name, Dictionary<string, string?> Configs);
 
-/// <summary>The client instances heard of last; one that is connected to several shards is told of by each.</summary>
+/// <summary>The client instances that were active last. One that is connected to several shards has a row for each.</summary>
 public sealed record TelemetryAnswer(List<ClientInstance> ClientInstances);
 
 /// <summary>The last push of a client instance.</summary>
 /// <param name="PushedAtMs">Unix milliseconds.</param>
-/// <param name="Error">Why it can't be read.</param>
+/// <param name="Error">The reason why the push can't be read.</param>
 public sealed record TelemetryPush(string ClientInstanceId, long PushedAtMs, List<MetricPoint> Metrics, string? Error);
 
 /// <summary>The requests that a kind of quota has slowed down since the start.</summary>
-/// <param name="ThrottleMs">Milliseconds, added up.</param>
+/// <param name="ThrottleMs">The sum of their throttle times, in milliseconds.</param>
 public sealed record Throttles(long Requests, long ThrottleMs);
 
-/// <summary>Of a connection.</summary>
+/// <summary>The TLS state of a connection.</summary>
 public sealed record TlsInfo(bool Enabled);
 
-/// <summary>A pool of tokens, one for each connection: what its home says of it, and what every shard holds.</summary>
+/// <summary>A pool of tokens, one for each connection: the state at its home, and the tokens of every shard.</summary>
 /// <param name="Broker">null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.</param>
 /// <param name="Kind">broker, listener, ssl, ip, user or cluster.</param>
 /// <param name="Key">The listener's name, or the address.</param>
-/// <param name="Home">The shard that decides; null: it did not answer.</param>
+/// <param name="Home">The home of the pool, the shard that decides; null: it did not answer.</param>
 /// <param name="Cap">null: unlimited.</param>
 /// <param name="Limit">The setting that gives the cap.</param>
 /// <param name="Mode">open, reclaiming or tight.</param>
@@ -675,7 +675,7 @@ public sealed record TokenPool(long? Broker, string Kind, string Key, long? Home
 public sealed record TokenTotals(long InUse, long Cached, long Pools);
 
 /// <summary>The pools most in use.</summary>
-/// <param name="Truncated">There are more.</param>
+/// <param name="Truncated">True: there are more pools.</param>
 public sealed record TokensAnswer(List<TokenPool> Pools, bool Truncated, TokenTotals Totals);
 
 /// <summary>A user that is added, gets another password, or is removed.</summary>
@@ -686,12 +686,12 @@ public sealed record UserChange(string Name, string? Password = null);
 /// <param name="Pool">broker, listener:NAME, ssl, ip:ADDRESS, user:NAME or cluster.</param>
 /// <param name="Limit">The setting; empty: unlimited.</param>
 /// <param name="Value">null: unlimited.</param>
-/// <param name="Waits">Over it a connection waits, and is not refused.</param>
+/// <param name="Waits">True: over the cap a connection waits instead of being refused.</param>
 /// <param name="Observed">The cap that is observed beside it; null: none is.</param>
 public sealed record UserConnections(string Pool, string Limit, long? Value, bool Waits, long? Home, long InUse, long Cached, List<HeldTokens> Holders, long Broker, ObservedUse? Observed, AddressRate? Rate);
 
-/// <summary>A user of listeners that ask for SASL.</summary>
-/// <param name="Mechanisms">In which it can log in besides PLAIN.</param>
+/// <summary>A user that may log in on listeners with SASL.</summary>
+/// <param name="Mechanisms">The SASL mechanisms that the user can log in with, besides PLAIN.</param>
 public sealed record UserRow(string Name, List<string> Mechanisms);
 
 /// <summary>Every user.</summary>
@@ -701,8 +701,8 @@ public sealed record UsersAnswer(List<UserRow> Users);
 /// <param name="Broker">null: the limit is one of the whole cluster.</param>
 /// <param name="What">connections: open ones; new_connections: a second, over the quota window; or a client quota's key.</param>
 /// <param name="Of">broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client.</param>
-/// <param name="User">Of a client; empty: its quota does not tell users apart. null: it is no client's.</param>
-/// <param name="ClientId">Of a client; empty: its quota does not tell client ids apart. null: it is no client's.</param>
+/// <param name="User">The user; empty: the quota does not tell users apart; null: the limit is not of a client.</param>
+/// <param name="ClientId">The client id; empty: the quota does not tell client ids apart; null: the limit is not of a client.</param>
 /// <param name="Used">Connections, or in the quota's unit: bytes a second, percent, mutations a second.</param>
 /// <param name="Percent">null: the limit is 0, and something is used.</param>
 /// <param name="Level">Below 80 % of the limit, from 80 %, from 90 %, from 100 % on.</param>
@@ -711,24 +711,24 @@ public sealed record Utilisation(long? Broker, string What, string Of, string? U
 
 /// <summary>The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds.</summary>
 /// <param name="At">Unix seconds.</param>
-/// <param name="Limits">All of brokers and listeners, and of addresses and clients the closest.</param>
+/// <param name="Limits">All limits of brokers and listeners, and the fullest of addresses and clients.</param>
 public sealed record UtilisationAnswer(double At, List<Utilisation> Limits, List<CloseRow> Close);
 
-/// <summary>The volume of the data; bytes are -1 where the system does not tell them.</summary>
+/// <summary>The volume of the data directory. Sizes are -1 if the system does not tell them.</summary>
 public sealed record VolumeAnswer(long TotalBytes, long FreeBytes, List<BrokerDisk> Brokers);
 
-/// <summary>One address or client on one broker. It is watched from the first question on, for half an hour after the last one.</summary>
-/// <param name="Began">Since when it is watched, in Unix seconds.</param>
+/// <summary>One address or client on one broker. It is watched from the first request on, until half an hour after the last one.</summary>
+/// <param name="Began">The time from which it is watched, in Unix seconds.</param>
 /// <param name="StepS">Seconds from one point to the next.</param>
-/// <param name="Admitted">Connections since the shards started; null: of a client.</param>
-/// <param name="Refused">Likewise.</param>
+/// <param name="Admitted">Admitted connections since the shards started; null for a client.</param>
+/// <param name="Refused">Refused connections since the shards started; null for a client.</param>
 public sealed record WatchAnswer(long Broker, string? Ip, string? User, string? ClientId, double Began, double StepS, List<WatchPoint> Points, long? Admitted, Dictionary<string, long> Refused);
 
-/// <summary>A point in time: the use that was seen then, and the events since the point before.</summary>
+/// <summary>A point in time: the use at that time, and the events since the point before.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Used">By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its key.</param>
-/// <param name="Limits">Those that hold, in the same units.</param>
+/// <param name="Limits">The limits that hold, in the same units.</param>
 /// <param name="ThrottleMs">The average throttle time within the quota window, by the quota's key.</param>
-/// <param name="Admitted">Connections a second; of an address.</param>
-/// <param name="Refused">Connections a second, by reason; of an address.</param>
+/// <param name="Admitted">Admitted connections a second, for an address.</param>
+/// <param name="Refused">Refused connections a second by reason, for an address.</param>
 public sealed record WatchPoint(double At, Dictionary<string, double> Used, Dictionary<string, double> Limits, Dictionary<string, double> ThrottleMs, double Admitted, Dictionary<string, double> Refused);

@@ -75,13 +75,13 @@ func put[T any](query url.Values, name string, value *T) {
 
 // GetConfigQuery is the query of GetConfig; what is nil is left out.
 type GetConfigQuery struct {
-	// One setting alone.
+	// Only this setting.
 	Key *string
-	// Also the settings that nobody has set.
+	// Also the settings with their default values.
 	IncludeDefaults *bool
 	// The id of one broker; without it, the whole cluster.
 	Broker *int64
-	// Of limits of connections that are observed instead of enforced.
+	// Observed limits on connections instead of enforced ones.
 	Observe *bool
 }
 
@@ -101,11 +101,11 @@ func (a *AdminAPI) GetConfig(ctx context.Context, query GetConfigQuery) (map[str
 
 // PutConfigQuery is the query of PutConfig; what is nil is left out.
 type PutConfigQuery struct {
-	// Only check whether it could be set.
+	// Only check the change.
 	DryRun *bool
 	// The id of one broker; without it, the whole cluster.
 	Broker *int64
-	// Of limits of connections that are observed instead of enforced.
+	// Observed limits on connections instead of enforced ones.
 	Observe *bool
 }
 
@@ -117,25 +117,25 @@ func (q PutConfigQuery) values() url.Values {
 	return query
 }
 
-// PutConfig: Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by
-// them.
+// PutConfig: Changes settings. The answer comes when every shard enforces them, or counts by them if they are
+// observed limits.
 func (a *AdminAPI) PutConfig(ctx context.Context, body SettingsChange, query PutConfigQuery) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/cluster_config", query.values(), body)
 }
 
-// GetConfigSchema: Every setting: its type, range and default, and what it does.
+// GetConfigSchema: Every setting: its type, range, default and description.
 func (a *AdminAPI) GetConfigSchema(ctx context.Context) (SettingsSchema, error) {
 	return ask[SettingsSchema](ctx, a, "GET", "/v1/cluster_config/schema", nil, nil)
 }
 
-// GetConfigStatus: The version that each broker has, as rpk asks for it.
+// GetConfigStatus: The configuration version of each broker, in the format of rpk.
 func (a *AdminAPI) GetConfigStatus(ctx context.Context) ([]BrokerConfigStatus, error) {
 	return ask[[]BrokerConfigStatus](ctx, a, "GET", "/v1/cluster_config/status", nil, nil)
 }
 
 // GetBrokerOverridesQuery is the query of GetBrokerOverrides; what is nil is left out.
 type GetBrokerOverridesQuery struct {
-	// Of limits of connections that are observed instead of enforced.
+	// Observed limits on connections instead of enforced ones.
 	Observe *bool
 }
 
@@ -145,14 +145,14 @@ func (q GetBrokerOverridesQuery) values() url.Values {
 	return query
 }
 
-// GetBrokerOverrides: The settings that single brokers have of their own.
+// GetBrokerOverrides: The settings that are set for single brokers.
 func (a *AdminAPI) GetBrokerOverrides(ctx context.Context, query GetBrokerOverridesQuery) (BrokerOverrides, error) {
 	return ask[BrokerOverrides](ctx, a, "GET", "/v1/cluster_config/broker_overrides", query.values(), nil)
 }
 
 // GetConfigHistoryQuery is the query of GetConfigHistory; what is nil is left out.
 type GetConfigHistoryQuery struct {
-	// How many changes, at most.
+	// The most changes to return.
 	Limit *int64
 	// Only changes before this version.
 	Before *int64
@@ -165,8 +165,8 @@ func (q GetConfigHistoryQuery) values() url.Values {
 	return query
 }
 
-// GetConfigHistory: The history of changes: each change of settings, quotas, topics and all else that is versioned,
-// with its author and time.
+// GetConfigHistory: The history of the configuration: the changes of settings, quotas, topics and other records, with
+// author and time.
 func (a *AdminAPI) GetConfigHistory(ctx context.Context, query GetConfigHistoryQuery) (SettingHistory, error) {
 	return ask[SettingHistory](ctx, a, "GET", "/v1/config/history", query.values(), nil)
 }
@@ -188,7 +188,7 @@ func (a *AdminAPI) PutAdvertised(ctx context.Context, body AddressesChange) (Cha
 
 // DeleteAdvertisedQuery is the query of DeleteAdvertised; what is nil is left out.
 type DeleteAdvertisedQuery struct {
-	// A listener's name; without it, all of them.
+	// The name of a listener; without it, all listeners.
 	Listener *string
 	// The id of one broker; without it, the whole cluster.
 	Broker *int64
@@ -201,14 +201,15 @@ func (q DeleteAdvertisedQuery) values() url.Values {
 	return query
 }
 
-// DeleteAdvertised: Forgets what was said live: the addresses that the cluster was started with are advertised.
+// DeleteAdvertised: Takes back the addresses that were set live: those of the start of the cluster are advertised
+// again.
 func (a *AdminAPI) DeleteAdvertised(ctx context.Context, query DeleteAdvertisedQuery) (ChangedAdvertised, error) {
 	return ask[ChangedAdvertised](ctx, a, "DELETE", "/v1/advertise", query.values(), nil)
 }
 
 // GetQuotasQuery is the query of GetQuotas; what is nil is left out.
 type GetQuotasQuery struct {
-	// Of client quotas that are observed instead of enforced.
+	// Observed client quotas instead of enforced ones.
 	Observe *bool
 }
 
@@ -218,16 +219,16 @@ func (q GetQuotasQuery) values() url.Values {
 	return query
 }
 
-// GetQuotas: Every quota that is set.
+// GetQuotas: All quotas.
 func (a *AdminAPI) GetQuotas(ctx context.Context, query GetQuotasQuery) (QuotasAnswer, error) {
 	return ask[QuotasAnswer](ctx, a, "GET", "/v1/quotas", query.values(), nil)
 }
 
 // PutQuotasQuery is the query of PutQuotas; what is nil is left out.
 type PutQuotasQuery struct {
-	// Only check whether it could be set.
+	// Only check the change.
 	DryRun *bool
-	// Of client quotas that are observed instead of enforced.
+	// Observed client quotas instead of enforced ones.
 	Observe *bool
 }
 
@@ -238,21 +239,21 @@ func (q PutQuotasQuery) values() url.Values {
 	return query
 }
 
-// PutQuotas: Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them.
+// PutQuotas: Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed.
 func (a *AdminAPI) PutQuotas(ctx context.Context, body QuotasChange, query PutQuotasQuery) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/quotas", query.values(), body)
 }
 
-// GetObservedQuotas: The client quotas that are observed instead of enforced, and what they would have done.
+// GetObservedQuotas: The observed client quotas, and the requests that they would have throttled.
 func (a *AdminAPI) GetObservedQuotas(ctx context.Context) (ObservedQuotasAnswer, error) {
 	return ask[ObservedQuotasAnswer](ctx, a, "GET", "/v1/quotas/observed", nil, nil)
 }
 
 // ExplainQuotasQuery is the query of ExplainQuotas; what is nil is left out.
 type ExplainQuotasQuery struct {
-	// A user: the quotas that hold for it.
+	// The name of a user.
 	User *string
-	// A client id: the quotas that hold for it.
+	// A client id.
 	ClientID *string
 }
 
@@ -270,11 +271,11 @@ func (a *AdminAPI) ExplainQuotas(ctx context.Context, query ExplainQuotasQuery) 
 
 // ExplainQuery is the query of Explain; what is nil is left out.
 type ExplainQuery struct {
-	// An address: the limits that hold for it.
+	// An IP address.
 	IP *string
-	// A user: the quotas that hold for it.
+	// The name of a user.
 	User *string
-	// A client id: the quotas that hold for it.
+	// A client id.
 	ClientID *string
 }
 
@@ -291,22 +292,22 @@ func (a *AdminAPI) Explain(ctx context.Context, query ExplainQuery) (Explanation
 	return ask[Explanation](ctx, a, "GET", "/v1/explain", query.values(), nil)
 }
 
-// GetUsers: The users of listeners that ask for SASL.
+// GetUsers: The users that may log in on listeners with SASL.
 func (a *AdminAPI) GetUsers(ctx context.Context) (UsersAnswer, error) {
 	return ask[UsersAnswer](ctx, a, "GET", "/v1/users", nil, nil)
 }
 
-// PutUser: Adds a user, gives it another password, or removes it.
+// PutUser: Adds a user, changes its password, or removes it.
 func (a *AdminAPI) PutUser(ctx context.Context, body UserChange) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/users", nil, body)
 }
 
-// GetFaults: The faults that are set, and how often each fired.
+// GetFaults: The faults, and how often each has fired.
 func (a *AdminAPI) GetFaults(ctx context.Context) (FaultsAnswer, error) {
 	return ask[FaultsAnswer](ctx, a, "GET", "/v1/faults", nil, nil)
 }
 
-// PutFaults: Adds and removes faults; answers when every shard obeys.
+// PutFaults: Adds and removes faults. The answer comes when they are in force on every shard.
 func (a *AdminAPI) PutFaults(ctx context.Context, body FaultsChange) (ChangedFaults, error) {
 	return ask[ChangedFaults](ctx, a, "PUT", "/v1/faults", nil, body)
 }
@@ -316,7 +317,7 @@ func (a *AdminAPI) GetTelemetry(ctx context.Context) (TelemetryAnswer, error) {
 	return ask[TelemetryAnswer](ctx, a, "GET", "/v1/telemetry", nil, nil)
 }
 
-// PutSubscription: Changes a client metrics resource: which metrics clients push, and how often.
+// PutSubscription: Changes a client metrics resource: the metrics that clients push, and the interval.
 func (a *AdminAPI) PutSubscription(ctx context.Context, body SubscriptionConfigs) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "PUT", "/v1/telemetry", nil, body)
 }
@@ -328,7 +329,7 @@ func (a *AdminAPI) GetLastPush(ctx context.Context, clientInstanceId string) (Te
 
 // GetRefusalsQuery is the query of GetRefusals; what is nil is left out.
 type GetRefusalsQuery struct {
-	// What is counted apart; `limit` only of observed caps.
+	// The field by which connections are counted; `limit` only with `observed`.
 	By *string
 	// What limits that are observed instead of enforced would have refused.
 	Observed *bool
@@ -341,7 +342,7 @@ func (q GetRefusalsQuery) values() url.Values {
 	return query
 }
 
-// GetRefusals: The connections that were refused, counted by what they have in common.
+// GetRefusals: The number of refused connections, by what `by` names.
 func (a *AdminAPI) GetRefusals(ctx context.Context, query GetRefusalsQuery) (RefusalsAnswer, error) {
 	return ask[RefusalsAnswer](ctx, a, "GET", "/v1/refusals", query.values(), nil)
 }
@@ -351,14 +352,14 @@ func (a *AdminAPI) GetSources(ctx context.Context) (SourcesAnswer, error) {
 	return ask[SourcesAnswer](ctx, a, "GET", "/v1/sources", nil, nil)
 }
 
-// GetProxies: By which proxies, and which private endpoints of a cloud, the open connections came.
+// GetProxies: The open connections by proxy, and by private endpoint of a cloud.
 func (a *AdminAPI) GetProxies(ctx context.Context) (ProxiesAnswer, error) {
 	return ask[ProxiesAnswer](ctx, a, "GET", "/v1/proxies", nil, nil)
 }
 
 // GetUtilisationQuery is the query of GetUtilisation; what is nil is left out.
 type GetUtilisationQuery struct {
-	// How many limits of addresses and clients, at most.
+	// The most limits of addresses and clients to return.
 	Limit *int64
 }
 
@@ -368,24 +369,24 @@ func (q GetUtilisationQuery) values() url.Values {
 	return query
 }
 
-// GetUtilisation: The use of each limit: caps, creation rates and client quotas, the closest to being reached first.
+// GetUtilisation: The use of each limit: caps, creation rates and client quotas. The fullest come first.
 func (a *AdminAPI) GetUtilisation(ctx context.Context, query GetUtilisationQuery) (UtilisationAnswer, error) {
 	return ask[UtilisationAnswer](ctx, a, "GET", "/v1/utilisation", query.values(), nil)
 }
 
 // GetWatchQuery is the query of GetWatch; what is nil is left out.
 type GetWatchQuery struct {
-	// An address: the limits that hold for it.
+	// An IP address.
 	IP *string
-	// A user: the quotas that hold for it.
+	// The name of a user.
 	User *string
-	// A client id: the quotas that hold for it.
+	// A client id.
 	ClientID *string
 	// The id of a broker.
 	Broker *int64
-	// How many minutes of it; beyond 5, in steps of 6 s.
+	// The length of `series` in minutes; beyond 5, in steps of 6 s.
 	Minutes *int64
-	// `series` begins after it, in Unix seconds.
+	// Points of `series` after this time, in Unix seconds.
 	Since *float64
 }
 
@@ -400,13 +401,13 @@ func (q GetWatchQuery) values() url.Values {
 	return query
 }
 
-// GetWatch: One address or client over time: what it uses of its limits, what is refused and throttled. Watched once
-// it is asked for.
+// GetWatch: The use of limits, the refusals and the throttles of one address or client over time. The first request
+// starts it.
 func (a *AdminAPI) GetWatch(ctx context.Context, query GetWatchQuery) (WatchAnswer, error) {
 	return ask[WatchAnswer](ctx, a, "GET", "/v1/watch", query.values(), nil)
 }
 
-// GetTokens: The caps most in use, and which shard holds how many of their tokens.
+// GetTokens: The caps that are used most, and the number of their tokens on each shard.
 func (a *AdminAPI) GetTokens(ctx context.Context) (TokensAnswer, error) {
 	return ask[TokensAnswer](ctx, a, "GET", "/v1/tokens", nil, nil)
 }
@@ -418,7 +419,7 @@ func (a *AdminAPI) GetShards(ctx context.Context) (ShardsAnswer, error) {
 
 // GetLiveQuery is the query of GetLive; what is nil is left out.
 type GetLiveQuery struct {
-	// `series` begins after it, in Unix seconds.
+	// Points of `series` after this time, in Unix seconds.
 	Since *float64
 }
 
@@ -435,9 +436,9 @@ func (a *AdminAPI) GetLive(ctx context.Context, query GetLiveQuery) (LiveAnswer,
 
 // GetSeriesQuery is the query of GetSeries; what is nil is left out.
 type GetSeriesQuery struct {
-	// How many minutes of it; beyond 5, in steps of 6 s.
+	// The length of `series` in minutes; beyond 5, in steps of 6 s.
 	Minutes *int64
-	// `series` begins after it, in Unix seconds.
+	// Points of `series` after this time, in Unix seconds.
 	Since *float64
 }
 
@@ -453,7 +454,7 @@ func (a *AdminAPI) GetSeries(ctx context.Context, query GetSeriesQuery) (SeriesA
 	return ask[SeriesAnswer](ctx, a, "GET", "/v1/series", query.values(), nil)
 }
 
-// GetCluster: Where the cluster lives: its processes, listeners, topics and disk.
+// GetCluster: The cluster: its processes, listeners, topics and disk.
 func (a *AdminAPI) GetCluster(ctx context.Context) (ClusterAnswer, error) {
 	return ask[ClusterAnswer](ctx, a, "GET", "/v1/cluster", nil, nil)
 }
@@ -463,35 +464,36 @@ func (a *AdminAPI) GetDamaged(ctx context.Context) (DamagedAnswer, error) {
 	return ask[DamagedAnswer](ctx, a, "GET", "/v1/damaged", nil, nil)
 }
 
-// Reset: Settings, topics, groups, quotas and users as when the cluster started; every connection is closed.
+// Reset: Resets settings, topics, groups, quotas and users to what they were when the cluster started. Closes every
+// connection.
 func (a *AdminAPI) Reset(ctx context.Context) (ChangedConfig, error) {
 	return ask[ChangedConfig](ctx, a, "POST", "/v1/reset", nil, nil)
 }
 
-// Shutdown: Ends the whole cluster; the answer is out before it begins.
+// Shutdown: Ends the whole cluster, after the answer is sent.
 func (a *AdminAPI) Shutdown(ctx context.Context) (EndingAnswer, error) {
 	return ask[EndingAnswer](ctx, a, "POST", "/v1/shutdown", nil, nil)
 }
 
-// GetMetrics: Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX
-// exporter's example rules spell them, and `turnstile_*`.
+// GetMetrics: Metrics for Prometheus, under three kinds of names: those of Redpanda's `/metrics` (without `_total`),
+// Kafka's as in the example rules of the JMX exporter, and `turnstile_*`.
 func (a *AdminAPI) GetMetrics(ctx context.Context) ([]byte, error) {
 	return a.text(ctx, "GET", "/metrics", nil, nil)
 }
 
-// GetPublicMetrics: Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`,
+// GetPublicMetrics: Metrics for Prometheus, under the names of Redpanda's `/public_metrics` (`redpanda_rpc_*`,
 // `redpanda_storage_disk_*`).
 func (a *AdminAPI) GetPublicMetrics(ctx context.Context) ([]byte, error) {
 	return a.text(ctx, "GET", "/public_metrics", nil, nil)
 }
 
-// GetHealth: The state of the cluster: up if every shard is, and the supervisor runs, which would start them again;
-// needs no token.
+// GetHealth: The health of the cluster: ok if every shard is up and the supervisor, which restarts shards, runs.
+// Needs no token.
 func (a *AdminAPI) GetHealth(ctx context.Context) (HealthAnswer, error) {
 	return ask[HealthAnswer](ctx, a, "GET", "/healthz", nil, nil)
 }
 
-// GetPage: The live page. Connections, refusals, and how much of each limit and quota is used; changes them.
+// GetPage: The live page: connections, refusals, and the use of limits and quotas, which it can change.
 func (a *AdminAPI) GetPage(ctx context.Context) ([]byte, error) {
 	return a.text(ctx, "GET", "/", nil, nil)
 }
@@ -506,12 +508,12 @@ func (a *AdminAPI) ListKafkaConnections(ctx context.Context, body ListConnection
 	return ask[ListedConnections](ctx, a, "POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", nil, body)
 }
 
-// ListBrokers: The brokers, as rpk asks for them.
+// ListBrokers: The brokers, in the format of rpk.
 func (a *AdminAPI) ListBrokers(ctx context.Context, body ListBrokersBody) (ListedBrokers, error) {
 	return ask[ListedBrokers](ctx, a, "POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", nil, body)
 }
 
-// GetBroker: A broker and its release, as rpk asks for it.
+// GetBroker: A broker and its release, in the format of rpk.
 func (a *AdminAPI) GetBroker(ctx context.Context, body GetBrokerBody) (OneBroker, error) {
 	return ask[OneBroker](ctx, a, "POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", nil, body)
 }
@@ -537,7 +539,7 @@ type AddressPool struct {
 	Limit string `json:"limit"`
 	// null: unlimited.
 	Value *int64 `json:"value"`
-	// Over it a connection waits, and is not refused.
+	// True: over the cap a connection waits instead of being refused.
 	Waits   bool         `json:"waits"`
 	Home    *int64       `json:"home"`
 	InUse   int64        `json:"in_use"`
@@ -595,7 +597,7 @@ type AuthenticationInfo struct {
 	UserPrincipal string `json:"userPrincipal"`
 }
 
-// BrokerConfigStatus: A broker, as rpk asks for it.
+// BrokerConfigStatus: A broker, in the format of rpk.
 type BrokerConfigStatus struct {
 	NodeID  int64 `json:"node_id"`
 	Restart bool  `json:"restart"`
@@ -612,9 +614,9 @@ type BrokerDisk struct {
 	Full           bool  `json:"full"`
 }
 
-// BrokerOverrides: The settings that single brokers have of their own.
+// BrokerOverrides: The settings that are set for single brokers.
 type BrokerOverrides struct {
-	// By broker id.
+	// Settings by broker id.
 	Overrides map[string]map[string]any `json:"overrides"`
 }
 
@@ -642,7 +644,7 @@ type ChangedAdvertised struct {
 type ChangedConfig struct {
 	// The version of the configuration that is in force on every shard.
 	ConfigVersion int64 `json:"config_version"`
-	// Sentences on what people should know of what was set.
+	// Warnings about the new values, one sentence each.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -650,7 +652,7 @@ type ChangedConfig struct {
 type ChangedFaults struct {
 	// The version of the configuration that is in force on every shard.
 	ConfigVersion int64 `json:"config_version"`
-	// Of those that were added, in their order.
+	// The names of the added faults, in their order.
 	Names []string `json:"names"`
 }
 
@@ -668,11 +670,11 @@ type ClientInstance struct {
 	PushIntervalMs *int64   `json:"push_interval_ms"`
 	SubscriptionID *int64   `json:"subscription_id"`
 	Pushes         int64    `json:"pushes"`
-	// How often a push was refused, by the error's name.
+	// The number of refused pushes by error.
 	Refused map[string]int64 `json:"refused"`
-	// Unix milliseconds of the last push that was taken.
+	// The time of the last accepted push, in Unix milliseconds.
 	PushedAtMs *int64 `json:"pushed_at_ms"`
-	// Of the last push, as it was sent.
+	// The size of the last push, as it was sent.
 	Bytes  int64 `json:"bytes"`
 	Broker int64 `json:"broker"`
 	Shard  int64 `json:"shard"`
@@ -708,11 +710,11 @@ type CloseRow struct {
 	Near int64 `json:"near"`
 	// From 100 % on.
 	Full int64 `json:"full"`
-	// Those that were looked at, of which anything was used.
+	// The number of limits of this kind that were in use.
 	Limits int64 `json:"limits"`
 }
 
-// ClusterAnswer: Where the cluster lives.
+// ClusterAnswer: The cluster: its processes, listeners, topics and disk.
 type ClusterAnswer struct {
 	ClusterID *string `json:"cluster_id,omitempty"`
 	DataDir   *string `json:"data_dir,omitempty"`
@@ -720,10 +722,10 @@ type ClusterAnswer struct {
 	// Of each broker.
 	Shards    *int64        `json:"shards,omitempty"`
 	Listeners []ListenerRow `json:"listeners,omitempty"`
-	// Of the supervisor.
+	// The pid of the supervisor.
 	Pid            int64 `json:"pid"`
 	CoordinatorPid int64 `json:"coordinator_pid"`
-	// Sentences on what of the configuration could not be read.
+	// The parts of the configuration that could not be read, a sentence each.
 	Lost []string `json:"lost"`
 	// Partitions by topic.
 	Topics  map[string]int64 `json:"topics"`
@@ -752,7 +754,7 @@ type DamagedAnswer struct {
 
 // DamagedFile: A file that could not be read, and was set aside.
 type DamagedFile struct {
-	// Below the data directory.
+	// The path below the data directory.
 	Path      string `json:"path"`
 	SizeBytes int64  `json:"size_bytes"`
 }
@@ -787,37 +789,37 @@ type Explanation struct {
 
 // FaultRow: A fault that is set.
 type FaultRow struct {
-	// May have * and ?.
+	// * and ? stand for other characters.
 	ClientID *string `json:"client_id,omitempty"`
 	IP       *string `json:"ip,omitempty"`
 	// The client's IP:PORT.
 	Connection *string `json:"connection,omitempty"`
-	// Of an error: the name of one of Kafka's.
+	// The name of a Kafka error, for the kind error.
 	Error *string `json:"error,omitempty"`
-	// Of a delay.
+	// For the kind delay.
 	DelayMs *int64 `json:"delay_ms,omitempty"`
-	// Of a throttle.
+	// For the kind throttle.
 	ThrottleMs *int64 `json:"throttle_ms,omitempty"`
-	// Of a disconnect: with RST.
+	// For the kind disconnect: close by RST.
 	Reset *bool `json:"reset,omitempty"`
-	// Of a throttle: the connection is muted, too.
+	// For the kind throttle: the connection is muted, too.
 	Mute *bool `json:"mute,omitempty"`
 	Once *bool `json:"once,omitempty"`
-	// At this call alone, from 1.
+	// Fires at this call only, counted from 1.
 	OnCall *int64 `json:"on_call,omitempty"`
-	// At so many calls, the first ones.
+	// The number of calls at which it fires, from the first on.
 	Times *int64 `json:"times,omitempty"`
-	// When it last fired so many milliseconds ago, or has not yet.
+	// Fires if it last fired so many milliseconds ago or longer.
 	EveryMs *int64 `json:"every_ms,omitempty"`
-	// From 0 to 1.
+	// The share of calls at which it fires, from 0 to 1.
 	Probability *float64 `json:"probability,omitempty"`
-	// Of the probability.
+	// The seed that chooses these calls.
 	Seed *int64 `json:"seed,omitempty"`
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	// Names of Kafka's APIs; none: all.
 	API []string `json:"api,omitempty"`
-	// How often; a shard that was killed has forgotten its part.
+	// The number of times it fired; a killed shard loses its part of the count.
 	Fired int64 `json:"fired"`
 }
 
@@ -837,16 +839,16 @@ type GetBrokerBody struct {
 	NodeID *int64 `json:"nodeId,omitempty"`
 }
 
-// HealthAnswer: The state of the cluster: up if every shard is, and the supervisor runs.
+// HealthAnswer: The health of the cluster: ok if every shard is up, and the supervisor runs.
 type HealthAnswer struct {
 	Status string `json:"status"`
-	// The shards that are not up, and the supervisor where it is stopped.
+	// The shards that are not up, and the supervisor if it is stopped.
 	Missing []string `json:"missing,omitempty"`
 	// The state of each of them.
 	States map[string]any `json:"states,omitempty"`
 }
 
-// HeldTokens: Tokens of a pool that one shard has.
+// HeldTokens: The tokens of a pool on one shard.
 type HeldTokens struct {
 	Shard  int64 `json:"shard"`
 	InUse  int64 `json:"in_use"`
@@ -856,28 +858,28 @@ type HeldTokens struct {
 // InFlightRequests: Requests under way; of which API is not kept.
 type InFlightRequests struct {
 	SampledInFlightRequests []string `json:"sampledInFlightRequests"`
-	// One is under way.
+	// True: a request is under way.
 	HasMoreRequests bool `json:"hasMoreRequests"`
 }
 
 // JournalAnswer: The events that the journal lacks.
 type JournalAnswer struct {
-	// Since the start.
+	// The number of events since the start.
 	EventsDropped int64 `json:"events_dropped"`
-	// More are lost now.
+	// True: events are being lost now.
 	IsLosing bool `json:"is_losing"`
 }
 
 // LimitRow: A setting that limits clients.
 type LimitRow struct {
 	Name string `json:"name"`
-	// The broker that has it of its own; null: the whole cluster.
+	// The broker that it is set for; null: the whole cluster.
 	Broker *int64 `json:"broker"`
 	Value  any    `json:"value"`
 	// The value as `turnstile config set` takes it.
 	Text string `json:"text"`
 	Set  bool   `json:"set"`
-	// Whose name it is: kafka, redpanda or turnstile.
+	// The origin of the name: kafka, redpanda or turnstile.
 	Vocabulary string `json:"vocabulary"`
 	// True if it can be observed instead of enforced.
 	Observable bool   `json:"observable"`
@@ -904,7 +906,7 @@ type ListBrokersBody struct {
 
 // ListConnectionsBody: The connections that are asked for, and their order.
 type ListConnectionsBody struct {
-	// How many, at most; 0, or more than 1000: 1000.
+	// The most connections to return; 0, or more than 1000: 1000.
 	PageSize *int64 `json:"pageSize,omitempty"`
 	// Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`.
 	Filter *string `json:"filter,omitempty"`
@@ -929,7 +931,7 @@ type ListedConnection struct {
 	ListenerName       string             `json:"listenerName"`
 	TlsInfo            TlsInfo            `json:"tlsInfo"`
 	Source             ConnectionSource   `json:"source"`
-	// Empty: none was told yet.
+	// The client id; empty: the client has not sent one yet.
 	ClientID              string `json:"clientId"`
 	ClientSoftwareName    string `json:"clientSoftwareName"`
 	ClientSoftwareVersion string `json:"clientSoftwareVersion"`
@@ -942,7 +944,7 @@ type ListedConnection struct {
 // ListedConnections: The connections that match.
 type ListedConnections struct {
 	Connections []ListedConnection `json:"connections"`
-	// How many match, a whole number; more than `connections` has, if that is cut.
+	// The number of matches, a whole number; `connections` may have fewer.
 	TotalSize string `json:"totalSize"`
 }
 
@@ -970,43 +972,43 @@ type LiveAnswer struct {
 	Series    []SeriesPoint `json:"series"`
 	// The fullest first.
 	Uses []LimitUse `json:"uses"`
-	// How many limits are close to being reached.
+	// The numbers of limits that are close to being reached.
 	Close            []CloseRow       `json:"close"`
 	TopRefused       []RefusedAddress `json:"top_refused"`
 	RefusedAddresses RefusedAddresses `json:"refused_addresses"`
-	// Clients that their quota slows down, the slowest first.
+	// Clients that are throttled by a quota, the longest throttle time first.
 	Throttled []QuotaClient `json:"throttled"`
-	// Others that use theirs, the fullest first.
+	// Other clients with a quota that they use, the fullest first.
 	WithinQuota []QuotaClient `json:"within_quota"`
 	Limits      []LimitRow    `json:"limits"`
 	// null: no cap is observed.
 	Observed *ObservedAnswer `json:"observed"`
 }
 
-// LiveShard: The process of one shard, and what it does.
+// LiveShard: The process of one shard, and its work.
 type LiveShard struct {
 	Broker int64 `json:"broker"`
 	Shard  int64 `json:"shard"`
 	Pid    int64 `json:"pid"`
-	// The incarnation of the process; only ever rises.
+	// The number of this incarnation of the process; it only rises.
 	Epoch         int64  `json:"epoch"`
 	State         string `json:"state"`
 	Connections   int64  `json:"connections"`
 	ConfigVersion int64  `json:"config_version"`
-	// How often something held up its loop.
+	// The number of times that its event loop was held up.
 	Stalls            int64   `json:"stalls"`
 	LongestCallbackMs float64 `json:"longest_callback_ms"`
 	Restarts          int64   `json:"restarts"`
-	// How often it was killed for want of memory.
+	// The number of times that the system killed it for want of memory.
 	MemoryKills int64 `json:"memory_kills"`
-	// Until one that keeps ending is started again, in seconds; null: it is not.
+	// Seconds until a shard that keeps ending starts again; null: none.
 	RestartInS   *float64    `json:"restart_in_s"`
 	AdmittedPerS float64     `json:"admitted_per_s"`
 	RefusedPerS  float64     `json:"refused_per_s"`
 	Admitted     int64       `json:"admitted"`
 	Refused      int64       `json:"refused"`
 	Tokens       TokenTotals `json:"tokens"`
-	// Decisions, by how the token was had: home, cached, rpc.
+	// Decisions by the way to the token: home, cached, rpc.
 	Decisions map[string]int64 `json:"decisions"`
 }
 
@@ -1018,7 +1020,7 @@ type LiveTotals struct {
 	Lost        int64 `json:"lost"`
 	// Connections, by the reason of the refusal.
 	Refused map[string]int64 `json:"refused"`
-	// Decisions, by how the token was had: home, cached, rpc.
+	// Decisions by the way to the token: home, cached, rpc.
 	Decisions map[string]int64 `json:"decisions"`
 	Tokens    TokenTotals      `json:"tokens"`
 	Waiting   int64            `json:"waiting"`
@@ -1034,7 +1036,7 @@ type LiveTotals struct {
 	Throttled map[string]Throttles `json:"throttled"`
 }
 
-// MetricPoint: A point of a metric, without what is empty.
+// MetricPoint: A point of a metric; empty members are left out.
 type MetricPoint struct {
 	Name        *string        `json:"name,omitempty"`
 	Type        string         `json:"type"`
@@ -1054,31 +1056,31 @@ type MetricPoint struct {
 
 // NewFault: A fault to add.
 type NewFault struct {
-	// May have * and ?.
+	// * and ? stand for other characters.
 	ClientID *string `json:"client_id,omitempty"`
 	IP       *string `json:"ip,omitempty"`
 	// The client's IP:PORT.
 	Connection *string `json:"connection,omitempty"`
-	// Of an error: the name of one of Kafka's.
+	// The name of a Kafka error, for the kind error.
 	Error *string `json:"error,omitempty"`
-	// Of a delay.
+	// For the kind delay.
 	DelayMs *int64 `json:"delay_ms,omitempty"`
-	// Of a throttle.
+	// For the kind throttle.
 	ThrottleMs *int64 `json:"throttle_ms,omitempty"`
-	// Of a disconnect: with RST.
+	// For the kind disconnect: close by RST.
 	Reset *bool `json:"reset,omitempty"`
-	// Of a throttle: the connection is muted, too.
+	// For the kind throttle: the connection is muted, too.
 	Mute *bool `json:"mute,omitempty"`
 	Once *bool `json:"once,omitempty"`
-	// At this call alone, from 1.
+	// Fires at this call only, counted from 1.
 	OnCall *int64 `json:"on_call,omitempty"`
-	// At so many calls, the first ones.
+	// The number of calls at which it fires, from the first on.
 	Times *int64 `json:"times,omitempty"`
-	// When it last fired so many milliseconds ago, or has not yet.
+	// Fires if it last fired so many milliseconds ago or longer.
 	EveryMs *int64 `json:"every_ms,omitempty"`
-	// From 0 to 1.
+	// The share of calls at which it fires, from 0 to 1.
 	Probability *float64 `json:"probability,omitempty"`
-	// Of the probability.
+	// The seed that chooses these calls.
 	Seed *int64 `json:"seed,omitempty"`
 	// Without one it gets one.
 	Name *string `json:"name,omitempty"`
@@ -1087,7 +1089,8 @@ type NewFault struct {
 	API any `json:"api,omitempty"`
 }
 
-// NotesAnswer: Of the limits in force: those that let no connection in, and how much of each rate passes at once.
+// NotesAnswer: Warnings about the limits in force: those that admit no connection, and the bursts that rates let
+// through.
 type NotesAnswer struct {
 	Notes []string `json:"notes"`
 }
@@ -1098,14 +1101,14 @@ type ObservedAnswer struct {
 	Refused   int64 `json:"refused"`
 	Waited    int64 `json:"waited"`
 	Undecided int64 `json:"undecided"`
-	// Of how many addresses.
+	// The number of their addresses.
 	Addresses int64 `json:"addresses"`
-	// There are more addresses than `addresses` says.
+	// True: there are more addresses than `addresses` says.
 	More bool             `json:"more"`
 	Caps []ObservedCapRow `json:"caps"`
-	// By name; null: it has no value.
+	// Values by name; null: no value.
 	Set map[string]any `json:"set"`
-	// Those that single brokers have of their own, by broker id.
+	// The observed values that are set for single brokers, by broker id.
 	Brokers map[string]map[string]any `json:"brokers"`
 	// null: no client quota is observed.
 	Quotas *ObservedQuotasAnswer `json:"quotas"`
@@ -1127,7 +1130,7 @@ type ObservedClientRow struct {
 	User     string `json:"user"`
 	ClientID string `json:"client_id"`
 	Requests int64  `json:"requests"`
-	// By how many `requests` may be too high.
+	// `requests` may be too high by this.
 	Error int64 `json:"error"`
 	// Requests, by the quota with the longest throttle time.
 	Quotas map[string]int64 `json:"quotas"`
@@ -1135,12 +1138,12 @@ type ObservedClientRow struct {
 
 // ObservedQuotaRow: A client quota that is observed instead of enforced, at one value.
 type ObservedQuotaRow struct {
-	// Its kind.
+	// The kind of quota.
 	Quota string  `json:"quota"`
 	Value float64 `json:"value"`
 	// Requests that it would have throttled.
 	Requests int64 `json:"requests"`
-	// For how long, added up.
+	// The sum of their throttle times.
 	ThrottleMs int64 `json:"throttle_ms"`
 	// Mutations that it would have refused.
 	Refused int64 `json:"refused"`
@@ -1153,15 +1156,15 @@ type ObservedQuotasAnswer struct {
 	Set []EntityQuotas `json:"set"`
 	// Requests that at least one of them would have throttled.
 	Requests int64 `json:"requests"`
-	// For how long, added up: of each request the longest.
+	// The sum of the throttle times; of each request the longest.
 	ThrottleMs int64 `json:"throttle_ms"`
-	// There are more clients than `clients` has.
+	// True: there are more clients than `clients` has.
 	More    bool                `json:"more"`
 	Quotas  []ObservedQuotaRow  `json:"quotas"`
 	Clients []ObservedClientRow `json:"clients"`
 }
 
-// ObservedUse: A cap that is observed instead of enforced, and its use.
+// ObservedUse: An observed cap, and its use.
 type ObservedUse struct {
 	Limit string `json:"limit"`
 	Value *int64 `json:"value"`
@@ -1178,20 +1181,20 @@ type OneBroker struct {
 type Problem struct {
 	// One sentence.
 	Message string `json:"message"`
-	// HTTP's status.
+	// The HTTP status.
 	Code int64 `json:"code"`
 }
 
-// ProxiesAnswer: By which proxies the open connections came, the most first.
+// ProxiesAnswer: The proxies of the open connections; the proxy with the most comes first.
 type ProxiesAnswer struct {
 	Proxies []ProxyRow `json:"proxies"`
 }
 
 // ProxyRow: A proxy that announced connections (PROXY protocol).
 type ProxyRow struct {
-	// Its address.
+	// The address of the proxy.
 	Proxy string `json:"proxy"`
-	// The private endpoint of a cloud that the connections came by.
+	// The private endpoint of a cloud by which the connections came.
 	Endpoint *string `json:"endpoint"`
 	Open     int64   `json:"open"`
 }
@@ -1219,7 +1222,7 @@ type QuotaClient struct {
 	ThrottleMs float64 `json:"throttle_ms"`
 	// Bytes a second, percent, or mutations a second.
 	Value float64 `json:"value"`
-	// In the same unit; null: it is not set any more.
+	// The quota, in the same unit; null: it is no longer set.
 	Limit *float64 `json:"limit"`
 }
 
@@ -1257,7 +1260,7 @@ type RefusalsAnswer struct {
 	Total    int64        `json:"total"`
 	Admitted int64        `json:"admitted"`
 	Refusals []RefusedRow `json:"refusals"`
-	// True: of limits that are observed; they have refused nothing.
+	// True: these are observed limits, which have refused nothing.
 	Observed *bool           `json:"observed,omitempty"`
 	Summary  *ObservedAnswer `json:"summary,omitempty"`
 }
@@ -1266,31 +1269,31 @@ type RefusalsAnswer struct {
 type RefusedAddress struct {
 	IP    string `json:"ip"`
 	Count int64  `json:"count"`
-	// By how many `count` may be too high.
+	// `count` may be too high by this.
 	Error int64 `json:"error"`
 	// Connections, by the reason of the refusal.
 	Reasons map[string]int64 `json:"reasons"`
-	// Its open connections.
+	// The open connections of the address.
 	Open int64      `json:"open"`
 	Uses []LimitUse `json:"uses"`
 }
 
 // RefusedAddresses: The number of addresses that were refused.
 type RefusedAddresses struct {
-	// Addresses that are counted apart.
+	// The number of addresses that have a count of their own.
 	Known int64 `json:"known"`
-	// Refusals of those that `top_refused` does not show.
+	// Refusals of the addresses that `top_refused` leaves out.
 	OthersRefused int64 `json:"others_refused"`
-	// A shard has more of them than it counts apart.
+	// True: a shard has refused more addresses than it counts one by one.
 	More bool `json:"more"`
 }
 
-// RefusedRow: The refusals of one address, listener, reason, shard or observed limit: that member is there by which
-// it was asked.
+// RefusedRow: The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named
+// is there.
 type RefusedRow struct {
 	Count int64   `json:"count"`
 	IP    *string `json:"ip,omitempty"`
-	// By ip: by how many `count` may be too high.
+	// By ip: `count` may be too high by this.
 	Error    *int64  `json:"error,omitempty"`
 	Listener *string `json:"listener,omitempty"`
 	Broker   *int64  `json:"broker,omitempty"`
@@ -1299,13 +1302,13 @@ type RefusedRow struct {
 	// Connections, by the reason of the refusal.
 	Reasons map[string]int64 `json:"reasons,omitempty"`
 	Limit   *string          `json:"limit,omitempty"`
-	// Of the limit.
+	// The value of the limit.
 	Value *float64 `json:"value,omitempty"`
-	// At the limit connections would have waited.
+	// True: at the limit, connections would have waited.
 	Waits *bool `json:"waits,omitempty"`
 }
 
-// RequestStatistics: Of a connection, since it was opened.
+// RequestStatistics: The counts of a connection since it was opened.
 type RequestStatistics struct {
 	// A whole number.
 	RequestCount string `json:"requestCount"`
@@ -1318,7 +1321,7 @@ type SeriesAnswer struct {
 	Series []SeriesPoint `json:"series"`
 }
 
-// SeriesPoint: One second: gauges, and how much a second; reasons and quotas of which there were none are left out.
+// SeriesPoint: One second: gauges, and rates a second. Reasons and quotas without a count are left out.
 type SeriesPoint struct {
 	// Unix seconds.
 	At          float64            `json:"at"`
@@ -1338,24 +1341,24 @@ type SettingHistory struct {
 	History []RecordedChange `json:"history"`
 }
 
-// SettingItems: Of a setting that is a list.
+// SettingItems: The entries of a setting that is a list.
 type SettingItems struct {
 	Type string `json:"type"`
 }
 
-// SettingProperty: A setting, as Redpanda's schema has it.
+// SettingProperty: A setting, in the format of Redpanda's schema.
 type SettingProperty struct {
 	// integer, number, boolean, string or array.
 	Type        string `json:"type"`
 	Description string `json:"description"`
-	// False: it is stored and shown, and nothing acts on it.
+	// False: the setting is stored and shown, but has no effect.
 	Emulated bool `json:"emulated"`
 	Nullable bool `json:"nullable"`
-	// It can't change while the cluster runs.
+	// True: it can't be changed while the cluster runs.
 	NeedsRestart bool   `json:"needs_restart"`
 	Visibility   string `json:"visibility"`
 	IsSecret     bool   `json:"is_secret"`
-	// Whose name it is: kafka, redpanda or turnstile.
+	// The origin of the name: kafka, redpanda or turnstile.
 	Vocabulary string        `json:"vocabulary"`
 	Default    any           `json:"default"`
 	Items      *SettingItems `json:"items,omitempty"`
@@ -1381,18 +1384,18 @@ type ShardRow struct {
 	Broker int64 `json:"broker"`
 	Shard  int64 `json:"shard"`
 	Pid    int64 `json:"pid"`
-	// The incarnation of the process; only ever rises.
+	// The number of this incarnation of the process; it only rises.
 	Epoch         int64  `json:"epoch"`
 	State         string `json:"state"`
 	Connections   int64  `json:"connections"`
 	ConfigVersion int64  `json:"config_version"`
-	// How often something held up its loop.
+	// The number of times that its event loop was held up.
 	Stalls            int64   `json:"stalls"`
 	LongestCallbackMs float64 `json:"longest_callback_ms"`
 	Restarts          int64   `json:"restarts"`
-	// How often it was killed for want of memory.
+	// The number of times that the system killed it for want of memory.
 	MemoryKills int64 `json:"memory_kills"`
-	// Until one that keeps ending is started again, in seconds; null: it is not.
+	// Seconds until a shard that keeps ending starts again; null: none.
 	RestartInS *float64 `json:"restart_in_s"`
 }
 
@@ -1404,11 +1407,11 @@ type ShardsAnswer struct {
 // SourcesAnswer: The admitted and refused connections of each address, since its shard started. Two answers can be
 // subtracted if `shards`, `forgotten` and the shards' epochs are the same in both.
 type SourcesAnswer struct {
-	// How many shards have answered.
+	// The number of shards that answered.
 	Shards int64 `json:"shards"`
-	// How often one had too many addresses, and began anew.
+	// The number of times that a shard had too many addresses and began anew.
 	Forgotten int64 `json:"forgotten"`
-	// By address, by outcome: `admitted`, or the reason of the refusal.
+	// Counts by address and by outcome: `admitted`, or the reason of the refusal.
 	Sources map[string]map[string]int64 `json:"sources"`
 }
 
@@ -1419,7 +1422,8 @@ type SubscriptionConfigs struct {
 	Configs map[string]*string `json:"configs"`
 }
 
-// TelemetryAnswer: The client instances heard of last; one that is connected to several shards is told of by each.
+// TelemetryAnswer: The client instances that were active last. One that is connected to several shards has a row for
+// each.
 type TelemetryAnswer struct {
 	ClientInstances []ClientInstance `json:"client_instances"`
 }
@@ -1430,23 +1434,23 @@ type TelemetryPush struct {
 	// Unix milliseconds.
 	PushedAtMs int64         `json:"pushed_at_ms"`
 	Metrics    []MetricPoint `json:"metrics"`
-	// Why it can't be read.
+	// The reason why the push can't be read.
 	Error *string `json:"error"`
 }
 
 // Throttles: The requests that a kind of quota has slowed down since the start.
 type Throttles struct {
 	Requests int64 `json:"requests"`
-	// Milliseconds, added up.
+	// The sum of their throttle times, in milliseconds.
 	ThrottleMs int64 `json:"throttle_ms"`
 }
 
-// TlsInfo: Of a connection.
+// TlsInfo: The TLS state of a connection.
 type TlsInfo struct {
 	Enabled bool `json:"enabled"`
 }
 
-// TokenPool: A pool of tokens, one for each connection: what its home says of it, and what every shard holds.
+// TokenPool: A pool of tokens, one for each connection: the state at its home, and the tokens of every shard.
 type TokenPool struct {
 	// null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.
 	Broker *int64 `json:"broker"`
@@ -1454,7 +1458,7 @@ type TokenPool struct {
 	Kind string `json:"kind"`
 	// The listener's name, or the address.
 	Key string `json:"key"`
-	// The shard that decides; null: it did not answer.
+	// The home of the pool, the shard that decides; null: it did not answer.
 	Home *int64 `json:"home"`
 	// null: unlimited.
 	Cap *int64 `json:"cap"`
@@ -1480,7 +1484,7 @@ type TokenTotals struct {
 // TokensAnswer: The pools most in use.
 type TokensAnswer struct {
 	Pools []TokenPool `json:"pools"`
-	// There are more.
+	// True: there are more pools.
 	Truncated bool        `json:"truncated"`
 	Totals    TokenTotals `json:"totals"`
 }
@@ -1500,7 +1504,7 @@ type UserConnections struct {
 	Limit string `json:"limit"`
 	// null: unlimited.
 	Value *int64 `json:"value"`
-	// Over it a connection waits, and is not refused.
+	// True: over the cap a connection waits instead of being refused.
 	Waits   bool         `json:"waits"`
 	Home    *int64       `json:"home"`
 	InUse   int64        `json:"in_use"`
@@ -1512,10 +1516,10 @@ type UserConnections struct {
 	Rate     *AddressRate `json:"rate"`
 }
 
-// UserRow: A user of listeners that ask for SASL.
+// UserRow: A user that may log in on listeners with SASL.
 type UserRow struct {
 	Name string `json:"name"`
-	// In which it can log in besides PLAIN.
+	// The SASL mechanisms that the user can log in with, besides PLAIN.
 	Mechanisms []string `json:"mechanisms"`
 }
 
@@ -1532,9 +1536,9 @@ type Utilisation struct {
 	What string `json:"what"`
 	// broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client.
 	Of string `json:"of"`
-	// Of a client; empty: its quota does not tell users apart. null: it is no client's.
+	// The user; empty: the quota does not tell users apart; null: the limit is not of a client.
 	User *string `json:"user"`
-	// Of a client; empty: its quota does not tell client ids apart. null: it is no client's.
+	// The client id; empty: the quota does not tell client ids apart; null: the limit is not of a client.
 	ClientID *string `json:"client_id"`
 	// Connections, or in the quota's unit: bytes a second, percent, mutations a second.
 	Used  float64 `json:"used"`
@@ -1553,49 +1557,49 @@ type Utilisation struct {
 type UtilisationAnswer struct {
 	// Unix seconds.
 	At float64 `json:"at"`
-	// All of brokers and listeners, and of addresses and clients the closest.
+	// All limits of brokers and listeners, and the fullest of addresses and clients.
 	Limits []Utilisation `json:"limits"`
 	Close  []CloseRow    `json:"close"`
 }
 
-// VolumeAnswer: The volume of the data; bytes are -1 where the system does not tell them.
+// VolumeAnswer: The volume of the data directory. Sizes are -1 if the system does not tell them.
 type VolumeAnswer struct {
 	TotalBytes int64        `json:"total_bytes"`
 	FreeBytes  int64        `json:"free_bytes"`
 	Brokers    []BrokerDisk `json:"brokers"`
 }
 
-// WatchAnswer: One address or client on one broker. It is watched from the first question on, for half an hour after
+// WatchAnswer: One address or client on one broker. It is watched from the first request on, until half an hour after
 // the last one.
 type WatchAnswer struct {
 	Broker   int64   `json:"broker"`
 	IP       *string `json:"ip"`
 	User     *string `json:"user"`
 	ClientID *string `json:"client_id"`
-	// Since when it is watched, in Unix seconds.
+	// The time from which it is watched, in Unix seconds.
 	Began float64 `json:"began"`
 	// Seconds from one point to the next.
 	StepS  float64      `json:"step_s"`
 	Points []WatchPoint `json:"points"`
-	// Connections since the shards started; null: of a client.
+	// Admitted connections since the shards started; null for a client.
 	Admitted *int64 `json:"admitted"`
-	// Likewise.
+	// Refused connections since the shards started; null for a client.
 	Refused map[string]int64 `json:"refused"`
 }
 
-// WatchPoint: A point in time: the use that was seen then, and the events since the point before.
+// WatchPoint: A point in time: the use at that time, and the events since the point before.
 type WatchPoint struct {
 	// Unix seconds.
 	At float64 `json:"at"`
 	// By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its
 	// key.
 	Used map[string]float64 `json:"used"`
-	// Those that hold, in the same units.
+	// The limits that hold, in the same units.
 	Limits map[string]float64 `json:"limits"`
 	// The average throttle time within the quota window, by the quota's key.
 	ThrottleMs map[string]float64 `json:"throttle_ms"`
-	// Connections a second; of an address.
+	// Admitted connections a second, for an address.
 	Admitted float64 `json:"admitted"`
-	// Connections a second, by reason; of an address.
+	// Refused connections a second by reason, for an address.
 	Refused map[string]float64 `json:"refused"`
 }

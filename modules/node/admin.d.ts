@@ -12,19 +12,19 @@ export class AdminApi {
   /** The settings and their values: Redpanda's, Kafka's and Turnstile's own. */
   getConfig (query?: { key?: string, include_defaults?: boolean, broker?: number, observe?: boolean }): Promise<Record<string, string[] | boolean | number | string | null>>
 
-  /** Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them. */
+  /** Changes settings. The answer comes when every shard enforces them, or counts by them if they are observed limits. */
   putConfig (body: SettingsChange, query?: { dry_run?: boolean, broker?: number, observe?: boolean }): Promise<ChangedConfig>
 
-  /** Every setting: its type, range and default, and what it does. */
+  /** Every setting: its type, range, default and description. */
   getConfigSchema (): Promise<SettingsSchema>
 
-  /** The version that each broker has, as rpk asks for it. */
+  /** The configuration version of each broker, in the format of rpk. */
   getConfigStatus (): Promise<BrokerConfigStatus[]>
 
-  /** The settings that single brokers have of their own. */
+  /** The settings that are set for single brokers. */
   getBrokerOverrides (query?: { observe?: boolean }): Promise<BrokerOverrides>
 
-  /** The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time. */
+  /** The history of the configuration: the changes of settings, quotas, topics and other records, with author and time. */
   getConfigHistory (query?: { limit?: number, before?: number }): Promise<SettingHistory>
 
   /** Warnings about the limits in force, such as a cap that refuses everything. */
@@ -36,16 +36,16 @@ export class AdminApi {
   /** Sets the advertised addresses of a listener. */
   putAdvertised (body: AddressesChange): Promise<ChangedAdvertised>
 
-  /** Forgets what was said live: the addresses that the cluster was started with are advertised. */
+  /** Takes back the addresses that were set live: those of the start of the cluster are advertised again. */
   deleteAdvertised (query?: { listener?: string, broker?: number }): Promise<ChangedAdvertised>
 
-  /** Every quota that is set. */
+  /** All quotas. */
   getQuotas (query?: { observe?: boolean }): Promise<QuotasAnswer>
 
-  /** Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them. */
+  /** Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed. */
   putQuotas (body: QuotasChange, query?: { dry_run?: boolean, observe?: boolean }): Promise<ChangedConfig>
 
-  /** The client quotas that are observed instead of enforced, and what they would have done. */
+  /** The observed client quotas, and the requests that they would have throttled. */
   getObservedQuotas (): Promise<ObservedQuotasAnswer>
 
   /** The quotas that hold for a client. */
@@ -54,43 +54,43 @@ export class AdminApi {
   /** The limits that hold for an address, the quotas of a client, or both. */
   explain (query?: { ip?: string, user?: string, 'client-id'?: string }): Promise<Explanation>
 
-  /** The users of listeners that ask for SASL. */
+  /** The users that may log in on listeners with SASL. */
   getUsers (): Promise<UsersAnswer>
 
-  /** Adds a user, gives it another password, or removes it. */
+  /** Adds a user, changes its password, or removes it. */
   putUser (body: UserChange): Promise<ChangedConfig>
 
-  /** The faults that are set, and how often each fired. */
+  /** The faults, and how often each has fired. */
   getFaults (): Promise<FaultsAnswer>
 
-  /** Adds and removes faults; answers when every shard obeys. */
+  /** Adds and removes faults. The answer comes when they are in force on every shard. */
   putFaults (body: FaultsChange): Promise<ChangedFaults>
 
   /** The clients that push telemetry (KIP-714). */
   getTelemetry (): Promise<TelemetryAnswer>
 
-  /** Changes a client metrics resource: which metrics clients push, and how often. */
+  /** Changes a client metrics resource: the metrics that clients push, and the interval. */
   putSubscription (body: SubscriptionConfigs): Promise<ChangedConfig>
 
   /** The last push of a client instance. */
   getLastPush (clientInstanceId: string): Promise<TelemetryPush>
 
-  /** The connections that were refused, counted by what they have in common. */
+  /** The number of refused connections, by what `by` names. */
   getRefusals (query?: { by?: 'ip' | 'listener' | 'reason' | 'shard' | 'limit', observed?: boolean }): Promise<RefusalsAnswer>
 
   /** The admitted and refused connections of each address. */
   getSources (): Promise<SourcesAnswer>
 
-  /** By which proxies, and which private endpoints of a cloud, the open connections came. */
+  /** The open connections by proxy, and by private endpoint of a cloud. */
   getProxies (): Promise<ProxiesAnswer>
 
-  /** The use of each limit: caps, creation rates and client quotas, the closest to being reached first. */
+  /** The use of each limit: caps, creation rates and client quotas. The fullest come first. */
   getUtilisation (query?: { limit?: number }): Promise<UtilisationAnswer>
 
-  /** One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for. */
+  /** The use of limits, the refusals and the throttles of one address or client over time. The first request starts it. */
   getWatch (query?: { ip?: string, user?: string, 'client-id'?: string, broker?: number, minutes?: number, since?: number }): Promise<WatchAnswer>
 
-  /** The caps most in use, and which shard holds how many of their tokens. */
+  /** The caps that are used most, and the number of their tokens on each shard. */
   getTokens (): Promise<TokensAnswer>
 
   /** The processes of the brokers. */
@@ -102,28 +102,28 @@ export class AdminApi {
   /** Connections, admissions, refusals and throttled requests of the last minutes. */
   getSeries (query?: { minutes?: number, since?: number }): Promise<SeriesAnswer>
 
-  /** Where the cluster lives: its processes, listeners, topics and disk. */
+  /** The cluster: its processes, listeners, topics and disk. */
   getCluster (): Promise<ClusterAnswer>
 
   /** Files that could not be read, and were set aside. */
   getDamaged (): Promise<DamagedAnswer>
 
-  /** Settings, topics, groups, quotas and users as when the cluster started; every connection is closed. */
+  /** Resets settings, topics, groups, quotas and users to what they were when the cluster started. Closes every connection. */
   reset (): Promise<ChangedConfig>
 
-  /** Ends the whole cluster; the answer is out before it begins. */
+  /** Ends the whole cluster, after the answer is sent. */
   shutdown (): Promise<EndingAnswer>
 
-  /** Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules spell them, and `turnstile_*`. */
+  /** Metrics for Prometheus, under three kinds of names: those of Redpanda's `/metrics` (without `_total`), Kafka's as in the example rules of the JMX exporter, and `turnstile_*`. */
   getMetrics (): Promise<string>
 
-  /** Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`). */
+  /** Metrics for Prometheus, under the names of Redpanda's `/public_metrics` (`redpanda_rpc_*`, `redpanda_storage_disk_*`). */
   getPublicMetrics (): Promise<string>
 
-  /** The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token. */
+  /** The health of the cluster: ok if every shard is up and the supervisor, which restarts shards, runs. Needs no token. */
   getHealth (): Promise<HealthAnswer>
 
-  /** The live page. Connections, refusals, and how much of each limit and quota is used; changes them. */
+  /** The live page: connections, refusals, and the use of limits and quotas, which it can change. */
   getPage (): Promise<string>
 
   /** A file of the live page. */
@@ -132,10 +132,10 @@ export class AdminApi {
   /** The open connections that match a filter, in an order (Redpanda's ListKafkaConnections). */
   listKafkaConnections (body: ListConnectionsBody): Promise<ListedConnections>
 
-  /** The brokers, as rpk asks for them. */
+  /** The brokers, in the format of rpk. */
   listBrokers (body: ListBrokersBody): Promise<ListedBrokers>
 
-  /** A broker and its release, as rpk asks for it. */
+  /** A broker and its release, in the format of rpk. */
   getBroker (body: GetBrokerBody): Promise<OneBroker>
 
   /** This document. */
@@ -158,7 +158,7 @@ export interface AddressPool {
   limit: string
   /** null: unlimited. */
   value: number | null
-  /** Over it a connection waits, and is not refused. */
+  /** True: over the cap a connection waits instead of being refused. */
   waits: boolean
   home: number | null
   in_use: number
@@ -216,7 +216,7 @@ export interface AuthenticationInfo {
   userPrincipal: string
 }
 
-/** A broker, as rpk asks for it. */
+/** A broker, in the format of rpk. */
 export interface BrokerConfigStatus {
   node_id: number
   restart: boolean
@@ -233,9 +233,9 @@ export interface BrokerDisk {
   full: boolean
 }
 
-/** The settings that single brokers have of their own. */
+/** The settings that are set for single brokers. */
 export interface BrokerOverrides {
-  /** By broker id. */
+  /** Settings by broker id. */
   overrides: Record<string, Record<string, string[] | boolean | number | string | null>>
 }
 
@@ -263,7 +263,7 @@ export interface ChangedAdvertised {
 export interface ChangedConfig {
   /** The version of the configuration that is in force on every shard. */
   config_version: number
-  /** Sentences on what people should know of what was set. */
+  /** Warnings about the new values, one sentence each. */
   notes?: string[]
 }
 
@@ -271,7 +271,7 @@ export interface ChangedConfig {
 export interface ChangedFaults {
   /** The version of the configuration that is in force on every shard. */
   config_version: number
-  /** Of those that were added, in their order. */
+  /** The names of the added faults, in their order. */
   names: string[]
 }
 
@@ -289,11 +289,11 @@ export interface ClientInstance {
   push_interval_ms: number | null
   subscription_id: number | null
   pushes: number
-  /** How often a push was refused, by the error's name. */
+  /** The number of refused pushes by error. */
   refused: Record<string, number>
-  /** Unix milliseconds of the last push that was taken. */
+  /** The time of the last accepted push, in Unix milliseconds. */
   pushed_at_ms: number | null
-  /** Of the last push, as it was sent. */
+  /** The size of the last push, as it was sent. */
   bytes: number
   broker: number
   shard: number
@@ -329,11 +329,11 @@ export interface CloseRow {
   near: number
   /** From 100 % on. */
   full: number
-  /** Those that were looked at, of which anything was used. */
+  /** The number of limits of this kind that were in use. */
   limits: number
 }
 
-/** Where the cluster lives. */
+/** The cluster: its processes, listeners, topics and disk. */
 export interface ClusterAnswer {
   cluster_id?: string
   data_dir?: string
@@ -341,10 +341,10 @@ export interface ClusterAnswer {
   /** Of each broker. */
   shards?: number
   listeners?: ListenerRow[]
-  /** Of the supervisor. */
+  /** The pid of the supervisor. */
   pid: number
   coordinator_pid: number
-  /** Sentences on what of the configuration could not be read. */
+  /** The parts of the configuration that could not be read, a sentence each. */
   lost: string[]
   /** Partitions by topic. */
   topics: Record<string, number>
@@ -373,7 +373,7 @@ export interface DamagedAnswer {
 
 /** A file that could not be read, and was set aside. */
 export interface DamagedFile {
-  /** Below the data directory. */
+  /** The path below the data directory. */
   path: string
   size_bytes: number
 }
@@ -409,37 +409,37 @@ export interface Explanation {
 
 /** A fault that is set. */
 export interface FaultRow {
-  /** May have * and ?. */
+  /** * and ? stand for other characters. */
   client_id?: string
   ip?: string
   /** The client's IP:PORT. */
   connection?: string
-  /** Of an error: the name of one of Kafka's. */
+  /** The name of a Kafka error, for the kind error. */
   error?: string
-  /** Of a delay. */
+  /** For the kind delay. */
   delay_ms?: number
-  /** Of a throttle. */
+  /** For the kind throttle. */
   throttle_ms?: number
-  /** Of a disconnect: with RST. */
+  /** For the kind disconnect: close by RST. */
   reset?: boolean
-  /** Of a throttle: the connection is muted, too. */
+  /** For the kind throttle: the connection is muted, too. */
   mute?: boolean
   once?: boolean
-  /** At this call alone, from 1. */
+  /** Fires at this call only, counted from 1. */
   on_call?: number
-  /** At so many calls, the first ones. */
+  /** The number of calls at which it fires, from the first on. */
   times?: number
-  /** When it last fired so many milliseconds ago, or has not yet. */
+  /** Fires if it last fired so many milliseconds ago or longer. */
   every_ms?: number
-  /** From 0 to 1. */
+  /** The share of calls at which it fires, from 0 to 1. */
   probability?: number
-  /** Of the probability. */
+  /** The seed that chooses these calls. */
   seed?: number
   name: string
   kind: 'error' | 'disconnect' | 'delay' | 'blackhole' | 'throttle'
   /** Names of Kafka's APIs; none: all. */
   api?: string[]
-  /** How often; a shard that was killed has forgotten its part. */
+  /** The number of times it fired; a killed shard loses its part of the count. */
   fired: number
 }
 
@@ -459,16 +459,16 @@ export interface GetBrokerBody {
   nodeId?: number
 }
 
-/** The state of the cluster: up if every shard is, and the supervisor runs. */
+/** The health of the cluster: ok if every shard is up, and the supervisor runs. */
 export interface HealthAnswer {
   status: 'ok' | 'degraded'
-  /** The shards that are not up, and the supervisor where it is stopped. */
+  /** The shards that are not up, and the supervisor if it is stopped. */
   missing?: string[]
   /** The state of each of them. */
   states?: Record<string, 'up' | 'unresponsive' | 'starting' | 'down' | 'stopped'>
 }
 
-/** Tokens of a pool that one shard has. */
+/** The tokens of a pool on one shard. */
 export interface HeldTokens {
   shard: number
   in_use: number
@@ -478,28 +478,28 @@ export interface HeldTokens {
 /** Requests under way; of which API is not kept. */
 export interface InFlightRequests {
   sampledInFlightRequests: string[]
-  /** One is under way. */
+  /** True: a request is under way. */
   hasMoreRequests: boolean
 }
 
 /** The events that the journal lacks. */
 export interface JournalAnswer {
-  /** Since the start. */
+  /** The number of events since the start. */
   events_dropped: number
-  /** More are lost now. */
+  /** True: events are being lost now. */
   is_losing: boolean
 }
 
 /** A setting that limits clients. */
 export interface LimitRow {
   name: string
-  /** The broker that has it of its own; null: the whole cluster. */
+  /** The broker that it is set for; null: the whole cluster. */
   broker: number | null
   value: string[] | boolean | number | string | null
   /** The value as `turnstile config set` takes it. */
   text: string
   set: boolean
-  /** Whose name it is: kafka, redpanda or turnstile. */
+  /** The origin of the name: kafka, redpanda or turnstile. */
   vocabulary: string
   /** True if it can be observed instead of enforced. */
   observable: boolean
@@ -526,7 +526,7 @@ export interface ListBrokersBody {
 
 /** The connections that are asked for, and their order. */
 export interface ListConnectionsBody {
-  /** How many, at most; 0, or more than 1000: 1000. */
+  /** The most connections to return; 0, or more than 1000: 1000. */
   pageSize?: number
   /** Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`. */
   filter?: string
@@ -551,7 +551,7 @@ export interface ListedConnection {
   listenerName: string
   tlsInfo: TlsInfo
   source: ConnectionSource
-  /** Empty: none was told yet. */
+  /** The client id; empty: the client has not sent one yet. */
   clientId: string
   clientSoftwareName: string
   clientSoftwareVersion: string
@@ -564,7 +564,7 @@ export interface ListedConnection {
 /** The connections that match. */
 export interface ListedConnections {
   connections: ListedConnection[]
-  /** How many match, a whole number; more than `connections` has, if that is cut. */
+  /** The number of matches, a whole number; `connections` may have fewer. */
   totalSize: string
 }
 
@@ -592,43 +592,43 @@ export interface LiveAnswer {
   series: SeriesPoint[]
   /** The fullest first. */
   uses: LimitUse[]
-  /** How many limits are close to being reached. */
+  /** The numbers of limits that are close to being reached. */
   close: CloseRow[]
   top_refused: RefusedAddress[]
   refused_addresses: RefusedAddresses
-  /** Clients that their quota slows down, the slowest first. */
+  /** Clients that are throttled by a quota, the longest throttle time first. */
   throttled: QuotaClient[]
-  /** Others that use theirs, the fullest first. */
+  /** Other clients with a quota that they use, the fullest first. */
   within_quota: QuotaClient[]
   limits: LimitRow[]
   /** null: no cap is observed. */
   observed: ObservedAnswer | null
 }
 
-/** The process of one shard, and what it does. */
+/** The process of one shard, and its work. */
 export interface LiveShard {
   broker: number
   shard: number
   pid: number
-  /** The incarnation of the process; only ever rises. */
+  /** The number of this incarnation of the process; it only rises. */
   epoch: number
   state: 'up' | 'unresponsive' | 'starting' | 'down'
   connections: number
   config_version: number
-  /** How often something held up its loop. */
+  /** The number of times that its event loop was held up. */
   stalls: number
   longest_callback_ms: number
   restarts: number
-  /** How often it was killed for want of memory. */
+  /** The number of times that the system killed it for want of memory. */
   memory_kills: number
-  /** Until one that keeps ending is started again, in seconds; null: it is not. */
+  /** Seconds until a shard that keeps ending starts again; null: none. */
   restart_in_s: number | null
   admitted_per_s: number
   refused_per_s: number
   admitted: number
   refused: number
   tokens: TokenTotals
-  /** Decisions, by how the token was had: home, cached, rpc. */
+  /** Decisions by the way to the token: home, cached, rpc. */
   decisions: Record<string, number>
 }
 
@@ -640,7 +640,7 @@ export interface LiveTotals {
   lost: number
   /** Connections, by the reason of the refusal. */
   refused: Record<string, number>
-  /** Decisions, by how the token was had: home, cached, rpc. */
+  /** Decisions by the way to the token: home, cached, rpc. */
   decisions: Record<string, number>
   tokens: TokenTotals
   waiting: number
@@ -656,7 +656,7 @@ export interface LiveTotals {
   throttled: Record<string, Throttles>
 }
 
-/** A point of a metric, without what is empty. */
+/** A point of a metric; empty members are left out. */
 export interface MetricPoint {
   name?: string
   type: 'gauge' | 'sum' | 'histogram' | 'exponential_histogram' | 'summary'
@@ -676,31 +676,31 @@ export interface MetricPoint {
 
 /** A fault to add. */
 export interface NewFault {
-  /** May have * and ?. */
+  /** * and ? stand for other characters. */
   client_id?: string
   ip?: string
   /** The client's IP:PORT. */
   connection?: string
-  /** Of an error: the name of one of Kafka's. */
+  /** The name of a Kafka error, for the kind error. */
   error?: string
-  /** Of a delay. */
+  /** For the kind delay. */
   delay_ms?: number
-  /** Of a throttle. */
+  /** For the kind throttle. */
   throttle_ms?: number
-  /** Of a disconnect: with RST. */
+  /** For the kind disconnect: close by RST. */
   reset?: boolean
-  /** Of a throttle: the connection is muted, too. */
+  /** For the kind throttle: the connection is muted, too. */
   mute?: boolean
   once?: boolean
-  /** At this call alone, from 1. */
+  /** Fires at this call only, counted from 1. */
   on_call?: number
-  /** At so many calls, the first ones. */
+  /** The number of calls at which it fires, from the first on. */
   times?: number
-  /** When it last fired so many milliseconds ago, or has not yet. */
+  /** Fires if it last fired so many milliseconds ago or longer. */
   every_ms?: number
-  /** From 0 to 1. */
+  /** The share of calls at which it fires, from 0 to 1. */
   probability?: number
-  /** Of the probability. */
+  /** The seed that chooses these calls. */
   seed?: number
   /** Without one it gets one. */
   name?: string
@@ -709,7 +709,7 @@ export interface NewFault {
   api?: string[] | string
 }
 
-/** Of the limits in force: those that let no connection in, and how much of each rate passes at once. */
+/** Warnings about the limits in force: those that admit no connection, and the bursts that rates let through. */
 export interface NotesAnswer {
   notes: string[]
 }
@@ -722,14 +722,14 @@ export interface ObservedAnswer {
   refused: number
   waited: number
   undecided: number
-  /** Of how many addresses. */
+  /** The number of their addresses. */
   addresses: number
-  /** There are more addresses than `addresses` says. */
+  /** True: there are more addresses than `addresses` says. */
   more: boolean
   caps: ObservedCapRow[]
-  /** By name; null: it has no value. */
+  /** Values by name; null: no value. */
   set: Record<string, string[] | boolean | number | string | null>
-  /** Those that single brokers have of their own, by broker id. */
+  /** The observed values that are set for single brokers, by broker id. */
   brokers: Record<string, Record<string, string[] | boolean | number | string | null>>
   /** null: no client quota is observed. */
   quotas: ObservedQuotasAnswer | null
@@ -751,7 +751,7 @@ export interface ObservedClientRow {
   user: string
   client_id: string
   requests: number
-  /** By how many `requests` may be too high. */
+  /** `requests` may be too high by this. */
   error: number
   /** Requests, by the quota with the longest throttle time. */
   quotas: Record<string, number>
@@ -759,12 +759,12 @@ export interface ObservedClientRow {
 
 /** A client quota that is observed instead of enforced, at one value. */
 export interface ObservedQuotaRow {
-  /** Its kind. */
+  /** The kind of quota. */
   quota: string
   value: number
   /** Requests that it would have throttled. */
   requests: number
-  /** For how long, added up. */
+  /** The sum of their throttle times. */
   throttle_ms: number
   /** Mutations that it would have refused. */
   refused: number
@@ -779,15 +779,15 @@ export interface ObservedQuotasAnswer {
   set: EntityQuotas[]
   /** Requests that at least one of them would have throttled. */
   requests: number
-  /** For how long, added up: of each request the longest. */
+  /** The sum of the throttle times; of each request the longest. */
   throttle_ms: number
-  /** There are more clients than `clients` has. */
+  /** True: there are more clients than `clients` has. */
   more: boolean
   quotas: ObservedQuotaRow[]
   clients: ObservedClientRow[]
 }
 
-/** A cap that is observed instead of enforced, and its use. */
+/** An observed cap, and its use. */
 export interface ObservedUse {
   limit: string
   value: number | null
@@ -804,20 +804,20 @@ export interface OneBroker {
 export interface Problem {
   /** One sentence. */
   message: string
-  /** HTTP's status. */
+  /** The HTTP status. */
   code: number
 }
 
-/** By which proxies the open connections came, the most first. */
+/** The proxies of the open connections; the proxy with the most comes first. */
 export interface ProxiesAnswer {
   proxies: ProxyRow[]
 }
 
 /** A proxy that announced connections (PROXY protocol). */
 export interface ProxyRow {
-  /** Its address. */
+  /** The address of the proxy. */
   proxy: string
-  /** The private endpoint of a cloud that the connections came by. */
+  /** The private endpoint of a cloud by which the connections came. */
   endpoint: string | null
   open: number
 }
@@ -845,7 +845,7 @@ export interface QuotaClient {
   throttle_ms: number
   /** Bytes a second, percent, or mutations a second. */
   value: number
-  /** In the same unit; null: it is not set any more. */
+  /** The quota, in the same unit; null: it is no longer set. */
   limit: number | null
 }
 
@@ -885,7 +885,7 @@ export interface RefusalsAnswer {
   total: number
   admitted: number
   refusals: RefusedRow[]
-  /** True: of limits that are observed; they have refused nothing. */
+  /** True: these are observed limits, which have refused nothing. */
   observed?: boolean
   summary?: ObservedAnswer | null
 }
@@ -894,32 +894,32 @@ export interface RefusalsAnswer {
 export interface RefusedAddress {
   ip: string
   count: number
-  /** By how many `count` may be too high. */
+  /** `count` may be too high by this. */
   error: number
   /** Connections, by the reason of the refusal. */
   reasons: Record<string, number>
-  /** Its open connections. */
+  /** The open connections of the address. */
   open: number
   uses: LimitUse[]
 }
 
 /** The number of addresses that were refused. */
 export interface RefusedAddresses {
-  /** Addresses that are counted apart. */
+  /** The number of addresses that have a count of their own. */
   known: number
-  /** Refusals of those that `top_refused` does not show. */
+  /** Refusals of the addresses that `top_refused` leaves out. */
   others_refused: number
-  /** A shard has more of them than it counts apart. */
+  /** True: a shard has refused more addresses than it counts one by one. */
   more: boolean
 }
 
 /**
- * The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked.
+ * The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there.
  */
 export interface RefusedRow {
   count: number
   ip?: string
-  /** By ip: by how many `count` may be too high. */
+  /** By ip: `count` may be too high by this. */
   error?: number
   listener?: string
   broker?: number
@@ -928,13 +928,13 @@ export interface RefusedRow {
   /** Connections, by the reason of the refusal. */
   reasons?: Record<string, number>
   limit?: string
-  /** Of the limit. */
+  /** The value of the limit. */
   value?: number
-  /** At the limit connections would have waited. */
+  /** True: at the limit, connections would have waited. */
   waits?: boolean
 }
 
-/** Of a connection, since it was opened. */
+/** The counts of a connection since it was opened. */
 export interface RequestStatistics {
   /** A whole number. */
   requestCount: string
@@ -947,7 +947,7 @@ export interface SeriesAnswer {
   series: SeriesPoint[]
 }
 
-/** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */
+/** One second: gauges, and rates a second. Reasons and quotas without a count are left out. */
 export interface SeriesPoint {
   /** Unix seconds. */
   at: number
@@ -967,24 +967,24 @@ export interface SettingHistory {
   history: RecordedChange[]
 }
 
-/** Of a setting that is a list. */
+/** The entries of a setting that is a list. */
 export interface SettingItems {
   type: string
 }
 
-/** A setting, as Redpanda's schema has it. */
+/** A setting, in the format of Redpanda's schema. */
 export interface SettingProperty {
   /** integer, number, boolean, string or array. */
   type: string
   description: string
-  /** False: it is stored and shown, and nothing acts on it. */
+  /** False: the setting is stored and shown, but has no effect. */
   emulated: boolean
   nullable: boolean
-  /** It can't change while the cluster runs. */
+  /** True: it can't be changed while the cluster runs. */
   needs_restart: boolean
   visibility: 'user' | 'tunable'
   is_secret: boolean
-  /** Whose name it is: kafka, redpanda or turnstile. */
+  /** The origin of the name: kafka, redpanda or turnstile. */
   vocabulary: string
   default: string[] | boolean | number | string | null
   items?: SettingItems
@@ -1010,18 +1010,18 @@ export interface ShardRow {
   broker: number
   shard: number
   pid: number
-  /** The incarnation of the process; only ever rises. */
+  /** The number of this incarnation of the process; it only rises. */
   epoch: number
   state: 'up' | 'unresponsive' | 'starting' | 'down'
   connections: number
   config_version: number
-  /** How often something held up its loop. */
+  /** The number of times that its event loop was held up. */
   stalls: number
   longest_callback_ms: number
   restarts: number
-  /** How often it was killed for want of memory. */
+  /** The number of times that the system killed it for want of memory. */
   memory_kills: number
-  /** Until one that keeps ending is started again, in seconds; null: it is not. */
+  /** Seconds until a shard that keeps ending starts again; null: none. */
   restart_in_s: number | null
 }
 
@@ -1035,11 +1035,11 @@ export interface ShardsAnswer {
  * `shards`, `forgotten` and the shards' epochs are the same in both.
  */
 export interface SourcesAnswer {
-  /** How many shards have answered. */
+  /** The number of shards that answered. */
   shards: number
-  /** How often one had too many addresses, and began anew. */
+  /** The number of times that a shard had too many addresses and began anew. */
   forgotten: number
-  /** By address, by outcome: `admitted`, or the reason of the refusal. */
+  /** Counts by address and by outcome: `admitted`, or the reason of the refusal. */
   sources: Record<string, Record<string, number>>
 }
 
@@ -1050,7 +1050,7 @@ export interface SubscriptionConfigs {
   configs: Record<string, string | null>
 }
 
-/** The client instances heard of last; one that is connected to several shards is told of by each. */
+/** The client instances that were active last. One that is connected to several shards has a row for each. */
 export interface TelemetryAnswer {
   client_instances: ClientInstance[]
 }
@@ -1061,23 +1061,23 @@ export interface TelemetryPush {
   /** Unix milliseconds. */
   pushed_at_ms: number
   metrics: MetricPoint[]
-  /** Why it can't be read. */
+  /** The reason why the push can't be read. */
   error: string | null
 }
 
 /** The requests that a kind of quota has slowed down since the start. */
 export interface Throttles {
   requests: number
-  /** Milliseconds, added up. */
+  /** The sum of their throttle times, in milliseconds. */
   throttle_ms: number
 }
 
-/** Of a connection. */
+/** The TLS state of a connection. */
 export interface TlsInfo {
   enabled: boolean
 }
 
-/** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */
+/** A pool of tokens, one for each connection: the state at its home, and the tokens of every shard. */
 export interface TokenPool {
   /** null: of all brokers; its shards are then numbered over all of them, those of broker 0 first. */
   broker: number | null
@@ -1085,7 +1085,7 @@ export interface TokenPool {
   kind: string
   /** The listener's name, or the address. */
   key: string
-  /** The shard that decides; null: it did not answer. */
+  /** The home of the pool, the shard that decides; null: it did not answer. */
   home: number | null
   /** null: unlimited. */
   cap: number | null
@@ -1111,7 +1111,7 @@ export interface TokenTotals {
 /** The pools most in use. */
 export interface TokensAnswer {
   pools: TokenPool[]
-  /** There are more. */
+  /** True: there are more pools. */
   truncated: boolean
   totals: TokenTotals
 }
@@ -1131,7 +1131,7 @@ export interface UserConnections {
   limit: string
   /** null: unlimited. */
   value: number | null
-  /** Over it a connection waits, and is not refused. */
+  /** True: over the cap a connection waits instead of being refused. */
   waits: boolean
   home: number | null
   in_use: number
@@ -1143,10 +1143,10 @@ export interface UserConnections {
   rate: AddressRate | null
 }
 
-/** A user of listeners that ask for SASL. */
+/** A user that may log in on listeners with SASL. */
 export interface UserRow {
   name: string
-  /** In which it can log in besides PLAIN. */
+  /** The SASL mechanisms that the user can log in with, besides PLAIN. */
   mechanisms: string[]
 }
 
@@ -1163,9 +1163,9 @@ export interface Utilisation {
   what: string
   /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client. */
   of: string
-  /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
+  /** The user; empty: the quota does not tell users apart; null: the limit is not of a client. */
   user: string | null
-  /** Of a client; empty: its quota does not tell client ids apart. null: it is no client's. */
+  /** The client id; empty: the quota does not tell client ids apart; null: the limit is not of a client. */
   client_id: string | null
   /** Connections, or in the quota's unit: bytes a second, percent, mutations a second. */
   used: number
@@ -1186,12 +1186,12 @@ export interface Utilisation {
 export interface UtilisationAnswer {
   /** Unix seconds. */
   at: number
-  /** All of brokers and listeners, and of addresses and clients the closest. */
+  /** All limits of brokers and listeners, and the fullest of addresses and clients. */
   limits: Utilisation[]
   close: CloseRow[]
 }
 
-/** The volume of the data; bytes are -1 where the system does not tell them. */
+/** The volume of the data directory. Sizes are -1 if the system does not tell them. */
 export interface VolumeAnswer {
   total_bytes: number
   free_bytes: number
@@ -1199,36 +1199,37 @@ export interface VolumeAnswer {
 }
 
 /**
- * One address or client on one broker. It is watched from the first question on, for half an hour after the last one.
+ * One address or client on one broker. It is watched from the first request on, until half an hour after the last
+ * one.
  */
 export interface WatchAnswer {
   broker: number
   ip: string | null
   user: string | null
   client_id: string | null
-  /** Since when it is watched, in Unix seconds. */
+  /** The time from which it is watched, in Unix seconds. */
   began: number
   /** Seconds from one point to the next. */
   step_s: number
   points: WatchPoint[]
-  /** Connections since the shards started; null: of a client. */
+  /** Admitted connections since the shards started; null for a client. */
   admitted: number | null
-  /** Likewise. */
+  /** Refused connections since the shards started; null for a client. */
   refused: Record<string, number> | null
 }
 
-/** A point in time: the use that was seen then, and the events since the point before. */
+/** A point in time: the use at that time, and the events since the point before. */
 export interface WatchPoint {
   /** Unix seconds. */
   at: number
   /** By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by its key. */
   used: Record<string, number>
-  /** Those that hold, in the same units. */
+  /** The limits that hold, in the same units. */
   limits: Record<string, number>
   /** The average throttle time within the quota window, by the quota's key. */
   throttle_ms: Record<string, number>
-  /** Connections a second; of an address. */
+  /** Admitted connections a second, for an address. */
   admitted: number
-  /** Connections a second, by reason; of an address. */
+  /** Refused connections a second by reason, for an address. */
   refused: Record<string, number>
 }

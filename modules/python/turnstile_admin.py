@@ -67,23 +67,23 @@ class AdminApi:
         return self._json("GET", "/v1/cluster_config", {"key": key, "include_defaults": include_defaults, "broker": broker, "observe": observe})
 
     def put_config(self, body: SettingsChange, *, dry_run: bool | None = None, broker: int | None = None, observe: bool | None = None) -> ChangedConfig:
-        """Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them."""
+        """Changes settings. The answer comes when every shard enforces them, or counts by them if they are observed limits."""
         return self._json("PUT", "/v1/cluster_config", {"dry_run": dry_run, "broker": broker, "observe": observe}, body)
 
     def get_config_schema(self) -> SettingsSchema:
-        """Every setting: its type, range and default, and what it does."""
+        """Every setting: its type, range, default and description."""
         return self._json("GET", "/v1/cluster_config/schema", {})
 
     def get_config_status(self) -> list[BrokerConfigStatus]:
-        """The version that each broker has, as rpk asks for it."""
+        """The configuration version of each broker, in the format of rpk."""
         return self._json("GET", "/v1/cluster_config/status", {})
 
     def get_broker_overrides(self, *, observe: bool | None = None) -> BrokerOverrides:
-        """The settings that single brokers have of their own."""
+        """The settings that are set for single brokers."""
         return self._json("GET", "/v1/cluster_config/broker_overrides", {"observe": observe})
 
     def get_config_history(self, *, limit: int | None = None, before: int | None = None) -> SettingHistory:
-        """The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author and time."""
+        """The history of the configuration: the changes of settings, quotas, topics and other records, with author and time."""
         return self._json("GET", "/v1/config/history", {"limit": limit, "before": before})
 
     def get_notes(self) -> NotesAnswer:
@@ -99,19 +99,19 @@ class AdminApi:
         return self._json("PUT", "/v1/advertise", {}, body)
 
     def delete_advertised(self, *, listener: str | None = None, broker: int | None = None) -> ChangedAdvertised:
-        """Forgets what was said live: the addresses that the cluster was started with are advertised."""
+        """Takes back the addresses that were set live: those of the start of the cluster are advertised again."""
         return self._json("DELETE", "/v1/advertise", {"listener": listener, "broker": broker})
 
     def get_quotas(self, *, observe: bool | None = None) -> QuotasAnswer:
-        """Every quota that is set."""
+        """All quotas."""
         return self._json("GET", "/v1/quotas", {"observe": observe})
 
     def put_quotas(self, body: QuotasChange, *, dry_run: bool | None = None, observe: bool | None = None) -> ChangedConfig:
-        """Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them."""
+        """Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed."""
         return self._json("PUT", "/v1/quotas", {"dry_run": dry_run, "observe": observe}, body)
 
     def get_observed_quotas(self) -> ObservedQuotasAnswer:
-        """The client quotas that are observed instead of enforced, and what they would have done."""
+        """The observed client quotas, and the requests that they would have throttled."""
         return self._json("GET", "/v1/quotas/observed", {})
 
     def explain_quotas(self, *, user: str | None = None, client_id: str | None = None) -> ClientQuotas:
@@ -123,19 +123,19 @@ class AdminApi:
         return self._json("GET", "/v1/explain", {"ip": ip, "user": user, "client-id": client_id})
 
     def get_users(self) -> UsersAnswer:
-        """The users of listeners that ask for SASL."""
+        """The users that may log in on listeners with SASL."""
         return self._json("GET", "/v1/users", {})
 
     def put_user(self, body: UserChange) -> ChangedConfig:
-        """Adds a user, gives it another password, or removes it."""
+        """Adds a user, changes its password, or removes it."""
         return self._json("PUT", "/v1/users", {}, body)
 
     def get_faults(self) -> FaultsAnswer:
-        """The faults that are set, and how often each fired."""
+        """The faults, and how often each has fired."""
         return self._json("GET", "/v1/faults", {})
 
     def put_faults(self, body: FaultsChange) -> ChangedFaults:
-        """Adds and removes faults; answers when every shard obeys."""
+        """Adds and removes faults. The answer comes when they are in force on every shard."""
         return self._json("PUT", "/v1/faults", {}, body)
 
     def get_telemetry(self) -> TelemetryAnswer:
@@ -143,7 +143,7 @@ class AdminApi:
         return self._json("GET", "/v1/telemetry", {})
 
     def put_subscription(self, body: SubscriptionConfigs) -> ChangedConfig:
-        """Changes a client metrics resource: which metrics clients push, and how often."""
+        """Changes a client metrics resource: the metrics that clients push, and the interval."""
         return self._json("PUT", "/v1/telemetry", {}, body)
 
     def get_last_push(self, client_instance_id: str) -> TelemetryPush:
@@ -151,7 +151,7 @@ class AdminApi:
         return self._json("GET", f'/v1/telemetry/{urllib.parse.quote(client_instance_id, safe="")}', {})
 
     def get_refusals(self, *, by: Literal["ip", "listener", "reason", "shard", "limit"] | None = None, observed: bool | None = None) -> RefusalsAnswer:
-        """The connections that were refused, counted by what they have in common."""
+        """The number of refused connections, by what `by` names."""
         return self._json("GET", "/v1/refusals", {"by": by, "observed": observed})
 
     def get_sources(self) -> SourcesAnswer:
@@ -159,19 +159,19 @@ class AdminApi:
         return self._json("GET", "/v1/sources", {})
 
     def get_proxies(self) -> ProxiesAnswer:
-        """By which proxies, and which private endpoints of a cloud, the open connections came."""
+        """The open connections by proxy, and by private endpoint of a cloud."""
         return self._json("GET", "/v1/proxies", {})
 
     def get_utilisation(self, *, limit: int | None = None) -> UtilisationAnswer:
-        """The use of each limit: caps, creation rates and client quotas, the closest to being reached first."""
+        """The use of each limit: caps, creation rates and client quotas. The fullest come first."""
         return self._json("GET", "/v1/utilisation", {"limit": limit})
 
     def get_watch(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None, broker: int | None = None, minutes: int | None = None, since: float | None = None) -> WatchAnswer:
-        """One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is asked for."""
+        """The use of limits, the refusals and the throttles of one address or client over time. The first request starts it."""
         return self._json("GET", "/v1/watch", {"ip": ip, "user": user, "client-id": client_id, "broker": broker, "minutes": minutes, "since": since})
 
     def get_tokens(self) -> TokensAnswer:
-        """The caps most in use, and which shard holds how many of their tokens."""
+        """The caps that are used most, and the number of their tokens on each shard."""
         return self._json("GET", "/v1/tokens", {})
 
     def get_shards(self) -> ShardsAnswer:
@@ -187,7 +187,7 @@ class AdminApi:
         return self._json("GET", "/v1/series", {"minutes": minutes, "since": since})
 
     def get_cluster(self) -> ClusterAnswer:
-        """Where the cluster lives: its processes, listeners, topics and disk."""
+        """The cluster: its processes, listeners, topics and disk."""
         return self._json("GET", "/v1/cluster", {})
 
     def get_damaged(self) -> DamagedAnswer:
@@ -195,27 +195,27 @@ class AdminApi:
         return self._json("GET", "/v1/damaged", {})
 
     def reset(self) -> ChangedConfig:
-        """Settings, topics, groups, quotas and users as when the cluster started; every connection is closed."""
+        """Resets settings, topics, groups, quotas and users to what they were when the cluster started. Closes every connection."""
         return self._json("POST", "/v1/reset", {})
 
     def shutdown(self) -> EndingAnswer:
-        """Ends the whole cluster; the answer is out before it begins."""
+        """Ends the whole cluster, after the answer is sent."""
         return self._json("POST", "/v1/shutdown", {})
 
     def get_metrics(self) -> str:
-        """Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's example rules spell them, and `turnstile_*`."""
+        """Metrics for Prometheus, under three kinds of names: those of Redpanda's `/metrics` (without `_total`), Kafka's as in the example rules of the JMX exporter, and `turnstile_*`."""
         return self._text("GET", "/metrics", {})
 
     def get_public_metrics(self) -> str:
-        """Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
+        """Metrics for Prometheus, under the names of Redpanda's `/public_metrics` (`redpanda_rpc_*`, `redpanda_storage_disk_*`)."""
         return self._text("GET", "/public_metrics", {})
 
     def get_health(self) -> HealthAnswer:
-        """The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no token."""
+        """The health of the cluster: ok if every shard is up and the supervisor, which restarts shards, runs. Needs no token."""
         return self._json("GET", "/healthz", {})
 
     def get_page(self) -> str:
-        """The live page. Connections, refusals, and how much of each limit and quota is used; changes them."""
+        """The live page: connections, refusals, and the use of limits and quotas, which it can change."""
         return self._text("GET", "/", {})
 
     def get_page_file(self, name: str) -> str:
@@ -227,11 +227,11 @@ class AdminApi:
         return self._json("POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", {}, body)
 
     def list_brokers(self, body: ListBrokersBody) -> ListedBrokers:
-        """The brokers, as rpk asks for them."""
+        """The brokers, in the format of rpk."""
         return self._json("POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", {}, body)
 
     def get_broker(self, body: GetBrokerBody) -> OneBroker:
-        """A broker and its release, as rpk asks for it."""
+        """A broker and its release, in the format of rpk."""
         return self._json("POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", {}, body)
 
     def get_openapi(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class AddressPool(TypedDict):
     limit: str
     # null: unlimited.
     value: int | None
-    # Over it a connection waits, and is not refused.
+    # True: over the cap a connection waits instead of being refused.
     waits: bool
     home: int | None
     in_use: int
@@ -324,7 +324,7 @@ class AuthenticationInfo(TypedDict):
 
 
 class BrokerConfigStatus(TypedDict):
-    """A broker, as rpk asks for it."""
+    """A broker, in the format of rpk."""
 
     node_id: int
     restart: bool
@@ -343,9 +343,9 @@ class BrokerDisk(TypedDict):
 
 
 class BrokerOverrides(TypedDict):
-    """The settings that single brokers have of their own."""
+    """The settings that are set for single brokers."""
 
-    # By broker id.
+    # Settings by broker id.
     overrides: dict[str, dict[str, list[str] | bool | float | str | None]]
 
 
@@ -377,7 +377,7 @@ class ChangedConfig(TypedDict):
 
     # The version of the configuration that is in force on every shard.
     config_version: int
-    # Sentences on what people should know of what was set.
+    # Warnings about the new values, one sentence each.
     notes: NotRequired[list[str]]
 
 
@@ -386,7 +386,7 @@ class ChangedFaults(TypedDict):
 
     # The version of the configuration that is in force on every shard.
     config_version: int
-    # Of those that were added, in their order.
+    # The names of the added faults, in their order.
     names: list[str]
 
 
@@ -405,11 +405,11 @@ class ClientInstance(TypedDict):
     push_interval_ms: int | None
     subscription_id: int | None
     pushes: int
-    # How often a push was refused, by the error's name.
+    # The number of refused pushes by error.
     refused: dict[str, int]
-    # Unix milliseconds of the last push that was taken.
+    # The time of the last accepted push, in Unix milliseconds.
     pushed_at_ms: int | None
-    # Of the last push, as it was sent.
+    # The size of the last push, as it was sent.
     bytes: int
     broker: int
     shard: int
@@ -446,12 +446,12 @@ class CloseRow(TypedDict):
     near: int
     # From 100 % on.
     full: int
-    # Those that were looked at, of which anything was used.
+    # The number of limits of this kind that were in use.
     limits: int
 
 
 class ClusterAnswer(TypedDict):
-    """Where the cluster lives."""
+    """The cluster: its processes, listeners, topics and disk."""
 
     cluster_id: NotRequired[str]
     data_dir: NotRequired[str]
@@ -459,10 +459,10 @@ class ClusterAnswer(TypedDict):
     # Of each broker.
     shards: NotRequired[int]
     listeners: NotRequired[list[ListenerRow]]
-    # Of the supervisor.
+    # The pid of the supervisor.
     pid: int
     coordinator_pid: int
-    # Sentences on what of the configuration could not be read.
+    # The parts of the configuration that could not be read, a sentence each.
     lost: list[str]
     # Partitions by topic.
     topics: dict[str, int]
@@ -495,7 +495,7 @@ class DamagedAnswer(TypedDict):
 class DamagedFile(TypedDict):
     """A file that could not be read, and was set aside."""
 
-    # Below the data directory.
+    # The path below the data directory.
     path: str
     size_bytes: int
 
@@ -533,37 +533,37 @@ class Explanation(TypedDict):
 class FaultRow(TypedDict):
     """A fault that is set."""
 
-    # May have * and ?.
+    # * and ? stand for other characters.
     client_id: NotRequired[str]
     ip: NotRequired[str]
     # The client's IP:PORT.
     connection: NotRequired[str]
-    # Of an error: the name of one of Kafka's.
+    # The name of a Kafka error, for the kind error.
     error: NotRequired[str]
-    # Of a delay.
+    # For the kind delay.
     delay_ms: NotRequired[int]
-    # Of a throttle.
+    # For the kind throttle.
     throttle_ms: NotRequired[int]
-    # Of a disconnect: with RST.
+    # For the kind disconnect: close by RST.
     reset: NotRequired[bool]
-    # Of a throttle: the connection is muted, too.
+    # For the kind throttle: the connection is muted, too.
     mute: NotRequired[bool]
     once: NotRequired[bool]
-    # At this call alone, from 1.
+    # Fires at this call only, counted from 1.
     on_call: NotRequired[int]
-    # At so many calls, the first ones.
+    # The number of calls at which it fires, from the first on.
     times: NotRequired[int]
-    # When it last fired so many milliseconds ago, or has not yet.
+    # Fires if it last fired so many milliseconds ago or longer.
     every_ms: NotRequired[int]
-    # From 0 to 1.
+    # The share of calls at which it fires, from 0 to 1.
     probability: NotRequired[float]
-    # Of the probability.
+    # The seed that chooses these calls.
     seed: NotRequired[int]
     name: str
     kind: Literal["error", "disconnect", "delay", "blackhole", "throttle"]
     # Names of Kafka's APIs; none: all.
     api: NotRequired[list[str]]
-    # How often; a shard that was killed has forgotten its part.
+    # The number of times it fired; a killed shard loses its part of the count.
     fired: int
 
 
@@ -587,17 +587,17 @@ class GetBrokerBody(TypedDict):
 
 
 class HealthAnswer(TypedDict):
-    """The state of the cluster: up if every shard is, and the supervisor runs."""
+    """The health of the cluster: ok if every shard is up, and the supervisor runs."""
 
     status: Literal["ok", "degraded"]
-    # The shards that are not up, and the supervisor where it is stopped.
+    # The shards that are not up, and the supervisor if it is stopped.
     missing: NotRequired[list[str]]
     # The state of each of them.
     states: NotRequired[dict[str, Literal["up", "unresponsive", "starting", "down"] | Literal["stopped"]]]
 
 
 class HeldTokens(TypedDict):
-    """Tokens of a pool that one shard has."""
+    """The tokens of a pool on one shard."""
 
     shard: int
     in_use: int
@@ -608,16 +608,16 @@ class InFlightRequests(TypedDict):
     """Requests under way; of which API is not kept."""
 
     sampledInFlightRequests: list[str]
-    # One is under way.
+    # True: a request is under way.
     hasMoreRequests: bool
 
 
 class JournalAnswer(TypedDict):
     """The events that the journal lacks."""
 
-    # Since the start.
+    # The number of events since the start.
     events_dropped: int
-    # More are lost now.
+    # True: events are being lost now.
     is_losing: bool
 
 
@@ -625,13 +625,13 @@ class LimitRow(TypedDict):
     """A setting that limits clients."""
 
     name: str
-    # The broker that has it of its own; null: the whole cluster.
+    # The broker that it is set for; null: the whole cluster.
     broker: int | None
     value: list[str] | bool | float | str | None
     # The value as `turnstile config set` takes it.
     text: str
     set: bool
-    # Whose name it is: kafka, redpanda or turnstile.
+    # The origin of the name: kafka, redpanda or turnstile.
     vocabulary: str
     # True if it can be observed instead of enforced.
     observable: bool
@@ -661,7 +661,7 @@ class ListBrokersBody(TypedDict):
 class ListConnectionsBody(TypedDict):
     """The connections that are asked for, and their order."""
 
-    # How many, at most; 0, or more than 1000: 1000.
+    # The most connections to return; 0, or more than 1000: 1000.
     pageSize: NotRequired[int]
     # Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`.
     filter: NotRequired[str]
@@ -688,7 +688,7 @@ class ListedConnection(TypedDict):
     listenerName: str
     tlsInfo: TlsInfo
     source: ConnectionSource
-    # Empty: none was told yet.
+    # The client id; empty: the client has not sent one yet.
     clientId: str
     clientSoftwareName: str
     clientSoftwareVersion: str
@@ -702,7 +702,7 @@ class ListedConnections(TypedDict):
     """The connections that match."""
 
     connections: list[ListedConnection]
-    # How many match, a whole number; more than `connections` has, if that is cut.
+    # The number of matches, a whole number; `connections` may have fewer.
     totalSize: str
 
 
@@ -732,13 +732,13 @@ class LiveAnswer(TypedDict):
     series: list[SeriesPoint]
     # The fullest first.
     uses: list[LimitUse]
-    # How many limits are close to being reached.
+    # The numbers of limits that are close to being reached.
     close: list[CloseRow]
     top_refused: list[RefusedAddress]
     refused_addresses: RefusedAddresses
-    # Clients that their quota slows down, the slowest first.
+    # Clients that are throttled by a quota, the longest throttle time first.
     throttled: list[QuotaClient]
-    # Others that use theirs, the fullest first.
+    # Other clients with a quota that they use, the fullest first.
     within_quota: list[QuotaClient]
     limits: list[LimitRow]
     # null: no cap is observed.
@@ -746,30 +746,30 @@ class LiveAnswer(TypedDict):
 
 
 class LiveShard(TypedDict):
-    """The process of one shard, and what it does."""
+    """The process of one shard, and its work."""
 
     broker: int
     shard: int
     pid: int
-    # The incarnation of the process; only ever rises.
+    # The number of this incarnation of the process; it only rises.
     epoch: int
     state: Literal["up", "unresponsive", "starting", "down"]
     connections: int
     config_version: int
-    # How often something held up its loop.
+    # The number of times that its event loop was held up.
     stalls: int
     longest_callback_ms: float
     restarts: int
-    # How often it was killed for want of memory.
+    # The number of times that the system killed it for want of memory.
     memory_kills: int
-    # Until one that keeps ending is started again, in seconds; null: it is not.
+    # Seconds until a shard that keeps ending starts again; null: none.
     restart_in_s: float | None
     admitted_per_s: float
     refused_per_s: float
     admitted: int
     refused: int
     tokens: TokenTotals
-    # Decisions, by how the token was had: home, cached, rpc.
+    # Decisions by the way to the token: home, cached, rpc.
     decisions: dict[str, int]
 
 
@@ -782,7 +782,7 @@ class LiveTotals(TypedDict):
     lost: int
     # Connections, by the reason of the refusal.
     refused: dict[str, int]
-    # Decisions, by how the token was had: home, cached, rpc.
+    # Decisions by the way to the token: home, cached, rpc.
     decisions: dict[str, int]
     tokens: TokenTotals
     waiting: int
@@ -799,7 +799,7 @@ class LiveTotals(TypedDict):
 
 
 class MetricPoint(TypedDict):
-    """A point of a metric, without what is empty."""
+    """A point of a metric; empty members are left out."""
 
     name: NotRequired[str]
     type: Literal["gauge", "sum", "histogram", "exponential_histogram", "summary"]
@@ -820,31 +820,31 @@ class MetricPoint(TypedDict):
 class NewFault(TypedDict):
     """A fault to add."""
 
-    # May have * and ?.
+    # * and ? stand for other characters.
     client_id: NotRequired[str]
     ip: NotRequired[str]
     # The client's IP:PORT.
     connection: NotRequired[str]
-    # Of an error: the name of one of Kafka's.
+    # The name of a Kafka error, for the kind error.
     error: NotRequired[str]
-    # Of a delay.
+    # For the kind delay.
     delay_ms: NotRequired[int]
-    # Of a throttle.
+    # For the kind throttle.
     throttle_ms: NotRequired[int]
-    # Of a disconnect: with RST.
+    # For the kind disconnect: close by RST.
     reset: NotRequired[bool]
-    # Of a throttle: the connection is muted, too.
+    # For the kind throttle: the connection is muted, too.
     mute: NotRequired[bool]
     once: NotRequired[bool]
-    # At this call alone, from 1.
+    # Fires at this call only, counted from 1.
     on_call: NotRequired[int]
-    # At so many calls, the first ones.
+    # The number of calls at which it fires, from the first on.
     times: NotRequired[int]
-    # When it last fired so many milliseconds ago, or has not yet.
+    # Fires if it last fired so many milliseconds ago or longer.
     every_ms: NotRequired[int]
-    # From 0 to 1.
+    # The share of calls at which it fires, from 0 to 1.
     probability: NotRequired[float]
-    # Of the probability.
+    # The seed that chooses these calls.
     seed: NotRequired[int]
     # Without one it gets one.
     name: NotRequired[str]
@@ -854,7 +854,7 @@ class NewFault(TypedDict):
 
 
 class NotesAnswer(TypedDict):
-    """Of the limits in force: those that let no connection in, and how much of each rate passes at once."""
+    """Warnings about the limits in force: those that admit no connection, and the bursts that rates let through."""
 
     notes: list[str]
 
@@ -865,14 +865,14 @@ class ObservedAnswer(TypedDict):
     refused: int
     waited: int
     undecided: int
-    # Of how many addresses.
+    # The number of their addresses.
     addresses: int
-    # There are more addresses than `addresses` says.
+    # True: there are more addresses than `addresses` says.
     more: bool
     caps: list[ObservedCapRow]
-    # By name; null: it has no value.
+    # Values by name; null: no value.
     set: dict[str, list[str] | bool | float | str | None]
-    # Those that single brokers have of their own, by broker id.
+    # The observed values that are set for single brokers, by broker id.
     brokers: dict[str, dict[str, list[str] | bool | float | str | None]]
     # null: no client quota is observed.
     quotas: ObservedQuotasAnswer | None
@@ -896,7 +896,7 @@ class ObservedClientRow(TypedDict):
     user: str
     client_id: str
     requests: int
-    # By how many `requests` may be too high.
+    # `requests` may be too high by this.
     error: int
     # Requests, by the quota with the longest throttle time.
     quotas: dict[str, int]
@@ -905,12 +905,12 @@ class ObservedClientRow(TypedDict):
 class ObservedQuotaRow(TypedDict):
     """A client quota that is observed instead of enforced, at one value."""
 
-    # Its kind.
+    # The kind of quota.
     quota: str
     value: float
     # Requests that it would have throttled.
     requests: int
-    # For how long, added up.
+    # The sum of their throttle times.
     throttle_ms: int
     # Mutations that it would have refused.
     refused: int
@@ -923,16 +923,16 @@ class ObservedQuotasAnswer(TypedDict):
     set: list[EntityQuotas]
     # Requests that at least one of them would have throttled.
     requests: int
-    # For how long, added up: of each request the longest.
+    # The sum of the throttle times; of each request the longest.
     throttle_ms: int
-    # There are more clients than `clients` has.
+    # True: there are more clients than `clients` has.
     more: bool
     quotas: list[ObservedQuotaRow]
     clients: list[ObservedClientRow]
 
 
 class ObservedUse(TypedDict):
-    """A cap that is observed instead of enforced, and its use."""
+    """An observed cap, and its use."""
 
     limit: str
     value: int | None
@@ -951,12 +951,12 @@ class Problem(TypedDict):
 
     # One sentence.
     message: str
-    # HTTP's status.
+    # The HTTP status.
     code: int
 
 
 class ProxiesAnswer(TypedDict):
-    """By which proxies the open connections came, the most first."""
+    """The proxies of the open connections; the proxy with the most comes first."""
 
     proxies: list[ProxyRow]
 
@@ -964,9 +964,9 @@ class ProxiesAnswer(TypedDict):
 class ProxyRow(TypedDict):
     """A proxy that announced connections (PROXY protocol)."""
 
-    # Its address.
+    # The address of the proxy.
     proxy: str
-    # The private endpoint of a cloud that the connections came by.
+    # The private endpoint of a cloud by which the connections came.
     endpoint: str | None
     open: int
 
@@ -996,7 +996,7 @@ class QuotaClient(TypedDict):
     throttle_ms: float
     # Bytes a second, percent, or mutations a second.
     value: float
-    # In the same unit; null: it is not set any more.
+    # The quota, in the same unit; null: it is no longer set.
     limit: float | None
 
 
@@ -1038,7 +1038,7 @@ class RefusalsAnswer(TypedDict):
     total: int
     admitted: int
     refusals: list[RefusedRow]
-    # True: of limits that are observed; they have refused nothing.
+    # True: these are observed limits, which have refused nothing.
     observed: NotRequired[bool]
     summary: NotRequired[ObservedAnswer | None]
 
@@ -1048,11 +1048,11 @@ class RefusedAddress(TypedDict):
 
     ip: str
     count: int
-    # By how many `count` may be too high.
+    # `count` may be too high by this.
     error: int
     # Connections, by the reason of the refusal.
     reasons: dict[str, int]
-    # Its open connections.
+    # The open connections of the address.
     open: int
     uses: list[LimitUse]
 
@@ -1060,20 +1060,20 @@ class RefusedAddress(TypedDict):
 class RefusedAddresses(TypedDict):
     """The number of addresses that were refused."""
 
-    # Addresses that are counted apart.
+    # The number of addresses that have a count of their own.
     known: int
-    # Refusals of those that `top_refused` does not show.
+    # Refusals of the addresses that `top_refused` leaves out.
     others_refused: int
-    # A shard has more of them than it counts apart.
+    # True: a shard has refused more addresses than it counts one by one.
     more: bool
 
 
 class RefusedRow(TypedDict):
-    """The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was asked."""
+    """The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there."""
 
     count: int
     ip: NotRequired[str]
-    # By ip: by how many `count` may be too high.
+    # By ip: `count` may be too high by this.
     error: NotRequired[int]
     listener: NotRequired[str]
     broker: NotRequired[int]
@@ -1082,14 +1082,14 @@ class RefusedRow(TypedDict):
     # Connections, by the reason of the refusal.
     reasons: NotRequired[dict[str, int]]
     limit: NotRequired[str]
-    # Of the limit.
+    # The value of the limit.
     value: NotRequired[float]
-    # At the limit connections would have waited.
+    # True: at the limit, connections would have waited.
     waits: NotRequired[bool]
 
 
 class RequestStatistics(TypedDict):
-    """Of a connection, since it was opened."""
+    """The counts of a connection since it was opened."""
 
     # A whole number.
     requestCount: str
@@ -1104,7 +1104,7 @@ class SeriesAnswer(TypedDict):
 
 
 class SeriesPoint(TypedDict):
-    """One second: gauges, and how much a second; reasons and quotas of which there were none are left out."""
+    """One second: gauges, and rates a second. Reasons and quotas without a count are left out."""
 
     # Unix seconds.
     at: float
@@ -1126,25 +1126,25 @@ class SettingHistory(TypedDict):
 
 
 class SettingItems(TypedDict):
-    """Of a setting that is a list."""
+    """The entries of a setting that is a list."""
 
     type: str
 
 
 class SettingProperty(TypedDict):
-    """A setting, as Redpanda's schema has it."""
+    """A setting, in the format of Redpanda's schema."""
 
     # integer, number, boolean, string or array.
     type: str
     description: str
-    # False: it is stored and shown, and nothing acts on it.
+    # False: the setting is stored and shown, but has no effect.
     emulated: bool
     nullable: bool
-    # It can't change while the cluster runs.
+    # True: it can't be changed while the cluster runs.
     needs_restart: bool
     visibility: Literal["user", "tunable"]
     is_secret: bool
-    # Whose name it is: kafka, redpanda or turnstile.
+    # The origin of the name: kafka, redpanda or turnstile.
     vocabulary: str
     default: list[str] | bool | float | str | None
     items: NotRequired[SettingItems]
@@ -1173,18 +1173,18 @@ class ShardRow(TypedDict):
     broker: int
     shard: int
     pid: int
-    # The incarnation of the process; only ever rises.
+    # The number of this incarnation of the process; it only rises.
     epoch: int
     state: Literal["up", "unresponsive", "starting", "down"]
     connections: int
     config_version: int
-    # How often something held up its loop.
+    # The number of times that its event loop was held up.
     stalls: int
     longest_callback_ms: float
     restarts: int
-    # How often it was killed for want of memory.
+    # The number of times that the system killed it for want of memory.
     memory_kills: int
-    # Until one that keeps ending is started again, in seconds; null: it is not.
+    # Seconds until a shard that keeps ending starts again; null: none.
     restart_in_s: float | None
 
 
@@ -1197,11 +1197,11 @@ class ShardsAnswer(TypedDict):
 class SourcesAnswer(TypedDict):
     """The admitted and refused connections of each address, since its shard started. Two answers can be subtracted if `shards`, `forgotten` and the shards' epochs are the same in both."""
 
-    # How many shards have answered.
+    # The number of shards that answered.
     shards: int
-    # How often one had too many addresses, and began anew.
+    # The number of times that a shard had too many addresses and began anew.
     forgotten: int
-    # By address, by outcome: `admitted`, or the reason of the refusal.
+    # Counts by address and by outcome: `admitted`, or the reason of the refusal.
     sources: dict[str, dict[str, int]]
 
 
@@ -1214,7 +1214,7 @@ class SubscriptionConfigs(TypedDict):
 
 
 class TelemetryAnswer(TypedDict):
-    """The client instances heard of last; one that is connected to several shards is told of by each."""
+    """The client instances that were active last. One that is connected to several shards has a row for each."""
 
     client_instances: list[ClientInstance]
 
@@ -1226,7 +1226,7 @@ class TelemetryPush(TypedDict):
     # Unix milliseconds.
     pushed_at_ms: int
     metrics: list[MetricPoint]
-    # Why it can't be read.
+    # The reason why the push can't be read.
     error: str | None
 
 
@@ -1234,18 +1234,18 @@ class Throttles(TypedDict):
     """The requests that a kind of quota has slowed down since the start."""
 
     requests: int
-    # Milliseconds, added up.
+    # The sum of their throttle times, in milliseconds.
     throttle_ms: int
 
 
 class TlsInfo(TypedDict):
-    """Of a connection."""
+    """The TLS state of a connection."""
 
     enabled: bool
 
 
 class TokenPool(TypedDict):
-    """A pool of tokens, one for each connection: what its home says of it, and what every shard holds."""
+    """A pool of tokens, one for each connection: the state at its home, and the tokens of every shard."""
 
     # null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.
     broker: int | None
@@ -1253,7 +1253,7 @@ class TokenPool(TypedDict):
     kind: str
     # The listener's name, or the address.
     key: str
-    # The shard that decides; null: it did not answer.
+    # The home of the pool, the shard that decides; null: it did not answer.
     home: int | None
     # null: unlimited.
     cap: int | None
@@ -1281,7 +1281,7 @@ class TokensAnswer(TypedDict):
     """The pools most in use."""
 
     pools: list[TokenPool]
-    # There are more.
+    # True: there are more pools.
     truncated: bool
     totals: TokenTotals
 
@@ -1303,7 +1303,7 @@ class UserConnections(TypedDict):
     limit: str
     # null: unlimited.
     value: int | None
-    # Over it a connection waits, and is not refused.
+    # True: over the cap a connection waits instead of being refused.
     waits: bool
     home: int | None
     in_use: int
@@ -1316,10 +1316,10 @@ class UserConnections(TypedDict):
 
 
 class UserRow(TypedDict):
-    """A user of listeners that ask for SASL."""
+    """A user that may log in on listeners with SASL."""
 
     name: str
-    # In which it can log in besides PLAIN.
+    # The SASL mechanisms that the user can log in with, besides PLAIN.
     mechanisms: list[str]
 
 
@@ -1338,9 +1338,9 @@ class Utilisation(TypedDict):
     what: str
     # broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client.
     of: str
-    # Of a client; empty: its quota does not tell users apart. null: it is no client's.
+    # The user; empty: the quota does not tell users apart; null: the limit is not of a client.
     user: str | None
-    # Of a client; empty: its quota does not tell client ids apart. null: it is no client's.
+    # The client id; empty: the quota does not tell client ids apart; null: the limit is not of a client.
     client_id: str | None
     # Connections, or in the quota's unit: bytes a second, percent, mutations a second.
     used: float
@@ -1358,13 +1358,13 @@ class UtilisationAnswer(TypedDict):
 
     # Unix seconds.
     at: float
-    # All of brokers and listeners, and of addresses and clients the closest.
+    # All limits of brokers and listeners, and the fullest of addresses and clients.
     limits: list[Utilisation]
     close: list[CloseRow]
 
 
 class VolumeAnswer(TypedDict):
-    """The volume of the data; bytes are -1 where the system does not tell them."""
+    """The volume of the data directory. Sizes are -1 if the system does not tell them."""
 
     total_bytes: int
     free_bytes: int
@@ -1372,36 +1372,36 @@ class VolumeAnswer(TypedDict):
 
 
 class WatchAnswer(TypedDict):
-    """One address or client on one broker. It is watched from the first question on, for half an hour after the last one."""
+    """One address or client on one broker. It is watched from the first request on, until half an hour after the last one."""
 
     broker: int
     ip: str | None
     user: str | None
     client_id: str | None
-    # Since when it is watched, in Unix seconds.
+    # The time from which it is watched, in Unix seconds.
     began: float
     # Seconds from one point to the next.
     step_s: float
     points: list[WatchPoint]
-    # Connections since the shards started; null: of a client.
+    # Admitted connections since the shards started; null for a client.
     admitted: int | None
-    # Likewise.
+    # Refused connections since the shards started; null for a client.
     refused: dict[str, int] | None
 
 
 class WatchPoint(TypedDict):
-    """A point in time: the use that was seen then, and the events since the point before."""
+    """A point in time: the use at that time, and the events since the point before."""
 
     # Unix seconds.
     at: float
     # By limit: connections that are open, new_connections a second over the quota window, or the use of a quota by
     # its key.
     used: dict[str, float]
-    # Those that hold, in the same units.
+    # The limits that hold, in the same units.
     limits: dict[str, float]
     # The average throttle time within the quota window, by the quota's key.
     throttle_ms: dict[str, float]
-    # Connections a second; of an address.
+    # Admitted connections a second, for an address.
     admitted: float
-    # Connections a second, by reason; of an address.
+    # Refused connections a second by reason, for an address.
     refused: dict[str, float]

@@ -4,7 +4,7 @@ import {put} from "./admin.js";
 import {$, el, parted, say, show} from "./dom.js";
 import {entityText, QUOTAS, written} from "./quantities.js";
 
-const UNLIMITED = 2 ** 31 - 1, OBSERVE = "It refuses and throttles nobody; what it would have done is counted.";
+const UNLIMITED = 2 ** 31 - 1, OBSERVE = "It refuses and throttles no client; the cluster counts what it would have done.";
 let editing = null, latest = [[], null];
 
 const shown = value => value === null ? "–" : value === UNLIMITED ? "unlimited" : Array.isArray(value) ? value.join(", ") || "–" : String(value) || "–";
@@ -44,7 +44,7 @@ function edit(limit, row) {
 
 function entityOf(text) {
   const parts = text.trim().split(/\s+(?=(?:ip|user|client-id|client-id-prefix)=)/).map(part => part.match(/^(ip|user|client-id|client-id-prefix)=(.+)$/));
-  if (parts.some(part => !part)) throw new Error("Name who it is for as ip=10.0.0.1, user=alice or client-id=app; <default> is every other name.");
+  if (parts.some(part => !part)) throw new Error("Name the entity as ip=10.0.0.1, user=alice or client-id=app; <default> stands for every other name.");
   return Object.fromEntries(parts.map(([, kind, name]) => [kind, name === "<default>" ? null : name]));
 }
 // Bytes a second, percent, or a count a second: what is no number would reach the server as null.
@@ -58,8 +58,8 @@ export function drawQuotas(quotas) {
     el("span", {class: "name mono"}, entityText(row.entity)), el("span", {class: "value", title: String(value)}, `${key} ${QUOTAS[key](value)}`),
     el("button", {class: "small", "aria-label": `Remove ${key} of ${entityText(row.entity)}`,
       onclick: event => put("/v1/quotas", {alter: [{entity: row.entity, remove: [key]}]}, event.target.parentElement, `${key} of ${entityText(row.entity)} removed`)}, "Remove"))));
-  const who = el("input", {placeholder: "ip=10.0.0.1 or user=alice", "aria-label": "Whose quota", spellcheck: "false", autocomplete: "off", required: true});
-  const key = el("select", {"aria-label": "Which quota"}, ...Object.keys(QUOTAS).map(name => el("option", {}, name)));
+  const who = el("input", {placeholder: "ip=10.0.0.1 or user=alice", "aria-label": "Entity", spellcheck: "false", autocomplete: "off", required: true});
+  const key = el("select", {"aria-label": "Quota"}, ...Object.keys(QUOTAS).map(name => el("option", {}, name)));
   const value = el("input", {class: "short", placeholder: "such as 1MB", "aria-label": "Value", autocomplete: "off", required: true});
   const change = (how, told) => {
     try {

@@ -48,7 +48,7 @@ function draw(open, told, most, brokers, opener) {
   const facts = [brokers > 1 || open.broker ? `on broker ${open.broker}` : "", `watched since ${clock(told.began)}`,
     told.refused ? `${count(told.admitted)} admitted and ${count(sum(Object.values(told.refused)))} refused since the start` : ""];
   $("detail-facts").textContent = facts.filter(Boolean).join(", ");
-  if (!last) return show("detail-body", empty("Nothing was seen yet."));
+  if (!last) return show("detail-body", empty("There are no samples yet."));
   const whats = [...new Set(series.flatMap(point => Object.keys(point.used)))];
   const charts = whats.map(what => plot(series, most, {
     name: WORDS[what] || what, value: last.used[what], limit: last.limits[what], spell: spell(what),
@@ -60,8 +60,8 @@ function draw(open, told, most, brokers, opener) {
       layers: reasons.map(reason => ({of: point => point.refused[reason] || 0, color: `var(--${reason})`})), bad: true}));
   }
   for (const quota of [...new Set(series.flatMap(point => Object.keys(point.throttle_ms)))])
-    charts.push(plot(series, most, {name: `${WORDS[quota] || quota}: told to wait`, value: last.throttle_ms[quota] || 0, spell: duration, of: point => point.throttle_ms[quota] || 0, bad: true}));
-  show("detail-body", whats.length ? null : empty("No quota holds for it now, or it has used none of late."),
+    charts.push(plot(series, most, {name: `${WORDS[quota] || quota}: throttle time`, value: last.throttle_ms[quota] || 0, spell: duration, of: point => point.throttle_ms[quota] || 0, bad: true}));
+  show("detail-body", whats.length ? null : empty("No quota holds for this client, or it has used none lately."),
     el("div", {class: "plots"}, ...charts), connectionTable(open, opener));
 }
 function plot(series, most, {name, value, limit, spell, of, limitOf = () => undefined, layers, bad}) {

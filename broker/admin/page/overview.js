@@ -27,7 +27,7 @@ export function drawJournal({events_dropped, is_losing}) {
   $("journal").textContent = `Journal: ${count(events_dropped)} events dropped since the start${more}. Audit and report lack them; the log says why.`;
 }
 
-const HELD_UP = {waiting: "waiting to be let in", held: "held for their rate", muted: "muted by a quota"};
+const HELD_UP = {waiting: "waiting to be admitted", held: "held for their rate", muted: "muted by a quota"};
 export function drawTiles(live, series) {
   const last = series.at(-1) || {admitted: 0, refused: {}, throttled: {}}, totals = live.totals;
   const aside = Object.entries(HELD_UP).filter(([name]) => totals[name]).map(([name, why]) => `${count(totals[name])} ${why}`);
@@ -62,7 +62,7 @@ const FEW = 5, MOST = 9; // uses that are shown however small they are, and at m
 // `opener(open, text)`: the name of a row that can be opened.
 export function drawUses(live, opener) {
   const several = live.brokers > 1, told = closeText(live.close);
-  const close = told ? el("div", {class: "rest", id: "close"}, `Of all limits, those of addresses and clients among them: ${told}.`) : null;
+  const close = told ? el("div", {class: "rest", id: "close"}, `All limits, including those of addresses and clients: ${told}.`) : null;
   if (!live.uses.length) {
     const set = live.limits.some(limit => limit.set) ? "in use: no connection counts against one now" : "set: set one in the list of limits";
     return show("uses", empty(`No limit on connections is ${set}.`), close);
@@ -72,7 +72,7 @@ export function drawUses(live, opener) {
     el("span", {}, opened(row) ? opener(opened(row), limitText(row)) : limitText(row), el("span", {class: "by"}, ...parted(row.by))), ...(several ? [row.broker === null ? "all" : String(row.broker)] : []),
     useBar(row.used, row.limit), useText(row.used, row.limit, spelling(row))])),
     close,
-    rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; any other can be opened below.`) : null);
+    rows.length < live.uses.length ? el("div", {class: "rest"}, `The ${count(rows.length)} fullest are shown; open any other address or client below.`) : null);
 }
 
 export function drawReasons(live, series) {
@@ -96,7 +96,7 @@ export function drawAddresses(live, all, toggle, opener) {
   }));
   const hidden = known.known - rows.length, of = `${known.more ? "more than " : ""}${count(known.known)}`;
   const rest = hidden > 0 ? `${count(rows.length)} of ${of} addresses are shown; the others were refused ${count(known.others_refused)} times.`
-    : all ? `All ${of} addresses that are counted apart are shown.` : "";
+    : all ? `All ${of} addresses that are counted one by one are shown.` : "";
   show("ips", made, rest ? el("div", {class: "rest"}, rest, el("button", {class: "small", onclick: toggle}, all ? "Show fewer" : "Show all")) : null);
 }
 const fullestOf = row => row.uses.reduce((a, b) => utilisation(b.used, b.limit) > utilisation(a.used, a.limit) ? b : a);

@@ -50,8 +50,8 @@ function counted(rows, counts) {
 }
 
 function stop(path, body, what) {
-  return el("button", {class: "small", "aria-label": `Observe ${what} no more`,
-    onclick: event => put(path, body, event.target.parentElement, `${what} is observed no more`, {observe: true})}, "Stop");
+  return el("button", {class: "small", "aria-label": `Stop observing ${what}`,
+    onclick: event => put(path, body, event.target.parentElement, `${what} is no longer observed`, {observe: true})}, "Stop");
 }
 const stopSetting = (name, broker) => stop("/v1/cluster_config" + (broker === null ? "" : `?broker=${broker}`), {upsert: {}, remove: [name]}, name + (broker === null ? "" : ` (broker ${broker})`));
 const stopQuota = (entity, name) => stop("/v1/quotas", {alter: [{entity, remove: [name]}]}, `${name} of ${entityText(entity)}`);

@@ -1,11 +1,12 @@
 """AlterConfigs 0-2, IncrementalAlterConfigs 0-1 (KIP-133, KIP-226, KIP-339): brokers, topics, client metrics, groups.
 
-Resource "" of type broker is the default for all brokers. Kafka's codes and messages where its answer depends on the
-request alone; for a bad value the sentence is Turnstile's own, which names setting, value and rule: INVALID_REQUEST
-for a broker, INVALID_CONFIG for a topic, as Kafka has it, and INVALID_CONFIG for a name that is no setting (Kafka
-keeps unknown broker settings for plugins). A request is one change of the configuration: its valid parts become one
-version. A client metrics resource and the configs of a group are there while they have a config. The level of a broker's
-logger is a setting of the broker, broker_loggers.py.
+The broker resource with the name "" is the default for all brokers. Of one request, the valid resources of a type are changed
+together, by one version of the configuration. A client metrics resource, or a group, exists here while it has a config. The
+level of a broker's logger is a setting of the broker (broker_loggers.py).
+
+Error codes and messages are Kafka's wherever Kafka's answer depends on the request alone. A bad value has Kafka's code,
+INVALID_REQUEST for a broker and INVALID_CONFIG for a topic, with a message of Turnstile's own, which names the setting, the value
+and the rule. An unknown broker setting is INVALID_CONFIG; Kafka stores it, for plugins.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KINDS = {CLIENT_METRICS: CLIENT_METRICS_KIND, GROUP: GROUP_KIND}
-"""Of resources that are records by themselves: the kind of record."""
+"""Resource type -> kind of record, for the types whose resources are records of the configuration."""
 
 
 def routes(cluster: ClusterMetadata, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> list[GuardedRoute]:
@@ -95,7 +96,7 @@ class _Configs:
         )
 
     def _own(self, kind: int, name: str) -> list[str]:
-        """The configs that the resource itself has."""
+        """The names of the configs that are set on the resource itself; inherited ones are left out."""
         if kind == TOPIC:
             topic = self._image.topics.get(name)
             return [*topic.configs] if topic is not None else []
@@ -107,7 +108,7 @@ class _Configs:
     async def _change(
         self, asked: Sequence[tuple[Resource, list[Edit]]], call: Call, validate_only: bool, unknown: int | None = None
     ) -> dict[Resource, RequestRefused]:
-        """`unknown`: a type of resource that the request does not have."""
+        """Makes the valid changes; returns the refusals. `unknown`: a resource type that this API does not have."""
         faults: dict[Resource, RequestRefused] = {}
         wanted: dict[Resource, list[ConfigChange]] = {}
         times = Counter(resource for resource, _ in asked)
@@ -134,7 +135,8 @@ class _Configs:
     async def _ask(
         self, method: tuple[str, ...], wanted: dict[Resource, list[ConfigChange]], call: Call, validate_only: bool
     ) -> dict[Resource, RequestRefused]:
-        """Has valid resources changed together, as one version; each of several is checked on its own first."""
+        """Asks the coordinator to change the resources of one type, as one version. Several are first checked one by one, so that
+        one that the coordinator refuses does not stop the others."""
         faults: dict[Resource, RequestRefused] = {}
         name, args = method[0], (changed_by(call), *method[1:])
         if len(wanted) > 1 or validate_only:
@@ -153,7 +155,7 @@ class _Configs:
         return faults
 
     def _changes(self, resource: Resource, edits: Sequence[Edit]) -> list[ConfigChange]:
-        """The changes that the coordinator is to be asked for. Raises RequestRefused."""
+        """The edits of a resource as changes for the coordinator. Raises RequestRefused."""
         kind, name = resource
         self._check_resource(kind, name)
         if len({edit.name for edit in edits}) < len(edits):
@@ -179,7 +181,7 @@ class _Configs:
         return changes
 
     def _check_whole(self, kind: int, name: str, changes: Sequence[ConfigChange]) -> None:
-        """Raises RequestRefused when the resource can't have the configs that the changes leave it."""
+        """Checks all configs that the resource would have after the changes. Raises RequestRefused."""
         after = {**self._records(kind).get(name, {}), **{change.name: change.value for change in changes}}
         try:
             configs = {key: value for key, value in after.items() if value is not None}
@@ -197,7 +199,7 @@ class _Configs:
             if name not in self._image.topics:
                 raise RequestRefused(codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
         elif kind == BROKER:
-            # Any broker of the cluster takes a change for any other: the coordinator is one for all.
+            # Every broker takes changes for every other one: all have the same coordinator.
             if name and not 0 <= broker_id(name) < self._cluster.brokers:
                 last = self._cluster.brokers - 1
                 raise RequestRefused(
@@ -209,7 +211,7 @@ class _Configs:
             raise RequestRefused(codes.INVALID_REQUEST, f"Unknown resource type {kind}")
 
     def _edited_list(self, kind: int, name: str, edit: Edit) -> str:
-        """The resource's list, or the one it inherits, with entries added or taken away."""
+        """The list in force for the resource, its own or an inherited one, with the edit's entries added or taken away."""
         setting = _setting(kind, edit.name)
         if setting.kind.kafka is not ConfigType.LIST or kind in KINDS:
             what = "APPEND" if edit.operation == APPEND else "SUBTRACT"
@@ -245,7 +247,7 @@ def _setting(kind: int, name: str) -> ConfigKey:
 
 
 def _refused(resource: Resource, changes: Sequence[ConfigChange], failed: ChangeFailed) -> RequestRefused:
-    """The coordinator's sentence under the code that Kafka gives such a fault."""
+    """The coordinator's message with the error code that Kafka has for this fault."""
     code = failed.code
     if (
         code == codes.INVALID_CONFIG

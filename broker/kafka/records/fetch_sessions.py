@@ -1,13 +1,14 @@
-"""Fetch sessions (KIP-227): what a client fetches, remembered, so that it names only what changes and hears only of that.
+"""Fetch sessions (KIP-227): the broker remembers which partitions a client fetches. An incremental Fetch names only the
+partitions that it adds, changes or removes; the answer has only those with something new. Pure: time is an argument.
 
-A cache belongs to a shard, as a connection does: Kafka cuts its cache into shards, too, by ranges of session ids. A client
-that connects again may meet another shard; that one answers FETCH_SESSION_ID_NOT_FOUND, and the client begins a new session,
-as it does when its session was evicted. Pure: time is an argument.
+Each shard has a cache of its own, as it has its own connections. (Kafka, too, divides its cache into shards, by ranges of session
+ids.) A client that connects again may reach another shard. It is answered FETCH_SESSION_ID_NOT_FOUND there and begins a new
+session, as it does when its session was evicted.
 
 fetch_sessions_are_bounded  There are at most `slots` sessions, and `partitions` is the sum of their sizes.
 incremental_answers_hold_changes  An incremental answer has a partition if it has records or an error, or if its high
-    watermark or log start differs from what the client was told last. After an error the partition is told again, with or
-    without a change.
+    watermark or log start differs from what the client was told last. After an error the next answer has the partition again,
+    changed or not.
 full_partitions_go_last  Partitions with records go to the end of their session's order, so that the next fetch fills the
     others first.
 
@@ -28,21 +29,22 @@ from broker.wire import codes
 NO_SESSION = 0
 INITIAL_EPOCH, FINAL_EPOCH = 0, -1
 EVICTION_MS = 120_000
-"""A session that was not used for longer may be evicted by any other; one that is younger, by none of a consumer."""
+"""Any new session may evict one that was unused for longer than this. A consumer's new session never evicts one that was younger
+than this at its last use."""
 _IDS = (1 << 31) - 1
 _UNTOLD = -1
 
 PartitionKey: TypeAlias = tuple[str | UUID | None, int]
-"""Topic name, or id in a session of ids, and partition."""
+"""(topic, partition); the topic by its name, or by its id in a session that uses ids."""
 
 
 def next_epoch(epoch: int) -> int:
-    """Of the request that follows one of this epoch."""
+    """The epoch of the request that follows a request with this epoch."""
     return FINAL_EPOCH if epoch < 0 else 1 if epoch == _IDS else epoch + 1
 
 
 class CachedPartition:
-    """`asked`: what is fetched of it; `high_watermark` and `start_offset`: what the client was told last."""
+    """A partition of a session. `asked`: the fetch of it; `high_watermark`, `start_offset`: as the client was told last."""
 
     __slots__ = ("asked", "high_watermark", "key", "start_offset")
 
@@ -53,7 +55,7 @@ class CachedPartition:
         self.start_offset = _UNTOLD
 
     def tell(self, answer: PartitionAnswer) -> bool:
-        """True if the client has to hear this (incremental_answers_hold_changes); it counts as told then."""
+        """True if an incremental answer must have this (incremental_answers_hold_changes). It counts as told from then on."""
         code, high_watermark, start_offset = answer[:3]
         changed = bool(code or answer[3] or high_watermark != self.high_watermark or start_offset != self.start_offset)
         self.high_watermark = _UNTOLD if code else high_watermark
@@ -62,11 +64,11 @@ class CachedPartition:
 
 
 SessionPartitions: TypeAlias = dict[PartitionKey, CachedPartition]
-"""Of a session, in the order in which they are read."""
+"""The partitions of a session, in the order in which a Fetch reads them."""
 
 
 class FetchSession:
-    """`epoch`: that of the request that comes next. `by_id`: whether its topics are named by id."""
+    """`epoch`: that of the next request. `by_id`: True if the session names topics by id. `privileged`: True if a follower's."""
 
     __slots__ = (
         "_committed",
@@ -90,13 +92,13 @@ class FetchSession:
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.partitions = partitions
         self.size = len(partitions)
-        """As the cache counts it."""
+        """The number of partitions, as last counted by the cache."""
         self.created_ms = self.used_ms = now_ms
         self._version = -1
         self._committed: bool | None = None
 
     def update(self, asked: Iterable[tuple[PartitionKey, PartitionFetch]], forgotten: Iterable[PartitionKey]) -> None:
-        """Takes in the partitions that a request adds, changes and takes away."""
+        """Applies a request: the partitions that it adds or changes (`asked`), and those that it removes (`forgotten`)."""
         partitions = self.partitions
         for key, each in asked:
             known = partitions.get(key)
@@ -108,14 +110,14 @@ class FetchSession:
             partitions.pop(key, None)
 
     def isolate(self, committed: bool) -> None:
-        """All partitions are read at the isolation level of the request, which a session does not remember."""
+        """Sets the isolation level of all partitions: that of the present request, as a session has none of its own."""
         if committed is not self._committed:
             self._committed = committed
             for partition in self.partitions.values():
                 partition.asked = partition.asked._replace(committed=committed)
 
     def resolve(self, version: int, name_of: Callable[[UUID | None], str]) -> None:
-        """The names of topics that are fetched by id, as they are under this version of the configuration."""
+        """Sets the topic names of partitions that are fetched by id, as of this version of the configuration."""
         if version == self._version:
             return
         self._version = version
@@ -128,7 +130,7 @@ class FetchSession:
     def tell(
         self, partitions: Sequence[CachedPartition], answers: Sequence[PartitionAnswer]
     ) -> list[tuple[PartitionKey, PartitionAnswer]]:
-        """The part of these answers that the client hears (incremental_answers_hold_changes, full_partitions_go_last)."""
+        """The answers that an incremental answer must have (incremental_answers_hold_changes, full_partitions_go_last)."""
         told = []
         for partition, answer in zip(partitions, answers, strict=True):
             if not partition.tell(answer):
@@ -139,7 +141,7 @@ class FetchSession:
         return told
 
     def untell(self, told: Iterable[tuple[PartitionKey, PartitionAnswer]]) -> None:
-        """An answer was withheld (a quota): the client knows none of it, and hears of these partitions next time."""
+        """Undoes `tell` for an answer that a quota withheld: the next answer has these partitions again."""
         for key, _ in told:
             partition = self.partitions.get(key)
             if partition is not None:
@@ -147,7 +149,7 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """The sessions of one shard of `shards`; `slots` are those of the whole broker."""
+    """The sessions of one of the broker's `shards`."""
 
     def __init__(self, shard: int, shards: int) -> None:
         self._ids = _IDS // shards - 1
@@ -155,7 +157,7 @@ class FetchSessionCache:
         self._shard = shard
         self._shards = shards
         self._sessions: dict[int, FetchSession] = {}
-        """By id, those used longest ago first."""
+        """By id; the sessions used longest ago come first."""
         self.partitions = 0
 
     def __len__(self) -> int:
@@ -188,9 +190,9 @@ class FetchSessionCache:
         privileged: bool,
         now_ms: int,
     ) -> FetchSession | None:
-        """A session of the `size` partitions that `make` makes; None if there is no room, and none that it may evict.
+        """A new session of `size` partitions, which `make` makes; None if all slots are taken and it may evict no session.
 
-        `privileged`: a follower's.
+        `slots`: those of the whole broker, of which this shard has its share. `privileged`: True if a follower's.
         """
         mine = slots // self._shards + (self._shard < slots % self._shards)
         if len(self._sessions) >= mine and not self._evict(size, privileged, now_ms):
@@ -201,14 +203,14 @@ class FetchSessionCache:
         return session
 
     def touch(self, session: FetchSession, *, now_ms: int) -> None:
-        """A request has just used it, and may have changed its size."""
+        """Call it after a request has used a session: the request may have changed the session's size."""
         self._sessions[session.id] = self._sessions.pop(session.id)
         session.used_ms = now_ms
         self.partitions += len(session.partitions) - session.size
         session.size = len(session.partitions)
 
     def remove(self, session_id: int) -> None:
-        """Fine if there is none."""
+        """Removes a session; does nothing if there is none with this id."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self.partitions -= session.size
@@ -218,14 +220,17 @@ class FetchSessionCache:
         self.partitions = 0
 
     def _new_id(self) -> int:
-        """One that no other shard of the broker gives out."""
+        """A session id that no other shard of the broker gives out."""
         while (session_id := self._first_id + secrets.randbelow(self._ids)) in self._sessions:
             pass
         return session_id
 
     def _evict(self, size: int, privileged: bool, now_ms: int) -> bool:
-        """Evicts the session used longest ago if it is stale; else the least valuable of those that a new one of this size
-        may evict, unless it is worth more. A follower's is worth more than a consumer's, then more partitions are."""
+        """Evicts one session for a new one of `size` partitions. Returns False if it may evict none.
+
+        The first choice is the session used longest ago, if it is stale. The second is the evictable session of the least worth,
+        if the new session is worth more. A follower's session is worth more than a consumer's, then more partitions are.
+        """
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))
@@ -241,8 +246,8 @@ class FetchSessionCache:
 
 
 def _is_evictable(session: FetchSession, by_privileged: bool) -> bool:
-    """True if a new session may evict it, if it is worth more: one that lived for a while at its last use, or one of a
-    consumer by a follower's."""
+    """True if a new session of more worth may evict this one: one that was older than EVICTION_MS at its last use, or, for a
+    follower's new session (`by_privileged`), any consumer's."""
     return session.used_ms - session.created_ms > EVICTION_MS or (by_privileged and not session.privileged)
 
 

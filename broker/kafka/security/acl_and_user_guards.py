@@ -28,7 +28,7 @@ def _alter_scram(types: AlterUserScramCredentialsTypes, request: AlterUserScramC
 
 
 def _describe_scram(types: DescribeUserScramCredentialsTypes, request: DescribeUserScramCredentialsRequest) -> Message:
-    """For each user a result without a name, and no message, as in Kafka."""
+    """One result for each user of the request, without the user's name and without a message, as in Kafka."""
     results = tuple(
         types.DescribeUserScramCredentialsResult(
             user="", error_code=CLUSTER_DENIED, error_message=None, credential_infos=()

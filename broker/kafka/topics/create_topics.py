@@ -1,7 +1,7 @@
-"""CreateTopics 2-7. Kafka's checks, messages and order; a request for more than 10,000 partitions is refused whole.
+"""CreateTopics 2-7, with Kafka's checks, in its order and with its messages.
 
-Replicas beside the leader are names (shards/config/replicas.py).
-Source: ReplicationControlManager of Kafka 4.1.
+A request for more than 10,000 partitions is refused as a whole, as in Kafka. Followers are not emulated: a replica other than the
+leader is only named in the topic's metadata (shards/config/replicas.py). Source: ReplicationControlManager of Kafka 4.1.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _CreateTopics:
         return call.types.CreateTopicsResponse(topics=results)
 
     def _check(self, topic: CreatableTopic) -> ApiError:
-        """Errors that are seen without the coordinator: of names, replicas, assignments and configs."""
+        """The error of a topic that this shard can find by itself: in its name, replicas, assignments or configs."""
         illegal = illegal_name(topic.name)
         if illegal:
             return ApiError(codes.INVALID_TOPIC_EXCEPTION, illegal)
@@ -103,9 +103,10 @@ class _CreateTopics:
                 name=topic.name, topic_id=None, error_code=error.code, error_message=error.message, num_partitions=-1,
                 replication_factor=-1, configs=(),
             )  # fmt: skip
-        made = self._image.topics.get(topic.name)
+        made = self._image.topics.get(
+            topic.name
+        )  # None: the request only validates, or a client has deleted the topic since
         own = canonical_configs({config.name: config.value for config in topic.configs})
-        # Not there: it was only validated, or another client has deleted it already.
         asked = len(topic.assignments) or self._partitions(topic.num_partitions)
         count = len(made.leaders) if made is not None else asked
         given = len(topic.assignments[0].broker_ids) if topic.assignments else self._factor(topic.replication_factor)

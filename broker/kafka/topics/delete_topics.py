@@ -26,7 +26,7 @@ def routes(image: ClusterImage, mutations: TopicMutations, spawn: Spawn) -> list
 
 
 class _NamedTopic(NamedTuple):
-    """A topic to delete: its name, "" if `error` says that it has none."""
+    """A topic to delete. `name`: "" if `error` is an error."""
 
     name: str
     error: ApiError
@@ -70,7 +70,7 @@ class _DeleteTopics:
         return types.DeleteTopicsResponse(responses=tuple(results))
 
     def _name(self, name: str | None, topic_id: uuid.UUID | None) -> _NamedTopic:
-        """The name of a topic given by name or by id."""
+        """The topic that a request names by name or by id."""
         if name is not None and topic_id:
             return _NamedTopic("", ApiError(codes.INVALID_REQUEST, "You may not specify both topic name and topic id."))
         if name is not None:

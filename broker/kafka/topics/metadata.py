@@ -1,11 +1,15 @@
 """Metadata 0-13 and DescribeTopicPartitions 0: the topics, and the broker that leads each partition.
 
-By name, all of them, or by id from version 12 (KIP-516). Topics that do not exist are created on the way if client
-and auto.create.topics.enable both allow it; unlike Kafka, which answers UNKNOWN_TOPIC_OR_PARTITION first, the answer
-waits for the topic and has its leaders. Their partitions count against controller_mutation_rate as those of CreateTopics
-do; a topic beyond the quota is not created and answered as unknown, and the client is not throttled for it. Each broker is shown at
-the endpoint of the listener the request came by. Replicas beside the leader are names, and in sync
-(shards/config/replicas.py). Not emulated: racks beyond showing broker.rack.
+A request names topics, or ids from version 12 (KIP-516), or asks for all topics. A broker's address is its endpoint on the listener
+by which the request came.
+
+A topic that does not exist is created if both the request and auto.create.topics.enable allow it. The answer waits for the topic
+and has its leaders; Kafka first answers UNKNOWN_TOPIC_OR_PARTITION. The partitions of such topics count against
+controller_mutation_rate, as those of CreateTopics do. A topic beyond the quota is not created and answered as unknown, without a
+throttle time. By Redpanda's semantics topics that Metadata creates cost nothing (broker/kafka/quotas/mutations.py).
+
+Followers are not emulated: a replica other than the leader is only named, and counts as in sync (shards/config/replicas.py). Nor
+are racks, except that an answer shows broker.rack.
 """
 
 from __future__ import annotations
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
     from broker.wire.responses import DescribeTopicPartitionsTypes, MetadataTypes
 
 PIECE = 1000
-"""Partitions that are described in one go."""
+"""The number of partitions that are described before other work of the shard gets a turn."""
 MAX_PARTITIONS = 2000
 """Most partitions in one DescribeTopicPartitions response (max.request.partition.size.limit)."""
 
@@ -67,7 +71,7 @@ class _Metadata:
 
     def metadata(self, request: MetadataRequest, call: Call[MetadataTypes]) -> MaybeDeferred[Message]:
         wanted = request.topics
-        # Until version 1 could say null, no topics meant all of them.
+        # In version 0, which has no null, an empty list of topics asks for all of them.
         if wanted is None or (not wanted and call.api_version == 0):
             return self._answer(
                 request, call, (made for topic in self._all() for made in self._found(call, request, topic))
@@ -92,7 +96,7 @@ class _Metadata:
         call: Call[MetadataTypes],
         topics: Iterable[MetadataTypes.MetadataResponseTopic | None],
     ) -> MaybeDeferred[Message]:
-        """`topics`, with a None wherever their making may be interrupted."""
+        """The answer with these topics. A None among `topics` is a place at which other work may take its turn."""
         made = self._turns.collect(topics)
         return then(
             made, lambda all_made: self._response(request, call, [each for each in all_made if each is not None])
@@ -121,7 +125,7 @@ class _Metadata:
         return await answer if isinstance(answer, Deferred) else answer
 
     async def _ask_for(self, call: Call, missing: Sequence[str]) -> dict[str, int]:
-        """Creates topics; the error codes of the topics that were not created."""
+        """Creates topics. Returns the error codes of those that were not created."""
         wanted = [[name, -1, CONFIGS.get(name, {})] for name in missing]
         try:
             results = await ask_coordinator(self._mesh, "create_topics", changed_by(call), wanted, False)
@@ -152,7 +156,7 @@ class _Metadata:
     def _found(
         self, call: Call[MetadataTypes], request: MetadataRequest, topic: Topic
     ) -> Iterator[MetadataTypes.MetadataResponseTopic | None]:
-        """The topic, after a None for each PIECE of its partitions."""
+        """The topic; before it a None for each PIECE of its partitions (`_answer`)."""
         made = call.types.MetadataResponsePartition
         partitions = []
         for first in range(0, len(topic.leaders), PIECE):
@@ -211,7 +215,8 @@ class _Metadata:
     def describe_partitions(
         self, request: DescribeTopicPartitionsRequest, call: Call[DescribeTopicPartitionsTypes]
     ) -> Message:
-        """Topics in the order of their names, cut after the limit; the cursor says where to go on."""
+        """The partitions of topics, in the order of their names, up to the request's limit. The cursor of the answer says where
+        the next request has to go on."""
         types = call.types
         cursor = request.cursor
         names = sorted({topic.name for topic in request.topics}) or self._image.topics.names()
@@ -239,7 +244,7 @@ class _Metadata:
         room: int,
         topics: list[DescribeTopicPartitionsTypes.DescribeTopicPartitionsResponseTopic],
     ) -> int:
-        """Adds one topic with at most `room` partitions from `start` on; the number of partitions added."""
+        """Adds one topic to `topics`, with at most `room` of its partitions from `start` on. Returns how many it added."""
         types = call.types
         topic = self._image.topics.get(name)
         leaders: Sequence[int]

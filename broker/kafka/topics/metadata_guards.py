@@ -1,5 +1,7 @@
-"""Guards of Metadata and DescribeTopicPartitions: what a client may not describe it is not told of, and it is
-told which operations it is authorized to. Source: KafkaApis.handleTopicMetadataRequest, AuthHelper."""
+"""Guards of Metadata and DescribeTopicPartitions. They leave out the topics that the client may not describe, or answer
+TOPIC_AUTHORIZATION_FAILED for those that it named, and add the client's authorized operations.
+
+Source: KafkaApis.handleTopicMetadataRequest, AuthHelper."""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 TOPIC = ResourceType.TOPIC
 _CLUSTER_OPERATIONS = range(8, 11)
-"""The versions of Metadata that have them."""
+"""The versions of Metadata that have cluster_authorized_operations."""
 
 
 def metadata(access: Access, handler: Handler) -> Handler:
@@ -57,7 +59,7 @@ def _described(
 def _refuse(
     access: Access, request: MetadataRequest, call: Call[MetadataTypes]
 ) -> list[MetadataTypes.MetadataResponseTopic]:
-    """Takes the topics out of the request that the client may not describe, or not create; their answers."""
+    """Removes from the request the topics that the client may not describe or not create. Returns the answers for them."""
     refused, kept = [], []
     may_create = access.may_cluster(call, Operation.CREATE)
     creates = request.allow_auto_topic_creation and access.image.get("auto.create.topics.enable")
@@ -87,7 +89,7 @@ def _unknown(
 
 
 class _Named:
-    """A topic as DescribeTopicPartitions asks for it."""
+    """A topic of a DescribeTopicPartitions request; made here for each topic when the request asks for all."""
 
     def __init__(self, name: str) -> None:
         self.name = name

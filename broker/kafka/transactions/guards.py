@@ -51,7 +51,8 @@ TRANSACTION = ResourceType.TRANSACTIONAL_ID
 
 
 def init_producer_id(access: Access, handler: Handler) -> Handler:
-    """Whoever may write to any topic may do so idempotently."""
+    """A transactional id needs WRITE on it. Without one, InitProducerId needs IDEMPOTENT_WRITE on the cluster or WRITE on any
+    topic."""
 
     def handle(request: InitProducerIdRequest, call: Call[InitProducerIdTypes]) -> Answer:
         code = codes.NONE
@@ -70,7 +71,7 @@ def init_producer_id(access: Access, handler: Handler) -> Handler:
 
 
 def of_transaction(refused: MakeRefusal, *, group: bool = False) -> Guard:
-    """Of an API whose request has one `transactional_id`, and perhaps a `group_id`."""
+    """The guard of an API whose request has one `transactional_id`; `group`: and a `group_id`."""
 
     def code(access: Access, call: Call, request: Any) -> int:
         if not access.may(call, Operation.WRITE, TRANSACTION, request.transactional_id):
@@ -105,7 +106,8 @@ txn_offset_commit = of_group_and_topics(
 
 
 def add_partitions_to_txn(access: Access, handler: Handler) -> Handler:
-    """Versions that clients use, up to 3. One topic that may not be written to, and none is added, as in Kafka."""
+    """Up to version 3, which clients use: if the client may not write to one of the topics, none is added, as in Kafka. From
+    version 4, which brokers use: needs CLUSTER_ACTION."""
 
     def handle(request: AddPartitionsToTxnRequest, call: Call[AddPartitionsToTxnTypes]) -> Answer:
         if call.api_version >= 4:

@@ -505,9 +505,9 @@ async def test_a_parameter_that_a_route_does_not_take_is_refused_and_nothing_is_
         assert status == 400, path
     assert answer["message"] == "dry_run cannot be 'maybe': it must be true or false."
     _, answer = await api.put("/v1/quotas?dryrun=true", change)
-    assert answer["message"] == "'dryrun' is no parameter: PUT /v1/quotas takes dry_run, observe."
+    assert answer["message"] == "'dryrun' is not a parameter: PUT /v1/quotas takes dry_run, observe."
     status, answer = await api.ask("GET", "/v1/shards?a=1")
-    assert (status, answer["message"]) == (400, "'a' is no parameter: GET /v1/shards takes no parameters.")
+    assert (status, answer["message"]) == (400, "'a' is not a parameter: GET /v1/shards takes no parameters.")
     assert await api.get("/v1/quotas") == before
     assert (await api.ask("GET", "/healthz?probe=1"))[0] == 200
 

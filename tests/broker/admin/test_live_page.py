@@ -270,7 +270,7 @@ def test_a_link_opens_a_client_whatever_it_is_called(tmp_path, name):
     assert dict(parse_qsl(asked[0].partition("?")[2])) == {"client-id": name, "minutes": "30", "since": "0"}
     (_, test) = conditions(json.loads(asked[1].partition(" ")[2])["filter"], LISTED_FIELDS)
     assert test == Condition("client_id", "=", name)
-    assert charts == ["produce: 200 kB/s of 100 kB/s (200 %)", "produce: told to wait: 900 ms"]
+    assert charts == ["produce: 200 kB/s of 100 kB/s (200 %)", "produce: throttle time: 900 ms"]
 
 
 def test_an_opened_row_is_not_cut_on_a_narrow_screen_and_is_dark_in_the_dark(tmp_path):

@@ -89,5 +89,5 @@ def test_what_is_observed_has_its_own_count_and_is_stopped_there(tmp_path):
           for entity, key in (({"ip": "10.0.0.1"}, "connection_creation_rate"), ({"ip": "10.0.0.2"}, "connection_creation_rate"),
                               ({"client-id": None}, "producer_byte_rate"))],
     ]  # fmt: skip
-    assert result["said"][0] == "max.connections (broker 1) is observed no more, on every shard since version 9"
-    assert result["said"][-1].startswith("producer_byte_rate of client-id=<default> is observed no more")
+    assert result["said"][0] == "max.connections (broker 1) is no longer observed, on every shard since version 9"
+    assert result["said"][-1].startswith("producer_byte_rate of client-id=<default> is no longer observed")

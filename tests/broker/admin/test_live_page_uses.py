@@ -36,7 +36,7 @@ def test_each_use_stands_beside_the_limit_of_its_broker_and_is_coloured_by_it(tm
 
 
 def test_limits_that_are_close_are_counted_whether_they_are_shown_or_not(tmp_path):
-    told = "Of all limits, those of addresses and clients among them: 1 reached, 4 from 90 %, 5 from 80 %."
+    told = "All limits, including those of addresses and clients: 1 reached, 4 from 90 %, 5 from 80 %."
     assert told in browse(tmp_path)["text"]
     assert told in browse(tmp_path, more={"uses": []})["text"]
     assert "Of all limits" not in browse(tmp_path, more={"close": []})["text"]
@@ -44,7 +44,10 @@ def test_limits_that_are_close_are_counted_whether_they_are_shown_or_not(tmp_pat
 
 def test_uses_that_are_not_shown_are_told_of(tmp_path):
     uses = [{**LIVE["uses"][0], "of": f"ip:10.0.1.{n}"} for n in range(12)]
-    assert "The 9 fullest are shown; any other can be opened below." in browse(tmp_path, more={"uses": uses})["text"]
+    assert (
+        "The 9 fullest are shown; open any other address or client below."
+        in browse(tmp_path, more={"uses": uses})["text"]
+    )
     assert "fullest are shown" not in browse(tmp_path)["text"]
 
 

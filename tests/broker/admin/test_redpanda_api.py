@@ -87,7 +87,7 @@ async def test_rpk_asks_in_protocol_buffers(api):
     ("asked", "status", "code", "says"),
     [
         ({"filter": "client = 1"}, 400, "invalid_argument", "there is no field 'client'"),
-        ({"filter": "a OR b"}, 400, "invalid_argument", "is no condition"),
+        ({"filter": "a OR b"}, 400, "invalid_argument", "is not a condition"),
         ({"order_by": "node_id sideways"}, 400, "invalid_argument", "should be a field"),
         ({"page_size": -1}, 400, "invalid_argument", "can't be negative"),
         ({"order_by": "recent_request_statistics.produce_bytes desc"}, 501, "unimplemented", "does not keep recent_"),

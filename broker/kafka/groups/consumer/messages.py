@@ -1,4 +1,4 @@
-"""The messages from handlers to the home of a group of the consumer protocol; the answer stands at each message
+"""The messages from handlers to the home of a group of the consumer protocol. The docstring of each gives the answer to it
 (groups/messages.py)."""
 
 from typing import NamedTuple
@@ -7,13 +7,13 @@ from broker.kafka.groups.consumer.member import Heartbeat
 
 
 class ConsumerHeartbeat(NamedTuple):
-    """The fields of a HeartbeatResult."""
+    """Answer: the fields of a HeartbeatResult."""
 
     group: str
     heartbeat: Heartbeat
 
 
 class DescribeConsumerGroup(NamedTuple):
-    """[state, epoch, assignment epoch, assignor, members], as ConsumerCoordinator.describe says."""
+    """Answer: [state, epoch, assignment epoch, assignor, members], from ConsumerCoordinator.describe."""
 
     group: str

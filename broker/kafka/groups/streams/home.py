@@ -1,6 +1,7 @@
-"""The home of streams groups, as other shards and handlers ask it: heartbeats and descriptions (KIP-1071).
+"""The coordinator of streams groups (KIP-1071) at their home: it answers heartbeats, and describes groups.
 
-Operations take and return what msgpack carries. Source: GroupCoordinatorService of Kafka 4.3.
+Its operations are called by handlers on any shard, so they take and return what msgpack carries. Source: GroupCoordinatorService of
+Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from broker.wire import codes
 
 
 class StreamsCoordinator(ModernCoordinator[StreamsGroups]):
-    """The streams groups of one shard. `topics` are those of the cluster."""
+    """The streams groups that are at home on one shard. `topics`: those of the cluster."""
 
     def __init__(self, groups: StreamsGroups, topics: GroupTopics, home: HomeOfGroups) -> None:
         super().__init__(groups, home)
@@ -39,7 +40,7 @@ class StreamsCoordinator(ModernCoordinator[StreamsGroups]):
         }
 
     def heartbeat(self, group: str, fields: Sequence[object]) -> list[object]:
-        """`fields` of a StreamsHeartbeat, `owned` as tasks.to_row packs them -> the fields of a StreamsResult, the same way."""
+        """Takes the fields of a StreamsHeartbeat, and returns those of a StreamsResult; tasks are packed by tasks.to_row."""
         return self._answer(group, heartbeat_of(fields)).fields()
 
     def _answer(self, group: str, request: StreamsHeartbeat) -> StreamsResult:
@@ -83,7 +84,7 @@ class StreamsCoordinator(ModernCoordinator[StreamsGroups]):
 
 
 def heartbeat_of(fields: Sequence[Any]) -> StreamsHeartbeat:
-    """Of what came over the mesh."""
+    """A StreamsHeartbeat of the fields that came over the mesh, with its tasks unpacked."""
     request = StreamsHeartbeat(*fields)
     return request._replace(
         topology=topology_of(request.topology),

@@ -108,47 +108,53 @@ public final class AdminApi {
         return getConfig(null, null, null, null);
     }
 
-    /** Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them. */
+    /**
+     * Changes settings. The answer comes when every shard enforces them, or counts by them if they are observed
+     * limits.
+     */
     public ChangedConfig putConfig(SettingsChange body, Boolean dryRun, Long broker, Boolean observe) {
         return json("PUT", target("/v1/cluster_config", "dry_run", dryRun, "broker", broker, "observe", observe), body, new TypeReference<>() {});
     }
 
-    /** Changes settings; answers when every shard enforces them, or, of limits that are observed, counts by them. */
+    /**
+     * Changes settings. The answer comes when every shard enforces them, or counts by them if they are observed
+     * limits.
+     */
     public ChangedConfig putConfig(SettingsChange body) {
         return putConfig(body, null, null, null);
     }
 
-    /** Every setting: its type, range and default, and what it does. */
+    /** Every setting: its type, range, default and description. */
     public SettingsSchema getConfigSchema() {
         return json("GET", "/v1/cluster_config/schema", null, new TypeReference<>() {});
     }
 
-    /** The version that each broker has, as rpk asks for it. */
+    /** The configuration version of each broker, in the format of rpk. */
     public List<BrokerConfigStatus> getConfigStatus() {
         return json("GET", "/v1/cluster_config/status", null, new TypeReference<>() {});
     }
 
-    /** The settings that single brokers have of their own. */
+    /** The settings that are set for single brokers. */
     public BrokerOverrides getBrokerOverrides(Boolean observe) {
         return json("GET", target("/v1/cluster_config/broker_overrides", "observe", observe), null, new TypeReference<>() {});
     }
 
-    /** The settings that single brokers have of their own. */
+    /** The settings that are set for single brokers. */
     public BrokerOverrides getBrokerOverrides() {
         return getBrokerOverrides(null);
     }
 
     /**
-     * The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author
-     * and time.
+     * The history of the configuration: the changes of settings, quotas, topics and other records, with author and
+     * time.
      */
     public SettingHistory getConfigHistory(Long limit, Long before) {
         return json("GET", target("/v1/config/history", "limit", limit, "before", before), null, new TypeReference<>() {});
     }
 
     /**
-     * The history of changes: each change of settings, quotas, topics and all else that is versioned, with its author
-     * and time.
+     * The history of the configuration: the changes of settings, quotas, topics and other records, with author and
+     * time.
      */
     public SettingHistory getConfigHistory() {
         return getConfigHistory(null, null);
@@ -169,37 +175,37 @@ public final class AdminApi {
         return json("PUT", "/v1/advertise", body, new TypeReference<>() {});
     }
 
-    /** Forgets what was said live: the addresses that the cluster was started with are advertised. */
+    /** Takes back the addresses that were set live: those of the start of the cluster are advertised again. */
     public ChangedAdvertised deleteAdvertised(String listener, Long broker) {
         return json("DELETE", target("/v1/advertise", "listener", listener, "broker", broker), null, new TypeReference<>() {});
     }
 
-    /** Forgets what was said live: the addresses that the cluster was started with are advertised. */
+    /** Takes back the addresses that were set live: those of the start of the cluster are advertised again. */
     public ChangedAdvertised deleteAdvertised() {
         return deleteAdvertised(null, null);
     }
 
-    /** Every quota that is set. */
+    /** All quotas. */
     public QuotasAnswer getQuotas(Boolean observe) {
         return json("GET", target("/v1/quotas", "observe", observe), null, new TypeReference<>() {});
     }
 
-    /** Every quota that is set. */
+    /** All quotas. */
     public QuotasAnswer getQuotas() {
         return getQuotas(null);
     }
 
-    /** Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them. */
+    /** Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed. */
     public ChangedConfig putQuotas(QuotasChange body, Boolean dryRun, Boolean observe) {
         return json("PUT", target("/v1/quotas", "dry_run", dryRun, "observe", observe), body, new TypeReference<>() {});
     }
 
-    /** Changes quotas; answers when every shard enforces them, or, of those that are observed, counts by them. */
+    /** Changes quotas. The answer comes when every shard enforces them, or counts by them if they are observed. */
     public ChangedConfig putQuotas(QuotasChange body) {
         return putQuotas(body, null, null);
     }
 
-    /** The client quotas that are observed instead of enforced, and what they would have done. */
+    /** The observed client quotas, and the requests that they would have throttled. */
     public ObservedQuotasAnswer getObservedQuotas() {
         return json("GET", "/v1/quotas/observed", null, new TypeReference<>() {});
     }
@@ -224,22 +230,22 @@ public final class AdminApi {
         return explain(null, null, null);
     }
 
-    /** The users of listeners that ask for SASL. */
+    /** The users that may log in on listeners with SASL. */
     public UsersAnswer getUsers() {
         return json("GET", "/v1/users", null, new TypeReference<>() {});
     }
 
-    /** Adds a user, gives it another password, or removes it. */
+    /** Adds a user, changes its password, or removes it. */
     public ChangedConfig putUser(UserChange body) {
         return json("PUT", "/v1/users", body, new TypeReference<>() {});
     }
 
-    /** The faults that are set, and how often each fired. */
+    /** The faults, and how often each has fired. */
     public FaultsAnswer getFaults() {
         return json("GET", "/v1/faults", null, new TypeReference<>() {});
     }
 
-    /** Adds and removes faults; answers when every shard obeys. */
+    /** Adds and removes faults. The answer comes when they are in force on every shard. */
     public ChangedFaults putFaults(FaultsChange body) {
         return json("PUT", "/v1/faults", body, new TypeReference<>() {});
     }
@@ -249,7 +255,7 @@ public final class AdminApi {
         return json("GET", "/v1/telemetry", null, new TypeReference<>() {});
     }
 
-    /** Changes a client metrics resource: which metrics clients push, and how often. */
+    /** Changes a client metrics resource: the metrics that clients push, and the interval. */
     public ChangedConfig putSubscription(SubscriptionConfigs body) {
         return json("PUT", "/v1/telemetry", body, new TypeReference<>() {});
     }
@@ -259,12 +265,12 @@ public final class AdminApi {
         return json("GET", "/v1/telemetry/" + encoded(clientInstanceId), null, new TypeReference<>() {});
     }
 
-    /** The connections that were refused, counted by what they have in common. */
+    /** The number of refused connections, by what `by` names. */
     public RefusalsAnswer getRefusals(String by, Boolean observed) {
         return json("GET", target("/v1/refusals", "by", by, "observed", observed), null, new TypeReference<>() {});
     }
 
-    /** The connections that were refused, counted by what they have in common. */
+    /** The number of refused connections, by what `by` names. */
     public RefusalsAnswer getRefusals() {
         return getRefusals(null, null);
     }
@@ -274,38 +280,38 @@ public final class AdminApi {
         return json("GET", "/v1/sources", null, new TypeReference<>() {});
     }
 
-    /** By which proxies, and which private endpoints of a cloud, the open connections came. */
+    /** The open connections by proxy, and by private endpoint of a cloud. */
     public ProxiesAnswer getProxies() {
         return json("GET", "/v1/proxies", null, new TypeReference<>() {});
     }
 
-    /** The use of each limit: caps, creation rates and client quotas, the closest to being reached first. */
+    /** The use of each limit: caps, creation rates and client quotas. The fullest come first. */
     public UtilisationAnswer getUtilisation(Long limit) {
         return json("GET", target("/v1/utilisation", "limit", limit), null, new TypeReference<>() {});
     }
 
-    /** The use of each limit: caps, creation rates and client quotas, the closest to being reached first. */
+    /** The use of each limit: caps, creation rates and client quotas. The fullest come first. */
     public UtilisationAnswer getUtilisation() {
         return getUtilisation(null);
     }
 
     /**
-     * One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is
-     * asked for.
+     * The use of limits, the refusals and the throttles of one address or client over time. The first request starts
+     * it.
      */
     public WatchAnswer getWatch(String ip, String user, String clientId, Long broker, Long minutes, Double since) {
         return json("GET", target("/v1/watch", "ip", ip, "user", user, "client-id", clientId, "broker", broker, "minutes", minutes, "since", since), null, new TypeReference<>() {});
     }
 
     /**
-     * One address or client over time: what it uses of its limits, what is refused and throttled. Watched once it is
-     * asked for.
+     * The use of limits, the refusals and the throttles of one address or client over time. The first request starts
+     * it.
      */
     public WatchAnswer getWatch() {
         return getWatch(null, null, null, null, null, null);
     }
 
-    /** The caps most in use, and which shard holds how many of their tokens. */
+    /** The caps that are used most, and the number of their tokens on each shard. */
     public TokensAnswer getTokens() {
         return json("GET", "/v1/tokens", null, new TypeReference<>() {});
     }
@@ -335,7 +341,7 @@ public final class AdminApi {
         return getSeries(null, null);
     }
 
-    /** Where the cluster lives: its processes, listeners, topics and disk. */
+    /** The cluster: its processes, listeners, topics and disk. */
     public ClusterAnswer getCluster() {
         return json("GET", "/v1/cluster", null, new TypeReference<>() {});
     }
@@ -345,26 +351,29 @@ public final class AdminApi {
         return json("GET", "/v1/damaged", null, new TypeReference<>() {});
     }
 
-    /** Settings, topics, groups, quotas and users as when the cluster started; every connection is closed. */
+    /**
+     * Resets settings, topics, groups, quotas and users to what they were when the cluster started. Closes every
+     * connection.
+     */
     public ChangedConfig reset() {
         return json("POST", "/v1/reset", null, new TypeReference<>() {});
     }
 
-    /** Ends the whole cluster; the answer is out before it begins. */
+    /** Ends the whole cluster, after the answer is sent. */
     public EndingAnswer shutdown() {
         return json("POST", "/v1/shutdown", null, new TypeReference<>() {});
     }
 
     /**
-     * Metrics for Prometheus. The names of Redpanda's `/metrics` (without `_total`), Kafka's as the JMX exporter's
-     * example rules spell them, and `turnstile_*`.
+     * Metrics for Prometheus, under three kinds of names: those of Redpanda's `/metrics` (without `_total`), Kafka's
+     * as in the example rules of the JMX exporter, and `turnstile_*`.
      */
     public String getMetrics() {
         return text("GET", "/metrics", null);
     }
 
     /**
-     * Metrics for Prometheus. The names of Redpanda's page of this name (`redpanda_rpc_*`,
+     * Metrics for Prometheus, under the names of Redpanda's `/public_metrics` (`redpanda_rpc_*`,
      * `redpanda_storage_disk_*`).
      */
     public String getPublicMetrics() {
@@ -372,14 +381,14 @@ public final class AdminApi {
     }
 
     /**
-     * The state of the cluster: up if every shard is, and the supervisor runs, which would start them again; needs no
+     * The health of the cluster: ok if every shard is up and the supervisor, which restarts shards, runs. Needs no
      * token.
      */
     public HealthAnswer getHealth() {
         return json("GET", "/healthz", null, new TypeReference<>() {});
     }
 
-    /** The live page. Connections, refusals, and how much of each limit and quota is used; changes them. */
+    /** The live page: connections, refusals, and the use of limits and quotas, which it can change. */
     public String getPage() {
         return text("GET", "/", null);
     }
@@ -394,12 +403,12 @@ public final class AdminApi {
         return json("POST", "/redpanda.core.admin.v2.ClusterService/ListKafkaConnections", body, new TypeReference<>() {});
     }
 
-    /** The brokers, as rpk asks for them. */
+    /** The brokers, in the format of rpk. */
     public ListedBrokers listBrokers(ListBrokersBody body) {
         return json("POST", "/redpanda.core.admin.v2.BrokerService/ListBrokers", body, new TypeReference<>() {});
     }
 
-    /** A broker and its release, as rpk asks for it. */
+    /** A broker and its release, in the format of rpk. */
     public OneBroker getBroker(GetBrokerBody body) {
         return json("POST", "/redpanda.core.admin.v2.BrokerService/GetBroker", body, new TypeReference<>() {});
     }
@@ -424,7 +433,7 @@ public final class AdminApi {
             String limit,
             /** null: unlimited. */
             Long value,
-            /** Over it a connection waits, and is not refused. */
+            /** True: over the cap a connection waits instead of being refused. */
             boolean waits,
             Long home,
             long inUse,
@@ -476,7 +485,7 @@ public final class AdminApi {
             String state,
             String userPrincipal) {}
 
-    /** A broker, as rpk asks for it. */
+    /** A broker, in the format of rpk. */
     public record BrokerConfigStatus(
             long nodeId,
             boolean restart,
@@ -491,9 +500,9 @@ public final class AdminApi {
             long leastFreeBytes,
             boolean full) {}
 
-    /** The settings that single brokers have of their own. */
+    /** The settings that are set for single brokers. */
     public record BrokerOverrides(
-            /** By broker id. */
+            /** Settings by broker id. */
             Map<String, Map<String, Object>> overrides) {}
 
     /** The present rates of a client on one broker. */
@@ -517,14 +526,14 @@ public final class AdminApi {
     public record ChangedConfig(
             /** The version of the configuration that is in force on every shard. */
             long configVersion,
-            /** Sentences on what people should know of what was set. */
+            /** Warnings about the new values, one sentence each. */
             List<String> notes) {}
 
     /** Faults after a change, which is in force on every shard. */
     public record ChangedFaults(
             /** The version of the configuration that is in force on every shard. */
             long configVersion,
-            /** Of those that were added, in their order. */
+            /** The names of the added faults, in their order. */
             List<String> names) {}
 
     /** A client that asked for subscriptions, or pushed, as one shard knows it. */
@@ -541,11 +550,11 @@ public final class AdminApi {
             Long pushIntervalMs,
             Long subscriptionId,
             long pushes,
-            /** How often a push was refused, by the error's name. */
+            /** The number of refused pushes by error. */
             Map<String, Long> refused,
-            /** Unix milliseconds of the last push that was taken. */
+            /** The time of the last accepted push, in Unix milliseconds. */
             Long pushedAtMs,
-            /** Of the last push, as it was sent. */
+            /** The size of the last push, as it was sent. */
             long bytes,
             long broker,
             long shard) {}
@@ -585,10 +594,10 @@ public final class AdminApi {
             long near,
             /** From 100 % on. */
             long full,
-            /** Those that were looked at, of which anything was used. */
+            /** The number of limits of this kind that were in use. */
             long limits) {}
 
-    /** Where the cluster lives. */
+    /** The cluster: its processes, listeners, topics and disk. */
     public record ClusterAnswer(
             String clusterId,
             String dataDir,
@@ -596,10 +605,10 @@ public final class AdminApi {
             /** Of each broker. */
             Long shards,
             List<ListenerRow> listeners,
-            /** Of the supervisor. */
+            /** The pid of the supervisor. */
             long pid,
             long coordinatorPid,
-            /** Sentences on what of the configuration could not be read. */
+            /** The parts of the configuration that could not be read, a sentence each. */
             List<String> lost,
             /** Partitions by topic. */
             Map<String, Long> topics,
@@ -624,7 +633,7 @@ public final class AdminApi {
 
     /** A file that could not be read, and was set aside. */
     public record DamagedFile(
-            /** Below the data directory. */
+            /** The path below the data directory. */
             String path,
             long sizeBytes) {}
 
@@ -659,37 +668,37 @@ public final class AdminApi {
 
     /** A fault that is set. */
     public record FaultRow(
-            /** May have * and ?. */
+            /** * and ? stand for other characters. */
             String clientId,
             String ip,
             /** The client's IP:PORT. */
             String connection,
-            /** Of an error: the name of one of Kafka's. */
+            /** The name of a Kafka error, for the kind error. */
             String error,
-            /** Of a delay. */
+            /** For the kind delay. */
             Long delayMs,
-            /** Of a throttle. */
+            /** For the kind throttle. */
             Long throttleMs,
-            /** Of a disconnect: with RST. */
+            /** For the kind disconnect: close by RST. */
             Boolean reset,
-            /** Of a throttle: the connection is muted, too. */
+            /** For the kind throttle: the connection is muted, too. */
             Boolean mute,
             Boolean once,
-            /** At this call alone, from 1. */
+            /** Fires at this call only, counted from 1. */
             Long onCall,
-            /** At so many calls, the first ones. */
+            /** The number of calls at which it fires, from the first on. */
             Long times,
-            /** When it last fired so many milliseconds ago, or has not yet. */
+            /** Fires if it last fired so many milliseconds ago or longer. */
             Long everyMs,
-            /** From 0 to 1. */
+            /** The share of calls at which it fires, from 0 to 1. */
             Double probability,
-            /** Of the probability. */
+            /** The seed that chooses these calls. */
             Long seed,
             String name,
             String kind,
             /** Names of Kafka's APIs; none: all. */
             List<String> api,
-            /** How often; a shard that was killed has forgotten its part. */
+            /** The number of times it fired; a killed shard loses its part of the count. */
             long fired) {}
 
     /** Every fault that is set. */
@@ -705,15 +714,15 @@ public final class AdminApi {
     public record GetBrokerBody(
             Long nodeId) {}
 
-    /** The state of the cluster: up if every shard is, and the supervisor runs. */
+    /** The health of the cluster: ok if every shard is up, and the supervisor runs. */
     public record HealthAnswer(
             String status,
-            /** The shards that are not up, and the supervisor where it is stopped. */
+            /** The shards that are not up, and the supervisor if it is stopped. */
             List<String> missing,
             /** The state of each of them. */
             Map<String, Object> states) {}
 
-    /** Tokens of a pool that one shard has. */
+    /** The tokens of a pool on one shard. */
     public record HeldTokens(
             long shard,
             long inUse,
@@ -722,26 +731,26 @@ public final class AdminApi {
     /** Requests under way; of which API is not kept. */
     public record InFlightRequests(
             List<String> sampledInFlightRequests,
-            /** One is under way. */
+            /** True: a request is under way. */
             boolean hasMoreRequests) {}
 
     /** The events that the journal lacks. */
     public record JournalAnswer(
-            /** Since the start. */
+            /** The number of events since the start. */
             long eventsDropped,
-            /** More are lost now. */
+            /** True: events are being lost now. */
             boolean isLosing) {}
 
     /** A setting that limits clients. */
     public record LimitRow(
             String name,
-            /** The broker that has it of its own; null: the whole cluster. */
+            /** The broker that it is set for; null: the whole cluster. */
             Long broker,
             Object value,
             /** The value as `turnstile config set` takes it. */
             String text,
             boolean set,
-            /** Whose name it is: kafka, redpanda or turnstile. */
+            /** The origin of the name: kafka, redpanda or turnstile. */
             String vocabulary,
             /** True if it can be observed instead of enforced. */
             boolean observable,
@@ -765,7 +774,7 @@ public final class AdminApi {
 
     /** The connections that are asked for, and their order. */
     public record ListConnectionsBody(
-            /** How many, at most; 0, or more than 1000: 1000. */
+            /** The most connections to return; 0, or more than 1000: 1000. */
             Long pageSize,
             /** Conditions joined by AND, such as `client_id = "app" AND idle_duration > 30s`. */
             String filter,
@@ -788,7 +797,7 @@ public final class AdminApi {
             String listenerName,
             TlsInfo tlsInfo,
             ConnectionSource source,
-            /** Empty: none was told yet. */
+            /** The client id; empty: the client has not sent one yet. */
             String clientId,
             String clientSoftwareName,
             String clientSoftwareVersion,
@@ -800,7 +809,7 @@ public final class AdminApi {
     /** The connections that match. */
     public record ListedConnections(
             List<ListedConnection> connections,
-            /** How many match, a whole number; more than `connections` has, if that is cut. */
+            /** The number of matches, a whole number; `connections` may have fewer. */
             String totalSize) {}
 
     /** A listener of one broker. */
@@ -826,42 +835,42 @@ public final class AdminApi {
             List<SeriesPoint> series,
             /** The fullest first. */
             List<LimitUse> uses,
-            /** How many limits are close to being reached. */
+            /** The numbers of limits that are close to being reached. */
             List<CloseRow> close,
             List<RefusedAddress> topRefused,
             RefusedAddresses refusedAddresses,
-            /** Clients that their quota slows down, the slowest first. */
+            /** Clients that are throttled by a quota, the longest throttle time first. */
             List<QuotaClient> throttled,
-            /** Others that use theirs, the fullest first. */
+            /** Other clients with a quota that they use, the fullest first. */
             List<QuotaClient> withinQuota,
             List<LimitRow> limits,
             /** null: no cap is observed. */
             ObservedAnswer observed) {}
 
-    /** The process of one shard, and what it does. */
+    /** The process of one shard, and its work. */
     public record LiveShard(
             long broker,
             long shard,
             long pid,
-            /** The incarnation of the process; only ever rises. */
+            /** The number of this incarnation of the process; it only rises. */
             long epoch,
             String state,
             long connections,
             long configVersion,
-            /** How often something held up its loop. */
+            /** The number of times that its event loop was held up. */
             long stalls,
             double longestCallbackMs,
             long restarts,
-            /** How often it was killed for want of memory. */
+            /** The number of times that the system killed it for want of memory. */
             long memoryKills,
-            /** Until one that keeps ending is started again, in seconds; null: it is not. */
+            /** Seconds until a shard that keeps ending starts again; null: none. */
             Double restartInS,
             double admittedPerS,
             double refusedPerS,
             long admitted,
             long refused,
             TokenTotals tokens,
-            /** Decisions, by how the token was had: home, cached, rpc. */
+            /** Decisions by the way to the token: home, cached, rpc. */
             Map<String, Long> decisions) {}
 
     /** Gauges, and counts since the cluster started. */
@@ -872,7 +881,7 @@ public final class AdminApi {
             long lost,
             /** Connections, by the reason of the refusal. */
             Map<String, Long> refused,
-            /** Decisions, by how the token was had: home, cached, rpc. */
+            /** Decisions by the way to the token: home, cached, rpc. */
             Map<String, Long> decisions,
             TokenTotals tokens,
             long waiting,
@@ -887,7 +896,7 @@ public final class AdminApi {
             /** By the quota's kind. */
             Map<String, Throttles> throttled) {}
 
-    /** A point of a metric, without what is empty. */
+    /** A point of a metric; empty members are left out. */
     public record MetricPoint(
             String name,
             String type,
@@ -906,31 +915,31 @@ public final class AdminApi {
 
     /** A fault to add. */
     public record NewFault(
-            /** May have * and ?. */
+            /** * and ? stand for other characters. */
             String clientId,
             String ip,
             /** The client's IP:PORT. */
             String connection,
-            /** Of an error: the name of one of Kafka's. */
+            /** The name of a Kafka error, for the kind error. */
             String error,
-            /** Of a delay. */
+            /** For the kind delay. */
             Long delayMs,
-            /** Of a throttle. */
+            /** For the kind throttle. */
             Long throttleMs,
-            /** Of a disconnect: with RST. */
+            /** For the kind disconnect: close by RST. */
             Boolean reset,
-            /** Of a throttle: the connection is muted, too. */
+            /** For the kind throttle: the connection is muted, too. */
             Boolean mute,
             Boolean once,
-            /** At this call alone, from 1. */
+            /** Fires at this call only, counted from 1. */
             Long onCall,
-            /** At so many calls, the first ones. */
+            /** The number of calls at which it fires, from the first on. */
             Long times,
-            /** When it last fired so many milliseconds ago, or has not yet. */
+            /** Fires if it last fired so many milliseconds ago or longer. */
             Long everyMs,
-            /** From 0 to 1. */
+            /** The share of calls at which it fires, from 0 to 1. */
             Double probability,
-            /** Of the probability. */
+            /** The seed that chooses these calls. */
             Long seed,
             /** Without one it gets one. */
             String name,
@@ -938,7 +947,7 @@ public final class AdminApi {
             /** Names of Kafka's APIs; none: all. */
             Object api) {}
 
-    /** Of the limits in force: those that let no connection in, and how much of each rate passes at once. */
+    /** Warnings about the limits in force: those that admit no connection, and the bursts that rates let through. */
     public record NotesAnswer(
             List<String> notes) {}
 
@@ -950,14 +959,14 @@ public final class AdminApi {
             long refused,
             long waited,
             long undecided,
-            /** Of how many addresses. */
+            /** The number of their addresses. */
             long addresses,
-            /** There are more addresses than `addresses` says. */
+            /** True: there are more addresses than `addresses` says. */
             boolean more,
             List<ObservedCapRow> caps,
-            /** By name; null: it has no value. */
+            /** Values by name; null: no value. */
             Map<String, Object> set,
-            /** Those that single brokers have of their own, by broker id. */
+            /** The observed values that are set for single brokers, by broker id. */
             Map<String, Map<String, Object>> brokers,
             /** null: no client quota is observed. */
             ObservedQuotasAnswer quotas) {}
@@ -977,19 +986,19 @@ public final class AdminApi {
             String user,
             String clientId,
             long requests,
-            /** By how many `requests` may be too high. */
+            /** `requests` may be too high by this. */
             long error,
             /** Requests, by the quota with the longest throttle time. */
             Map<String, Long> quotas) {}
 
     /** A client quota that is observed instead of enforced, at one value. */
     public record ObservedQuotaRow(
-            /** Its kind. */
+            /** The kind of quota. */
             String quota,
             double value,
             /** Requests that it would have throttled. */
             long requests,
-            /** For how long, added up. */
+            /** The sum of their throttle times. */
             long throttleMs,
             /** Mutations that it would have refused. */
             long refused) {}
@@ -1003,14 +1012,14 @@ public final class AdminApi {
             List<EntityQuotas> set,
             /** Requests that at least one of them would have throttled. */
             long requests,
-            /** For how long, added up: of each request the longest. */
+            /** The sum of the throttle times; of each request the longest. */
             long throttleMs,
-            /** There are more clients than `clients` has. */
+            /** True: there are more clients than `clients` has. */
             boolean more,
             List<ObservedQuotaRow> quotas,
             List<ObservedClientRow> clients) {}
 
-    /** A cap that is observed instead of enforced, and its use. */
+    /** An observed cap, and its use. */
     public record ObservedUse(
             String limit,
             Long value,
@@ -1025,18 +1034,18 @@ public final class AdminApi {
     public record Problem(
             /** One sentence. */
             String message,
-            /** HTTP's status. */
+            /** The HTTP status. */
             long code) {}
 
-    /** By which proxies the open connections came, the most first. */
+    /** The proxies of the open connections; the proxy with the most comes first. */
     public record ProxiesAnswer(
             List<ProxyRow> proxies) {}
 
     /** A proxy that announced connections (PROXY protocol). */
     public record ProxyRow(
-            /** Its address. */
+            /** The address of the proxy. */
             String proxy,
-            /** The private endpoint of a cloud that the connections came by. */
+            /** The private endpoint of a cloud by which the connections came. */
             String endpoint,
             long open) {}
 
@@ -1062,7 +1071,7 @@ public final class AdminApi {
             double throttleMs,
             /** Bytes a second, percent, or mutations a second. */
             double value,
-            /** In the same unit; null: it is not set any more. */
+            /** The quota, in the same unit; null: it is no longer set. */
             Double limit) {}
 
     /** Every entity that has a quota. */
@@ -1097,7 +1106,7 @@ public final class AdminApi {
             long total,
             long admitted,
             List<RefusedRow> refusals,
-            /** True: of limits that are observed; they have refused nothing. */
+            /** True: these are observed limits, which have refused nothing. */
             Boolean observed,
             ObservedAnswer summary) {}
 
@@ -1105,31 +1114,31 @@ public final class AdminApi {
     public record RefusedAddress(
             String ip,
             long count,
-            /** By how many `count` may be too high. */
+            /** `count` may be too high by this. */
             long error,
             /** Connections, by the reason of the refusal. */
             Map<String, Long> reasons,
-            /** Its open connections. */
+            /** The open connections of the address. */
             long open,
             List<LimitUse> uses) {}
 
     /** The number of addresses that were refused. */
     public record RefusedAddresses(
-            /** Addresses that are counted apart. */
+            /** The number of addresses that have a count of their own. */
             long known,
-            /** Refusals of those that `top_refused` does not show. */
+            /** Refusals of the addresses that `top_refused` leaves out. */
             long othersRefused,
-            /** A shard has more of them than it counts apart. */
+            /** True: a shard has refused more addresses than it counts one by one. */
             boolean more) {}
 
     /**
-     * The refusals of one address, listener, reason, shard or observed limit: that member is there by which it was
-     * asked.
+     * The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is
+     * there.
      */
     public record RefusedRow(
             long count,
             String ip,
-            /** By ip: by how many `count` may be too high. */
+            /** By ip: `count` may be too high by this. */
             Long error,
             String listener,
             Long broker,
@@ -1138,12 +1147,12 @@ public final class AdminApi {
             /** Connections, by the reason of the refusal. */
             Map<String, Long> reasons,
             String limit,
-            /** Of the limit. */
+            /** The value of the limit. */
             Double value,
-            /** At the limit connections would have waited. */
+            /** True: at the limit, connections would have waited. */
             Boolean waits) {}
 
-    /** Of a connection, since it was opened. */
+    /** The counts of a connection since it was opened. */
     public record RequestStatistics(
             /** A whole number. */
             String requestCount) {}
@@ -1154,7 +1163,7 @@ public final class AdminApi {
             double stepS,
             List<SeriesPoint> series) {}
 
-    /** One second: gauges, and how much a second; reasons and quotas of which there were none are left out. */
+    /** One second: gauges, and rates a second. Reasons and quotas without a count are left out. */
     public record SeriesPoint(
             /** Unix seconds. */
             double at,
@@ -1172,23 +1181,23 @@ public final class AdminApi {
     public record SettingHistory(
             List<RecordedChange> history) {}
 
-    /** Of a setting that is a list. */
+    /** The entries of a setting that is a list. */
     public record SettingItems(
             String type) {}
 
-    /** A setting, as Redpanda's schema has it. */
+    /** A setting, in the format of Redpanda's schema. */
     public record SettingProperty(
             /** integer, number, boolean, string or array. */
             String type,
             String description,
-            /** False: it is stored and shown, and nothing acts on it. */
+            /** False: the setting is stored and shown, but has no effect. */
             boolean emulated,
             boolean nullable,
-            /** It can't change while the cluster runs. */
+            /** True: it can't be changed while the cluster runs. */
             boolean needsRestart,
             String visibility,
             boolean isSecret,
-            /** Whose name it is: kafka, redpanda or turnstile. */
+            /** The origin of the name: kafka, redpanda or turnstile. */
             String vocabulary,
             @JsonProperty("default") Object default_,
             SettingItems items,
@@ -1211,18 +1220,18 @@ public final class AdminApi {
             long broker,
             long shard,
             long pid,
-            /** The incarnation of the process; only ever rises. */
+            /** The number of this incarnation of the process; it only rises. */
             long epoch,
             String state,
             long connections,
             long configVersion,
-            /** How often something held up its loop. */
+            /** The number of times that its event loop was held up. */
             long stalls,
             double longestCallbackMs,
             long restarts,
-            /** How often it was killed for want of memory. */
+            /** The number of times that the system killed it for want of memory. */
             long memoryKills,
-            /** Until one that keeps ending is started again, in seconds; null: it is not. */
+            /** Seconds until a shard that keeps ending starts again; null: none. */
             Double restartInS) {}
 
     /** Every shard. */
@@ -1234,11 +1243,11 @@ public final class AdminApi {
      * `shards`, `forgotten` and the shards' epochs are the same in both.
      */
     public record SourcesAnswer(
-            /** How many shards have answered. */
+            /** The number of shards that answered. */
             long shards,
-            /** How often one had too many addresses, and began anew. */
+            /** The number of times that a shard had too many addresses and began anew. */
             long forgotten,
-            /** By address, by outcome: `admitted`, or the reason of the refusal. */
+            /** Counts by address and by outcome: `admitted`, or the reason of the refusal. */
             Map<String, Map<String, Long>> sources) {}
 
     /** The configs of a client metrics resource (KIP-714) that change. */
@@ -1247,7 +1256,7 @@ public final class AdminApi {
             /** null: back to the default. */
             Map<String, String> configs) {}
 
-    /** The client instances heard of last; one that is connected to several shards is told of by each. */
+    /** The client instances that were active last. One that is connected to several shards has a row for each. */
     public record TelemetryAnswer(
             List<ClientInstance> clientInstances) {}
 
@@ -1257,20 +1266,20 @@ public final class AdminApi {
             /** Unix milliseconds. */
             long pushedAtMs,
             List<MetricPoint> metrics,
-            /** Why it can't be read. */
+            /** The reason why the push can't be read. */
             String error) {}
 
     /** The requests that a kind of quota has slowed down since the start. */
     public record Throttles(
             long requests,
-            /** Milliseconds, added up. */
+            /** The sum of their throttle times, in milliseconds. */
             long throttleMs) {}
 
-    /** Of a connection. */
+    /** The TLS state of a connection. */
     public record TlsInfo(
             boolean enabled) {}
 
-    /** A pool of tokens, one for each connection: what its home says of it, and what every shard holds. */
+    /** A pool of tokens, one for each connection: the state at its home, and the tokens of every shard. */
     public record TokenPool(
             /** null: of all brokers; its shards are then numbered over all of them, those of broker 0 first. */
             Long broker,
@@ -1278,7 +1287,7 @@ public final class AdminApi {
             String kind,
             /** The listener's name, or the address. */
             String key,
-            /** The shard that decides; null: it did not answer. */
+            /** The home of the pool, the shard that decides; null: it did not answer. */
             Long home,
             /** null: unlimited. */
             Long cap,
@@ -1302,7 +1311,7 @@ public final class AdminApi {
     /** The pools most in use. */
     public record TokensAnswer(
             List<TokenPool> pools,
-            /** There are more. */
+            /** True: there are more pools. */
             boolean truncated,
             TokenTotals totals) {}
 
@@ -1320,7 +1329,7 @@ public final class AdminApi {
             String limit,
             /** null: unlimited. */
             Long value,
-            /** Over it a connection waits, and is not refused. */
+            /** True: over the cap a connection waits instead of being refused. */
             boolean waits,
             Long home,
             long inUse,
@@ -1331,10 +1340,10 @@ public final class AdminApi {
             ObservedUse observed,
             AddressRate rate) {}
 
-    /** A user of listeners that ask for SASL. */
+    /** A user that may log in on listeners with SASL. */
     public record UserRow(
             String name,
-            /** In which it can log in besides PLAIN. */
+            /** The SASL mechanisms that the user can log in with, besides PLAIN. */
             List<String> mechanisms) {}
 
     /** Every user. */
@@ -1349,9 +1358,9 @@ public final class AdminApi {
             String what,
             /** broker, broker:all, listener:NAME, ssl, ip:ADDRESS, user:NAME, cluster, or client. */
             String of,
-            /** Of a client; empty: its quota does not tell users apart. null: it is no client's. */
+            /** The user; empty: the quota does not tell users apart; null: the limit is not of a client. */
             String user,
-            /** Of a client; empty: its quota does not tell client ids apart. null: it is no client's. */
+            /** The client id; empty: the quota does not tell client ids apart; null: the limit is not of a client. */
             String clientId,
             /** Connections, or in the quota's unit: bytes a second, percent, mutations a second. */
             double used,
@@ -1371,18 +1380,18 @@ public final class AdminApi {
     public record UtilisationAnswer(
             /** Unix seconds. */
             double at,
-            /** All of brokers and listeners, and of addresses and clients the closest. */
+            /** All limits of brokers and listeners, and the fullest of addresses and clients. */
             List<Utilisation> limits,
             List<CloseRow> close) {}
 
-    /** The volume of the data; bytes are -1 where the system does not tell them. */
+    /** The volume of the data directory. Sizes are -1 if the system does not tell them. */
     public record VolumeAnswer(
             long totalBytes,
             long freeBytes,
             List<BrokerDisk> brokers) {}
 
     /**
-     * One address or client on one broker. It is watched from the first question on, for half an hour after the last
+     * One address or client on one broker. It is watched from the first request on, until half an hour after the last
      * one.
      */
     public record WatchAnswer(
@@ -1390,17 +1399,17 @@ public final class AdminApi {
             String ip,
             String user,
             String clientId,
-            /** Since when it is watched, in Unix seconds. */
+            /** The time from which it is watched, in Unix seconds. */
             double began,
             /** Seconds from one point to the next. */
             double stepS,
             List<WatchPoint> points,
-            /** Connections since the shards started; null: of a client. */
+            /** Admitted connections since the shards started; null for a client. */
             Long admitted,
-            /** Likewise. */
+            /** Refused connections since the shards started; null for a client. */
             Map<String, Long> refused) {}
 
-    /** A point in time: the use that was seen then, and the events since the point before. */
+    /** A point in time: the use at that time, and the events since the point before. */
     public record WatchPoint(
             /** Unix seconds. */
             double at,
@@ -1409,12 +1418,12 @@ public final class AdminApi {
              * quota by its key.
              */
             Map<String, Double> used,
-            /** Those that hold, in the same units. */
+            /** The limits that hold, in the same units. */
             Map<String, Double> limits,
             /** The average throttle time within the quota window, by the quota's key. */
             Map<String, Double> throttleMs,
-            /** Connections a second; of an address. */
+            /** Admitted connections a second, for an address. */
             double admitted,
-            /** Connections a second, by reason; of an address. */
+            /** Refused connections a second by reason, for an address. */
             Map<String, Double> refused) {}
 }
