@@ -134,7 +134,7 @@ class AdminClient:
                 f"the cluster at {self.url} did not answer ({_why(fault)}): the change may be in force, or not"
             ) from None
         if not answer.is_ours and answer.status < 500:  # a gateway in front of it may have failed
-            raise AdminUnreachable(f"{self.url} is no admin API of Turnstile")
+            raise AdminUnreachable(f"{self.url} is not an admin API of Turnstile")
         if answer.status >= 400:
             raise self._refusal(answer.status, answer.content)
         return answer.content
@@ -205,7 +205,7 @@ class AdminClient:
         try:
             return json.loads(content)
         except ValueError as fault:
-            raise AdminUnreachable(f"{self.url} is no admin API of Turnstile ({fault})") from None
+            raise AdminUnreachable(f"{self.url} is not an admin API of Turnstile ({fault})") from None
 
     def _refusal(self, status: int, content: bytes) -> AdminRefused:
         """Says Turnstile's own sentence: that of a `message`, or one for each setting that was refused."""

@@ -45,14 +45,14 @@ class Refusals:
 
 @dataclass(frozen=True)
 class Throttled:
-    """Requests that a client quota delayed, and the milliseconds of delay they were told in all."""
+    """The requests that a client quota throttled, and the sum of their throttle times in milliseconds."""
 
     requests: int
     throttle_ms: int
 
 
 class ClusterWarning(UserWarning):
-    """The cluster has started, and something that was asked for is not so: a topic of `data_dir` has more partitions."""
+    """The cluster has started, but differs from the options in one thing, such as a topic of `data_dir` with more partitions."""
 
 
 class Cluster(ClusterChanges):
@@ -60,11 +60,11 @@ class Cluster(ClusterChanges):
 
     `limits`: settings by name, such as {"max.connections": 100}, or by one of the short names of `settings.SHORT`.
     `quotas`: {"user=alice,client-id=app": {"producer_byte_rate": 1e6}}. `topics`: {name: partitions}, or names.
-    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: limits of connections that are
-    observed instead of enforced. All of them hold again after `reset`.
-    `like`: a managed cluster whose published limits hold where `limits` says nothing else (`turnstile presets`).
-    `as_version`: the release in whose place the cluster stands, as "3.6" (docs/configuration.md).
-    They overrule what an earlier run has stored in `data_dir`, as `turnstile up --override-stored`.
+    `users`: {name: password}. `listeners`: as `turnstile up --listener` takes them. `observe`: limits on connections that are
+    observed instead of enforced. `reset` brings all of them back.
+    `like`: the name of a managed cluster, whose published limits hold unless `limits` has others (`turnstile presets`).
+    `as_version`: the Kafka release that the cluster poses as, such as "3.6" (docs/configuration.md).
+    All options override what an earlier run has stored in `data_dir`, as `turnstile up --override-stored` does.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class Cluster(ClusterChanges):
         self._before: dict[str, int] = {}
         self._listeners: dict[str, list[str]] = {}
         self.data_dir: Path
-        """Where logs, offsets and the journal lie while the cluster runs."""
+        """The folder of logs, offsets and the journal while the cluster runs."""
         self.notes: list[str]
-        """Sentences about limits that are in force, such as one that lets no connection in, and about what was replaced."""
+        """Sentences about limits in force, such as one that admits no connection, and about stored values that were replaced."""
 
     # Start and end
 
     def start(self) -> Cluster:
-        """Returns when the cluster answers. Raises ClusterError, AdminError for a quota or user that can't be."""
+        """Starts the cluster; returns when it answers. Raises ClusterError, and AdminError for an invalid quota or user."""
         if self._process is not None:
             return self
         self._process = ClusterProcess(self._options, keeps_data=self._keeps_data)
@@ -136,7 +136,7 @@ class Cluster(ClusterChanges):
         return self
 
     def stop(self) -> None:
-        """Ends the cluster, in order; kills it if that takes too long. In a fork of the program it does nothing."""
+        """Ends the cluster in order; kills it if that takes too long. In a fork of the program it does nothing."""
         if self._process is not None:
             self._process.stop()
             self._process = None
@@ -154,18 +154,18 @@ class Cluster(ClusterChanges):
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of all brokers on the first listener, as `bootstrap.servers` takes them. Raises ClusterError."""
+        """The addresses of all brokers on the first listener, for `bootstrap.servers`. Raises ClusterError."""
         self._running()
         return ",".join(next(iter(self._listeners.values())))
 
     def bootstrap_of(self, listener: str) -> str:
-        """The same on another listener. Raises ClusterError, KeyError."""
+        """The addresses of all brokers on another listener, for `bootstrap.servers`. Raises ClusterError, KeyError."""
         self._running()
         return ",".join(self._listeners[listener.upper()])
 
     @property
     def admin(self) -> AdminClient:
-        """Everything else that the cluster can be asked. Raises ClusterError."""
+        """A client of the admin API, for all that this class has no method for. Raises ClusterError."""
         self._running()
         return self._admin
 
@@ -184,13 +184,13 @@ class Cluster(ClusterChanges):
     # Change it
 
     def reset(self) -> None:
-        """The cluster as it was when it started, in milliseconds: no record, no group, no connection, nothing counted."""
+        """Brings the cluster back to its start, in milliseconds: no records, groups or connections, and all counts here at 0."""
         self.admin.post("/v1/reset")
         self._add_quotas_and_users()
         self._before = self._counted()
 
     def kill_shard(self, shard: int = 0, broker: int = 0) -> None:
-        """kill -9 of a shard process; returns when its successor accepts connections. Raises ClusterError, AdminError."""
+        """Kills a shard process (kill -9); returns when its successor accepts connections. Raises ClusterError, AdminError."""
         before = self._shard(broker, shard)
         os.kill(before["pid"], signal.SIGKILL)
         deadline = time.monotonic() + _RESTART_WITHIN_S
@@ -217,7 +217,7 @@ class Cluster(ClusterChanges):
     # Ask it
 
     def refusals(self) -> Refusals:
-        """Connections refused since the last reset, and why."""
+        """The connections that were refused since the last reset, by reason and by address."""
         # The counters last: a shard counts a refusal just after it has closed the socket, which the client may see at once.
         rows = self.admin.get("/v1/refusals", by="ip")["refusals"]
         now = self._counted()
@@ -234,7 +234,7 @@ class Cluster(ClusterChanges):
         )
 
     def throttled(self) -> dict[str, Throttled]:
-        """Delayed requests since the last reset by the name of their quota, such as `producer_byte_rate`."""
+        """The requests that were throttled since the last reset, by quota, such as `producer_byte_rate`."""
         now, before = self._counted(), self._before
         found = {}
         for name in now:
@@ -246,14 +246,14 @@ class Cluster(ClusterChanges):
         return found
 
     def connections(self, ip: str | None = None) -> int:
-        """Connections open now, of all addresses or of one."""
+        """The number of open connections, of all addresses or of one."""
         if ip is None:
             return sum(row["connections"] for row in self.admin.get("/v1/shards")["shards"])
         pools = [pool for broker in self.explain(ip=ip)["brokers"] for pool in broker["connections"]]
         return sum(pool["in_use"] for pool in pools if pool["pool"].startswith("ip:"))
 
     def explain(self, *, ip: str | None = None, user: str | None = None, client_id: str | None = None) -> Explanation:
-        """The limits that hold for an address or a client, where each comes from, and how much of it is used now."""
+        """The limits that hold for an address or a client: the setting that each comes from, and its use now."""
         found: Explanation = self.admin.get("/v1/explain", **{"ip": ip, "user": user, "client-id": client_id})
         return found
 
@@ -270,9 +270,9 @@ class Cluster(ClusterChanges):
     # Judge a client
 
     def verdict(self, client: Sequence[str], **options: Unpack[VerdictOptions]) -> Verdict:
-        """Judges how a client, the command of a program, lives with being throttled and refused by this cluster.
+        """Judges how a client behaves when this cluster throttles and refuses it. `client`: the command of a program.
 
-        `options`: `checks`, names of them; `times`, a turnstile.verdict.times.Times; `seed`. Raises CannotJudge.
+        `options`: `checks`, their names; `times`, a turnstile.verdict.times.Times; `seed`. Raises CannotJudge.
         """
         from turnstile.verdict.run import run
 

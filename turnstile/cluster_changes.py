@@ -37,7 +37,7 @@ class WouldThrottle:
 
 
 class ClusterChanges:
-    """Changes of a running cluster, this process's or not. A change is in force when its method returns."""
+    """The changes of a running cluster, also one of another process. A change is in force when its method returns."""
 
     @property
     def admin(self) -> AdminClient:
@@ -45,9 +45,9 @@ class ClusterChanges:
         raise NotImplementedError
 
     def set(self, settings: Mapping[str, object] | None = None, /, **named: object) -> None:
-        """Settings in force when this returns: set({"max.connections": 10}) or set(per_ip=5). None: the default again.
+        """Sets settings: set({"max.connections": 10}) or set(per_ip=5). None takes a setting back to its default.
 
-        Raises AdminError, with one sentence for each setting that can't be set so.
+        Raises AdminError, with one sentence for each setting that is refused; then none is set.
         """
         wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
         upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
@@ -55,10 +55,10 @@ class ClusterChanges:
         self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove})
 
     def observe(self, settings: Mapping[str, object] | None = None, /, **named: object) -> None:
-        """Limits of connections that are observed, not enforced (shadow mode, dry run) when this returns, as `set` takes them:
-        observe(per_ip=50). They refuse nobody; `would_refuse` tells what they would have refused. None: observed no more.
+        """Observes limits on connections instead of enforcing them (shadow mode, dry run): observe(per_ip=50). Observed limits
+        refuse no connection; `would_refuse` counts those that they would have refused. None ends it.
 
-        Raises AdminError, with one sentence for each setting that can't be.
+        Raises AdminError, with one sentence for each setting that can't be observed.
         """
         wanted = {as_setting(name): value for name, value in {**(settings or {}), **named}.items()}
         upsert = {name: as_text(value) for name, value in wanted.items() if value is not None}
@@ -66,29 +66,29 @@ class ClusterChanges:
         self.admin.put("/v1/cluster_config", {"upsert": upsert, "remove": remove}, observe=True)
 
     def would_refuse(self) -> WouldRefuse:
-        """The refusals that the observed caps would have made since they were last changed; none while none is observed."""
+        """The connections that observed limits would have refused since these were last changed. All 0 while none is observed."""
         rows = self.admin.get("/v1/refusals", observed=True, by="ip")
         told = rows["summary"] or {"refused": 0, "waited": 0, "undecided": 0}
         by_ip = {row["ip"]: row["reasons"] for row in rows["refusals"]}
         return WouldRefuse(told["refused"], told["waited"], told["undecided"], by_ip)
 
     def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
-        """Quotas of an entity, in force when this returns: quota("user=alice", producer_byte_rate=1e6). None removes one.
+        """Sets quotas of an entity: quota("user=alice", producer_byte_rate=1e6). None removes a quota.
 
         Raises AdminError.
         """
         self._put_quotas(entity, rates, observe=None)
 
     def observe_quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
-        """Client quotas that are observed instead of enforced (shadow mode, dry run) when this returns, as `quota` takes them.
-        They throttle no client; `would_throttle` tells what they would have done. None: observed no more.
+        """Observes client quotas instead of enforcing them (shadow mode, dry run); arguments as of `quota`. Observed quotas
+        throttle no client; `would_throttle` counts the requests that they would have throttled. None ends it.
 
         Raises AdminError.
         """
         self._put_quotas(entity, rates, observe=True)
 
     def would_throttle(self) -> WouldThrottle:
-        """The throttles that the observed client quotas would have made since they were last changed."""
+        """The requests that observed client quotas would have throttled since these were last changed."""
         told = self.admin.get("/v1/quotas/observed")
         by_client = {(row["user"], row["client_id"]): row["requests"] for row in told["clients"]}
         refused = sum(row["refused"] for row in told["quotas"])
@@ -103,9 +103,9 @@ class ClusterChanges:
         self.admin.put("/v1/quotas", {"alter": [change]}, observe=observe)
 
     def advertise(self, listener: str | None, /, *addresses: str, broker: int | None = None) -> None:
-        """Where clients of a listener are told to connect, in force when this returns: advertise("EDGE", "localhost:32801"), with
-        an address for each broker; "auto": the address that each client reached, a guess. Without an address, as the cluster was
-        started. `listener` None: the cluster's only one. `broker`: of one broker alone. It outlives `reset`.
+        """Sets the advertised addresses of a listener, one for each broker: advertise("EDGE", "localhost:32801"). "auto" advertises
+        to each client the address that it connected to, which may be wrong. Without addresses, those of the start are advertised
+        again. `listener` None: the only one of the cluster. `broker`: only this broker. `reset` leaves advertised addresses.
 
         Raises AdminError.
         """
@@ -116,16 +116,16 @@ class ClusterChanges:
             self.admin.delete("/v1/advertise", listener=listener, broker=broker)
 
     def advertised(self) -> list[AdvertisedAddress]:
-        """Where clients are told to connect, for each listener of each broker: `address`, its `source`, whether it is a `guess`."""
+        """The advertised address of each listener of each broker: `address`, its `source`, and whether it is a `guess`."""
         found: list[AdvertisedAddress] = self.admin.get("/v1/advertise")["advertised"]
         return found
 
     def user(self, name: str, password: str | None) -> None:
-        """A user of listeners with SASL; None removes it. Raises AdminError."""
+        """Adds a user for listeners with SASL, or changes its password; None removes the user. Raises AdminError."""
         self.admin.put("/v1/users", {"name": name, "password": password})
 
     def fault(self, kind: FaultKind, /, **what: Unpack[FaultOptions]) -> str:
-        """A fault in force when this returns, by its name: fault("error", api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2).
+        """Adds a fault, and returns its name: fault("error", api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=2).
 
         `kind` and `what`: docs/faults.md. Raises AdminError.
         """

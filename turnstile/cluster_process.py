@@ -1,13 +1,12 @@
-"""The processes of a `turnstile.Cluster`: `turnstile up` as a child of the program, from its first word to its end.
+"""The processes of a `turnstile.Cluster`: the program runs `turnstile up` as a child process.
 
-no_process_left  When the constructor has raised, and when `stop` returns, no process of the cluster is left, and no
-    temporary folder.
-cluster_ends_with_program  The cluster ends with the program, however that ends and however many forks of it live: it
-    watches the program's pid. Ctrl-C in a terminal reaches the program alone: the cluster answers until the program stops
-    it.
-options_alone_count  A cluster is what its options say: the variables of `turnstile up` (TURNSTILE_UP_*) do not count.
-forks_do_not_keep_clusters  A fork of the program can ask the cluster, and neither ends it nor keeps it: it closes its copy
-    of the pipe.
+no_process_left  When the constructor raises, and when `stop` returns, no process of the cluster is left, and no temporary
+    folder.
+cluster_ends_with_program  The cluster watches the program's pid and ends with the program, however the program ends, even if
+    forks of it live on. Ctrl-C in a terminal reaches the program alone: the cluster serves until the program stops it.
+options_alone_count  Only the options configure a cluster; the environment variables of `turnstile up` (TURNSTILE_UP_*) do not.
+forks_do_not_keep_clusters  A fork of the program can use the cluster. It neither ends the cluster nor keeps it alive, as it
+    closes its copy of the pipe.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ class ClusterError(Exception):
 
 
 class ClusterProcess:
-    """A cluster that has started. `told` is what `turnstile up --json` said: `admin`, `listeners`, `data_dir`, ..."""
+    """A cluster that has started. `told`: the JSON that `turnstile up --json` printed: `admin`, `listeners`, `data_dir`, ..."""
 
     def __init__(self, options: Sequence[str], *, keeps_data: bool) -> None:
         """`options` of `turnstile up`; returns when every shard accepts connections. Raises ClusterError."""
         self._keeps_data = keeps_data
         self._owner = os.getpid()
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it is open as long as the cluster
-        # -P: a folder of the caller's that is called broker or shards is not ours.
+        # -P: Python must not import from a folder broker or shards in the caller's working directory.
         command = [sys.executable, "-P", "-m", "turnstile.entry", "up", "--json", "--end-with-stdin"]
         command += ["--end-with-pid", str(self._owner), *options]
         self._popen = subprocess.Popen(
@@ -57,7 +56,7 @@ class ClusterProcess:
             raise
 
     def _first_word(self) -> dict[str, object]:
-        """The report of what was started. Raises ClusterError where nothing was."""
+        """The JSON that the cluster prints when it has started. Raises ClusterError if it did not start."""
         assert self._popen.stdout is not None
         line = self._popen.stdout.readline()
         started = _json(line)
@@ -74,7 +73,7 @@ class ClusterProcess:
         return self._said() or f"exit code {self._popen.returncode}"
 
     def stop(self) -> None:
-        """Ends the cluster, in order; kills it if that takes too long. In a fork of the program it does nothing."""
+        """Ends the cluster in order, or kills it after _STOP_WITHIN_S. In a fork of the program it does nothing."""
         if os.getpid() != self._owner:
             return
         self._popen.send_signal(signal.SIGTERM)
@@ -90,7 +89,7 @@ class ClusterProcess:
             _remove(Path(self.told["data_dir"]))
 
     def close_copy(self) -> None:
-        """In a fork: closes its copy of the pipe by which the program tells that it lives (forks_do_not_keep_clusters)."""
+        """Called in a fork: closes its copy of the pipe whose end tells the cluster to end (forks_do_not_keep_clusters)."""
         assert self._popen.stdin is not None
         self._popen.stdin.close()
 
@@ -101,7 +100,7 @@ class ClusterProcess:
 
 
 def _remove(folder: Path) -> None:
-    """The temporary folder of a cluster that was killed; its last processes may still write while they end."""
+    """Removes the temporary folder of a cluster. It tries again for a while, as ending processes may still write there."""
     deadline = time.monotonic() + _REMOVED_WITHIN_S
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
@@ -114,7 +113,7 @@ def _environment() -> dict[str, str]:
 
 
 def _json(text: str) -> dict[str, Any]:
-    """The object in a text, {} for what is no JSON."""
+    """The JSON object in a text; {} if the text has none."""
     try:
         found = json.loads(text)
     except ValueError:

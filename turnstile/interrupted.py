@@ -2,10 +2,11 @@
 
 interrupts_end_before_work  Before a command has begun its work, Ctrl-C ends the process at once. Importing takes a tenth of
     a second and more; a KeyboardInterrupt in the middle of that would be a traceback, or be swallowed by an import.
-interrupts_undo_work  While a command works, Ctrl-C is a KeyboardInterrupt, so that the command undoes what it began; but
-    never inside an import, where it waits. Python ignores what is raised in a weak reference's callback. importlib has one
-    that takes the lock of all imports before its `try`: an interrupt there is gone, and the lock is never released.
-interrupts_end_after_work  Once it has done its work, while the interpreter ends, interrupts_end_before_work holds again.
+interrupts_undo_work  While a command works, Ctrl-C raises KeyboardInterrupt, so that the command undoes what it began. During an
+    import the interrupt waits until the import is over. importlib has a weak reference's callback that takes the lock of all
+    imports before its `try`, and Python ignores exceptions in such callbacks: an interrupt there would be lost, and the lock never
+    released.
+interrupts_end_after_work  When a command has done its work, while the interpreter ends, Ctrl-C ends the process at once again.
 ignored_interrupts_stay_ignored  A SIGINT that was ignored, as of a background job of a script, stays ignored.
 """
 
@@ -33,13 +34,13 @@ def end_at_once() -> None:
 
 
 def undo_first() -> None:
-    """From here on Ctrl-C is a KeyboardInterrupt (interrupts_undo_work), where `end_at_once` was called before."""
+    """From here on Ctrl-C raises KeyboardInterrupt (interrupts_undo_work), in a process that called `end_at_once` before."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, raise_between_imports)
 
 
 def raise_between_imports(number: int, frame: FrameType | None) -> None:
-    """Handler of a signal: KeyboardInterrupt as soon as the main thread imports nothing. Needs SIGALRM for that."""
+    """A signal handler that raises KeyboardInterrupt, after the import that the main thread may be in. It uses SIGALRM to wait."""
     if not (_withheld or _is_importing(frame)):
         raise KeyboardInterrupt
     signal.signal(signal.SIGALRM, _again)
@@ -47,21 +48,21 @@ def raise_between_imports(number: int, frame: FrameType | None) -> None:
 
 
 def withhold(withheld: bool) -> None:
-    """While it is withheld, an interrupt waits as during an import. To block the signal in the main thread is not enough: any
-    other thread takes it, and Python has the main thread handle it."""
+    """Makes interrupts wait (True), as during an import, or no longer (False). Blocking the signal in the main thread is not
+    enough: another thread would take it, and Python would still run the handler in the main thread."""
     global _withheld
     _withheld = withheld
 
 
 def imports_are_done() -> None:
-    """A Ctrl-C that waits for the end of an import is a KeyboardInterrupt now: signals are about to be blocked."""
+    """Raises KeyboardInterrupt now if a Ctrl-C waits for the end of an import: the caller is about to block signals."""
     waiting_s, _ = signal.setitimer(signal.ITIMER_REAL, 0)
     if waiting_s:
         raise KeyboardInterrupt
 
 
 def _again(number: int, frame: FrameType | None) -> None:
-    """A SIGINT like the first, so that who blocks SIGINT meanwhile is not interrupted either."""
+    """Sends SIGINT once more. A direct raise would interrupt code that has blocked SIGINT in the meantime."""
     os.kill(os.getpid(), signal.SIGINT)
 
 

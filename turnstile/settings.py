@@ -73,7 +73,7 @@ def as_entity(text: str | Mapping[str, str | None]) -> dict[str, str | None]:
     for word in text.split(","):
         kind, equals, name = word.strip().partition("=")
         if not equals:
-            raise ValueError(f"{text!r} is no quota entity, such as user=alice,client-id=app or ip={DEFAULT}")
+            raise ValueError(f"{text!r} is not a quota entity, such as user=alice,client-id=app or ip={DEFAULT}")
         found[kind] = entity_name(name)
     return found
 

@@ -80,9 +80,7 @@ def test_limits_come_from_the_environment_in_both_spellings_and_hold(started: An
         for each in held:
             each.close()
     said = container.logs()
-    assert (
-        "KAFKA_NUM_PARTITION (num.partition) is no setting here: left out; did you mean KAFKA_NUM_PARTITIONS?" in said
-    )
+    assert "KAFKA_NUM_PARTITION (num.partition) is not a setting: left out; did you mean KAFKA_NUM_PARTITIONS?" in said
 
 
 def test_a_mounted_file_is_read(started: Any, tmp_path: Path) -> None:

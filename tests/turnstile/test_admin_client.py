@@ -179,9 +179,9 @@ async def test_a_refusal_has_the_status_and_the_apis_sentence(api):
     [
         (b"", "no cluster answers at http://127.0.0.1"),
         (b"SSH-2.0-OpenSSH_9.9\r\n", "no cluster answers at http://127.0.0.1"),
-        (b"HTTP/1.1 200 OK\r\n\r\nhello", "is no admin API of Turnstile"),
-        (b'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{"shards": 1}', "is no admin API of Turnstile"),
-        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}", "is no admin API of Turnstile"),
+        (b"HTTP/1.1 200 OK\r\n\r\nhello", "is not an admin API of Turnstile"),
+        (b'HTTP/1.1 200 OK\r\ncontent-length: 13\r\n\r\n{"shards": 1}', "is not an admin API of Turnstile"),
+        (b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}", "is not an admin API of Turnstile"),
     ],
 )
 def test_a_server_that_is_no_cluster_is_one_sentence(response, says):

@@ -86,7 +86,7 @@ def test_a_wrong_setting_is_one_sentence_and_changes_nothing(cluster):
         cluster.set(per_ip="many")
     with pytest.raises(turnstile.AdminError, match="did you mean"):
         cluster.set({"max.conections": 1})
-    with pytest.raises(ValueError, match="is no quota entity"):
+    with pytest.raises(ValueError, match="is not a quota entity"):
         cluster.quota("alice", producer_byte_rate=1)
 
 

@@ -25,15 +25,17 @@ _SOURCES = {"live": "set live", "start": "as it was started", "listener": "where
     "--broker", type=click.IntRange(0), metavar="ID", help="Only this broker.  [default: each has an address]"
 )
 @click.option("--list", "lists", is_flag=True, help="Show the advertised addresses.")
-@click.option("--unset", is_flag=True, help="Forget what was set live: of LISTENER, or of all of them.")
+@click.option(
+    "--unset", is_flag=True, help="Take back the addresses that were set live, of LISTENER or of all listeners."
+)
 @with_cluster
 def advertise(
     cluster: AdminClient, words: tuple[str, ...], broker: int | None, lists: bool, unset: bool, as_json: bool
 ) -> None:
-    """Set the advertised addresses of a listener, live: for a mapped port, which is known only after the start.
+    """Set the advertised addresses of a listener, live. A mapped port, for example, is known only after the start.
 
-    ADDRESS is host:port, one for each broker; a port alone is on the host before it. `auto` tells each client the address
-    that it reached: a guess, which is wrong behind a mapped port. LISTENER may be left out where there is only one.
+    ADDRESS is host:port, one for each broker; a port alone takes the host of the ADDRESS before it. `auto` tells each client the
+    address that it connected to, which is wrong behind a mapped port. LISTENER may be left out if there is only one.
 
     \b
     turnstile advertise EDGE localhost:32801
@@ -43,7 +45,7 @@ def advertise(
     turnstile advertise --list
     turnstile advertise EDGE --unset
 
-    It is in force on every shard when the command returns, survives restarts, and a reset leaves it.
+    The addresses are in force on every shard when the command returns. They survive restarts and a reset.
     """
     listener, addresses = _split(words)
     if lists:

@@ -1,4 +1,4 @@
-"""`turnstile audit`: the verdict over a journal, check by check."""
+"""`turnstile audit`: the verdict on a journal, check by check."""
 
 from __future__ import annotations
 
@@ -31,17 +31,19 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("journal")
-@click.option("--html", help="Also write the verdict as a page here: a path or a URI.")
+@click.option("--html", help="Also write the verdict as an HTML page to this path or URI.")
 @json_option
 @spark_options
 @click.pass_context
 def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on: SparkOptions) -> None:
-    """Prove from a JOURNAL (or a data directory; a path or a URI) that no limit was exceeded.
+    """Prove from a JOURNAL that no limit was exceeded.
 
-    Exit code 0: held. 1: exceeded, or connections refused without cause, with the first instants and connections. 2:
-    unknown, because events or the configuration are missing, or the audit could not be done.
+    JOURNAL is a path or a URI, of the journal or of a data directory. Exit code 0: all limits held. 1: a limit was exceeded, or
+    a connection was refused without cause; the first cases are shown. 2: unknown, as events or the configuration are missing, or
+    the audit could not be done.
 
-    A journal of some million events is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
+    A journal of up to some million events is read in this process. Spark reads a larger one, one at a URI, and any with
+    --master or --conf.
     """
     check_writable(html, VerdictUnknown)
     is_for_spark = on.is_asked_for or is_uri(journal) or is_uri(html or "")

@@ -33,12 +33,12 @@ def admin_option(
     """The URL of the cluster's admin API as the command's argument `admin`; `spellings`: of the option with its name."""
     by_url = click.option(
         "--admin", envvar="TURNSTILE_ADMIN", metavar="URL", default=DEFAULT_ADMIN, show_default=True, show_envvar=True,
-        callback=_chosen, help="Admin API of the cluster.",
+        callback=_chosen, help="The URL of the cluster's admin API.",
     )  # fmt: skip
     by_name = click.option(
         "cluster_name", *spellings, envvar="TURNSTILE_NAME", metavar="NAME", show_envvar=True, is_eager=True,
         expose_value=False, callback=_note_name, shell_complete=completion.cluster_names,
-        help="The cluster that `turnstile up --name` called so.",
+        help="The name that the cluster got from `turnstile up --name`.",
     )  # fmt: skip
     return by_url(by_name(function))
 
@@ -56,7 +56,7 @@ def _chosen(context: click.Context, parameter: click.Parameter, url: str) -> str
     if given is None or (not given.on_command_line and source is not click.core.ParameterSource.DEFAULT):
         return url
     if source is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--admin and --name both say which cluster is meant: give one of them")
+        raise click.UsageError("give --admin or --name, not both: each chooses a cluster")
     from broker.process.cluster_names import find
 
     found = find(given.name)
@@ -69,7 +69,7 @@ def _running() -> str:
     from broker.process.cluster_names import running
 
     names = [each.name for each in running()]
-    return f"these are: {', '.join(names)}" if names else "start it with `turnstile up --name`"
+    return f"running clusters: {', '.join(names)}" if names else "start it with `turnstile up --name`"
 
 
 def which_cluster() -> list[str]:
@@ -122,11 +122,11 @@ def token_option(function: Callable[..., None]) -> Callable[..., None]:
     by_file = click.option(
         "--token-file", type=click.File(), envvar="TURNSTILE_ADMIN_TOKEN_FILE", metavar="FILE", show_envvar=True,
         expose_value=False, callback=_take_from_file,
-        help="File with the token on its first line.",
+        help="A file with the token on its first line.",
     )  # fmt: skip
     by_value = click.option(
         "--token", envvar="TURNSTILE_ADMIN_TOKEN", metavar="TOKEN", show_envvar=True, is_eager=True,
-        callback=_warn_of_argument, help="Token of an admin API that needs one; shows in the list of processes.",
+        callback=_warn_of_argument, help="The token of the admin API. Other users can see it in the list of processes.",
     )  # fmt: skip
     return by_value(by_file(function))
 

@@ -32,8 +32,8 @@ broker_option = click.option(
 observe_option = click.option(
     "--observe",
     is_flag=True,
-    help="Of limits that are observed instead of enforced (shadow mode, dry run): they refuse nobody, and it is counted what "
-    "they would have refused.",
+    help="Observed limits instead of enforced ones (shadow mode, dry run): they refuse no connection, and the cluster counts "
+    "the connections that they would have refused.",
 )
 
 
@@ -41,9 +41,9 @@ observe_option = click.option(
 def config() -> None:
     """Read and change limits and other settings, live.
 
-    A change is in force on every shard when the command returns, survives restarts, and is in the history.
-    Both vocabularies work, and the tighter limit wins: kafka_connections_max_per_ip (Redpanda) and
-    max.connections.per.ip (Kafka).
+    A change is in force on every shard when the command returns. It survives restarts, and is in the history.
+    Redpanda's names and Kafka's both work, such as kafka_connections_max_per_ip and max.connections.per.ip. If both are set,
+    the tighter limit holds.
 
     \b
     turnstile config set kafka_connections_max_per_ip 50
@@ -52,7 +52,8 @@ def config() -> None:
     turnstile config get kafka_connections_max_per_ip
     turnstile config unset kafka_connections_max_per_ip
 
-    A cap or a creation rate can be rehearsed first (shadow mode, dry run): it is observed, counted, and refuses nobody.
+    A cap or a creation rate can be rehearsed first (shadow mode, dry run): an observed limit refuses no connection, and the
+    cluster counts the connections that it would have refused.
 
     \b
     turnstile config set --observe kafka_connections_max_per_ip 50
@@ -67,7 +68,7 @@ def config() -> None:
 @observe_option
 @with_cluster
 def get(cluster: AdminClient, name: str, broker: int | None, observe: bool, as_json: bool) -> None:
-    """Print the value of setting NAME; nothing when it has none.
+    """Print the value of setting NAME; an empty line if it has none.
 
     \b
     turnstile config get kafka_connections_max_per_ip
@@ -86,9 +87,10 @@ def get(cluster: AdminClient, name: str, broker: int | None, observe: bool, as_j
 @config.command("export")
 @with_cluster
 def export(cluster: AdminClient, as_json: bool) -> None:
-    """Write a running cluster's set-up as a file for `turnstile up --config`.
+    """Print the set-up of a running cluster as a file for `turnstile up --config`.
 
-    Comments name what it leaves out: users, whose passwords are not known, and what single brokers have of their own.
+    The file leaves out users, whose passwords are not known, settings of single brokers, and observed quotas. Comments in it
+    name them.
 
     \b
     turnstile config export > turnstile.toml
@@ -130,7 +132,7 @@ def export(cluster: AdminClient, as_json: bool) -> None:
 )
 @broker_option
 @observe_option
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be set; to see what it would do: --observe.")
+@click.option("--dry-run", is_flag=True, help="Only check the change. To see what it would do to clients: --observe.")
 @with_cluster
 def set_(
     cluster: AdminClient,
@@ -140,10 +142,10 @@ def set_(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Set one setting, or several at once: all of them or none.
+    """Set one setting, or several at once. If one of them is refused, none is set.
 
-    A list is JSON or comma-separated. An address override is ip:count, a network's network/length:count (for each
-    address in it), an IPv6 one [address]:count.
+    A list is JSON or comma-separated. An override is ip:count, [ipv6]:count, or network/length:count, which holds for each
+    address of the network by itself.
 
     \b
     turnstile config set kafka_connections_max_per_ip 50
@@ -178,7 +180,7 @@ def set_(
 @observe_option
 @with_cluster
 def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, observe: bool, as_json: bool) -> None:
-    """Take back what was set: the command line's value counts again, else the default.
+    """Take live changes back. A setting then has its value of the command line again, or else its default.
 
     \b
     turnstile config unset kafka_connections_max_per_ip
@@ -188,7 +190,7 @@ def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, obse
         "/v1/cluster_config", {"upsert": {}, "remove": list(names)}, broker=broker, observe=observe or None
     )
     if observe or as_json:
-        show_change(answer, [f"{name} is observed no more" for name in names], as_json=as_json)
+        show_change(answer, [f"{name} is no longer observed" for name in names], as_json=as_json)
         return
     back = {name: spelled(cluster.get("/v1/cluster_config", key=name, broker=broker)[name]) for name in names}
     show_change(
@@ -199,7 +201,7 @@ def unset(cluster: AdminClient, names: tuple[str, ...], broker: int | None, obse
 @config.command("observed")
 @with_cluster
 def observed(cluster: AdminClient, as_json: bool) -> None:
-    """Show the limits that are observed instead of enforced (shadow mode, dry run), and what they would have refused.
+    """Show the observed limits (shadow mode, dry run), and the connections that they would have refused.
 
     \b
     turnstile config observed
@@ -221,11 +223,11 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
 
 
 @config.command("list")
-@click.option("--all", "everything", is_flag=True, help="Every setting, not only limits and what is set.")
+@click.option("--all", "everything", is_flag=True, help="All settings, also those with their default values.")
 @broker_option
 @with_cluster
 def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: bool) -> None:
-    """Show the settings that limit clients, every other one that is set, and what single brokers have of their own.
+    """Show the limits on connections, all other settings that are set, and those of single brokers.
 
     \b
     turnstile config list
@@ -254,10 +256,12 @@ def list_(cluster: AdminClient, everything: bool, broker: int | None, as_json: b
 
 
 @config.command("history")
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many changes.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="The number of changes to show."
+)
 @with_cluster
 def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
-    """Show who changed what, when, and as which version; the latest first."""
+    """Show the changes of the configuration: version, time, author, old and new values. The latest comes first."""
     changes = cluster.get("/v1/config/history", limit=limit)["history"]
     if as_json:
         show_json(changes)

@@ -105,7 +105,7 @@ def read(path: Path) -> ConfigFile:
 def _toml(document: Mapping[str, object]) -> ConfigFile:
     unknown = sorted(document.keys() - set(TABLES))
     if unknown:
-        raise ConfigFileInvalid(f"[{unknown[0]}] is no table of this file: {', '.join(TABLES)}")
+        raise ConfigFileInvalid(f"[{unknown[0]}] is not a table of this file: {', '.join(TABLES)}")
     tables = {name: _table(document, name) for name in TABLES if name != "quota"}
     for name, value in tables["cluster"].items():
         if name not in CLUSTER:

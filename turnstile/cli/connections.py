@@ -21,13 +21,13 @@ _HEADINGS = ("client id", "user", "address", "listener", "software", "broker/sha
 
 
 @click.command()
-@click.option("--client-id", help="Only those of a client id.")
-@click.option("--user", help="Only those that have proven to be this user.")
-@click.option("--ip", help="Only those of an address.")
-@click.option("--filter", "filter_", metavar="TEXT", help="Only those that match, such as 'idle_duration > 30s'.")
-@click.option("--order-by", metavar="TEXT", default="", help="Such as 'idle_duration desc, source.port'.")
+@click.option("--client-id", help="Only connections with this client id.")
+@click.option("--user", help="Only connections that have logged in as this user.")
+@click.option("--ip", help="Only connections from this address.")
+@click.option("--filter", "filter_", metavar="TEXT", help="Only connections that match, such as 'idle_duration > 30s'.")
+@click.option("--order-by", metavar="TEXT", default="", help="The order, such as 'idle_duration desc, source.port'.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many are listed, at most."
+    "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="The most connections to list."
 )
 @with_cluster
 def connections(
@@ -40,12 +40,13 @@ def connections(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List open connections: whose they are, for how long they are open and idle, and how much they have asked.
+    """List open connections: client, user and address, how long they are open and idle, and their number of requests.
 
-    Filter and order are those of `rpk cluster connections list`: conditions joined by AND, of the fields node_id, shard_id, uid,
-    open_time, authentication_info.state, authentication_info.user_principal, listener_name, tls_info.enabled, source.ip_address,
-    source.port, client_id, client_software_name, client_software_version, idle_duration, in_flight_requests.has_more_requests
-    and total_request_statistics.request_count. Refused connections are in `turnstile top` and `turnstile report`.
+    Filter and order are those of `rpk cluster connections list`. A filter has conditions joined by AND, on the fields node_id,
+    shard_id, uid, open_time, authentication_info.state, authentication_info.user_principal, listener_name, tls_info.enabled,
+    source.ip_address, source.port, client_id, client_software_name, client_software_version, idle_duration,
+    in_flight_requests.has_more_requests and total_request_statistics.request_count. Refused connections are in `turnstile top`
+    and `turnstile report`.
 
     \b
     turnstile connections

@@ -38,16 +38,16 @@ _FOR_AUDITS = ("numpy", "pandas", "pyarrow", "pyspark")
 @click.option(
     "--data-dir",
     type=DataDir(),
-    help="Where its journal and report stay: a folder that is empty or not there.  [default: a temporary folder]",
+    help="The folder for the journal and the report, empty or new.  [default: a temporary folder, removed at the end]",
 )
 def demo(data_dir: Path | None) -> None:
-    """Launch a cluster, drive a load, and show who was refused and why: half a minute, on ports of its own.
+    """Launch a cluster, drive a load, and show which clients were refused and why. Takes half a minute, on free ports.
 
     \b
     turnstile demo
     turnstile demo --data-dir demo      keeps the journal, and writes a report of it
 
-    With the libraries of turnstile-kafka[pipeline] the journal is audited, too.
+    With turnstile-kafka[pipeline] installed, the demo also audits the journal.
     """
     if data_dir is not None and data_dir.is_dir() and any(data_dir.iterdir()):
         raise click.UsageError(f"--data-dir {data_dir} is not empty: the demo needs a folder of its own")
@@ -156,7 +156,7 @@ class Stage:
 
     def tell_who_was_refused(self) -> None:
         """The refusals by reason and by address, and what holds for one of the addresses."""
-        _step(self._console, "Who was refused, and why.")
+        _step(self._console, "The clients that were refused, and why.")
         by_reason, by_ip = (self._admin.get(f"/v1/refusals?by={what}")["refusals"] for what in ("reason", "ip"))
         _show_table(
             self._console, "By reason", ("reason", "refused"), [(row["reason"], row["count"]) for row in by_reason]

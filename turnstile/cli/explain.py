@@ -24,12 +24,14 @@ _KINDS = ("ip", "user", "client-id")
     metavar="ip=ADDRESS | user=NAME client-id=NAME",
     shell_complete=completion.entity_words(),
 )
-@click.option("--internals", is_flag=True, help="Also the shards: which one decides, and the tokens that each has.")
+@click.option(
+    "--internals", is_flag=True, help="Also show the shards: the home of each pool, and the tokens that each shard has."
+)
 @with_cluster
 def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_json: bool) -> None:
-    """Show which limits hold for an address or a client, where each comes from, and how much of it is used.
+    """Show the limits that hold for an address or a client: the setting that each comes from, and its use.
 
-    Limits and quotas hold on each broker by itself, so each broker has a row of its own; but for those of the whole cluster.
+    A limit or quota holds on each broker by itself, so it has a row for each broker; a limit of the whole cluster has one row.
 
     \b
     turnstile explain ip=127.1.0.1     (or 127.1.0.1 alone)
@@ -54,7 +56,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], internals: bool, as_js
     if of_user:
         show_table(of_user)
     if "client" in found:
-        show_table(client_rows(found["client"]) or [("client", "no quota holds for it")])
+        show_table(client_rows(found["client"]) or [("client", "no quota holds for this client")])
 
 
 def _is_address(word: str) -> bool:

@@ -28,11 +28,11 @@ def fault() -> None:
     """Make answers fail, wait or vanish, for an API, a client id, an address or a connection.
 
     \b
-    error       the answer says --error
-    disconnect  the connection ends instead of the answer; without --api at once, and so does each new one
-    delay       the answer leaves --delay-ms later
-    blackhole   the request is not served and not answered
-    throttle    the answer says --throttle-ms, and the connection is muted for as long
+    error       the answer has the error --error
+    disconnect  the connection is closed instead of an answer; without --api at once, and so is each new connection
+    delay       the answer is sent --delay-ms later
+    blackhole   the request is neither served nor answered
+    throttle    the answer has the throttle time --throttle-ms, and the connection is muted for that time
 
     \b
     turnstile fault add error --api Produce --error NOT_LEADER_OR_FOLLOWER --times 2
@@ -41,7 +41,7 @@ def fault() -> None:
     turnstile fault list
     turnstile fault remove fault-1
 
-    A fault is in force on every shard when the command returns. None outlives the cluster.
+    A fault is in force on every shard when the command returns. Faults end with the cluster.
     """
 
 
@@ -49,32 +49,34 @@ def fault() -> None:
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.option("--name", help="Name of the fault.  [default: fault-1, fault-2, ...]")
 @click.option(
-    "--api", shell_complete=completion.apis, help="APIs that it is for, such as Produce,Fetch.  [default: all]"
+    "--api", shell_complete=completion.apis, help="The APIs that it hits, such as Produce,Fetch.  [default: all]"
 )
-@click.option("--client-id", help="Client id that it is for; * and ? stand for other characters.")
-@click.option("--ip", help="Address of the clients that it is for.")
-@click.option("--connection", metavar="IP:PORT", help="Connection that it is for: the client's address and port.")
+@click.option("--client-id", help="The client id that it hits; * and ? stand for other characters.")
+@click.option("--ip", help="The address of the clients that it hits.")
+@click.option("--connection", metavar="IP:PORT", help="The connection that it hits: the client's address and port.")
 @click.option(
     "--error",
     metavar="NAME",
     shell_complete=completion.errors,
     help="Kafka's name of an error, such as REQUEST_TIMED_OUT.",
 )
-@click.option("--delay-ms", type=click.IntRange(1), help="How much later the answer leaves.")
-@click.option("--throttle-ms", type=click.IntRange(1), help="The throttle time that the answer says.")
-@click.option("--no-mute", is_flag=True, help="Only say the throttle time, and read on.")
-@click.option("--reset", is_flag=True, help="End the connection by RST.")
-@click.option("--once", is_flag=True, help="For the first call only.")
-@click.option("--on-call", type=click.IntRange(1), metavar="N", help="For the Nth call only.")
-@click.option("--times", type=click.IntRange(1), metavar="N", help="For the first N calls.")
-@click.option("--every-ms", type=click.IntRange(1), metavar="N", help="For a call if the last was N ms ago.")
-@click.option("--probability", type=click.FloatRange(0, 1), metavar="P", help="For this part of the calls.")
-@click.option("--seed", type=click.IntRange(0), help="Which calls these are.  [default: 0]")
+@click.option("--delay-ms", type=click.IntRange(1), help="The delay of an answer.")
+@click.option("--throttle-ms", type=click.IntRange(1), help="The throttle time in an answer.")
+@click.option("--no-mute", is_flag=True, help="Do not mute a throttled connection: read its next request at once.")
+@click.option("--reset", is_flag=True, help="Close the connection by RST.")
+@click.option("--once", is_flag=True, help="Hit the first call only.")
+@click.option("--on-call", type=click.IntRange(1), metavar="N", help="Hit the Nth call only.")
+@click.option("--times", type=click.IntRange(1), metavar="N", help="Hit the first N calls.")
+@click.option(
+    "--every-ms", type=click.IntRange(1), metavar="N", help="Hit a call if the fault fired N ms ago or longer."
+)
+@click.option("--probability", type=click.FloatRange(0, 1), metavar="P", help="Hit this part of the calls, at random.")
+@click.option("--seed", type=click.IntRange(0), help="The seed that chooses these calls.  [default: 0]")
 @partial(with_cluster, spellings=("--cluster",))  # --name is the fault's
 def add(
     cluster: AdminClient, kind: str, as_json: bool, no_mute: bool, reset: bool, once: bool, **given: object
 ) -> None:
-    """Add a fault; with the name of one that is set, in its place."""
+    """Add a fault. It replaces a fault of the same name."""
     switches = {"once": once, "reset": reset}
     wanted = {"kind": kind, **given, **{name: True for name, value in switches.items() if value}}
     if no_mute:
@@ -90,7 +92,7 @@ def add(
 @fault.command("list")
 @with_cluster
 def list_(cluster: AdminClient, as_json: bool) -> None:
-    """Show the faults that are set, and how often each has fired."""
+    """Show the faults, and how often each has fired."""
     found = cluster.get("/v1/faults")
     if as_json:
         show_json(found)
@@ -103,12 +105,12 @@ def list_(cluster: AdminClient, as_json: bool) -> None:
 
 @fault.command("remove")
 @click.argument("names", nargs=-1, shell_complete=completion.faults)
-@click.option("--all", "every", is_flag=True, help="Every fault.")
+@click.option("--all", "every", is_flag=True, help="Remove all faults.")
 @with_cluster
 def remove(cluster: AdminClient, names: tuple[str, ...], every: bool, as_json: bool) -> None:
     """Remove faults by their names."""
     if bool(names) == every:
-        raise click.UsageError("name the faults to remove, or say --all")
+        raise click.UsageError("name the faults to remove, or give --all")
     gone = [each["name"] for each in cluster.get("/v1/faults")["faults"]] if every else list(names)
     answer = cluster.put("/v1/faults", {"remove": gone})
     show_change(answer, [f"removed {' '.join(gone)}"] if gone else ["no fault was set"], as_json=as_json)

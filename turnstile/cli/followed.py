@@ -1,4 +1,4 @@
-"""`turnstile followed`: what `turnstile report --follow` has counted so far."""
+"""`turnstile followed`: the counts of `turnstile report --follow` so far."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _KEYS = ("minute", "ip", "kind", "reason")
     "--by",
     type=click.Choice(_KEYS),
     multiple=True,
-    help="Add up by this alone; may be given again.  [default: all four]",
+    help="Sum the counts by this. May be given again.  [default: all four]",
 )
 @click.option("--since", type=click.DateTime(["%Y-%m-%dT%H:%M", "%Y-%m-%d"]), help="Only from this minute on, in UTC.")
-@click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="At most so many rows.")
+@click.option("--top", type=click.IntRange(1), default=50, show_default=True, help="The most rows to show.")
 @json_option
 @spark_options
 def followed(out: str, by: tuple[str, ...], since: datetime | None, top: int, as_json: bool, on: SparkOptions) -> None:
-    """Show what `turnstile report --follow --out OUT` has counted: OUT is its path or URI. It may still be counting.
+    """Show the counts that `turnstile report --follow --out OUT` has written, also while it runs. OUT is a path or a URI.
 
-    The newest minutes first, or, where rows are not by minute, the most events. Exit code 0: done. 1: it could not be done.
-    2: wrong usage, or nothing was counted there.
+    The newest minutes come first; without minutes, the rows with most events. Exit code 0: done. 1: the counts could not be
+    read. 2: wrong usage, or there are no counts.
     """
     keys = [name for name in _KEYS if name in by] or list(_KEYS)
     with failing_in_one_sentence():

@@ -13,11 +13,16 @@ from turnstile.health import address, unhealthy
 @click.command()
 @admin_option
 @click.option(
-    "--wait", "wait_s", type=click.FloatRange(0), default=0.0, metavar="SECONDS", help="Ask until it is healthy."
+    "--wait",
+    "wait_s",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so long until it is healthy.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def health(admin: str, wait_s: float, as_json: bool) -> None:
-    """Say whether a cluster and all of its processes answer: exit code 0, else 1. It needs no token.
+    """Check whether a cluster and all its processes answer. Exit code 0 if they do, else 1. It needs no token.
 
     \b
     turnstile health

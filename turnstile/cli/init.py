@@ -90,14 +90,14 @@ _EXAMPLES = {
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default=FILE)
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def init(file: Path, force: bool) -> None:
-    """Write a commented FILE (turnstile.toml, unless another is named) for `turnstile up --config FILE`."""
+    """Write a commented FILE for `turnstile up --config FILE`.  [default: turnstile.toml]"""
     try:
         with file.open("w" if force else "x", encoding="utf-8") as target:
             target.write(content(file))
     except FileExistsError:
-        raise CommandFailed(f"{file} is there already: name another file, or write over it with --force") from None
+        raise CommandFailed(f"{file} exists already: name another file, or overwrite it with --force") from None
     except OSError as fault:
         raise CommandFailed(f"{file} can't be written: {fault.strerror}") from None
     click.echo(f"Wrote {printable(str(file))}. Launch it: turnstile up --config {_argument(file)}")

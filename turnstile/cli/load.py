@@ -93,52 +93,55 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
 )
 @click.option("--list", "listing", is_flag=True, help="List the shipped scenarios.")
 @click.option("--replay", type=click.Path(path_type=Path), help="A connection log to repeat: Zeek conn.log, or CSV.")
-@click.option("--speed", type=_POSITIVE, default=1.0, show_default=True, help="With --replay: times as fast.")
+@click.option(
+    "--speed", type=_POSITIVE, default=1.0, show_default=True, help="With --replay: times as fast as the log."
+)
 @click.option("--sources", metavar="CIDR,...", help="Addresses to connect from, in turn, such as 127.1.0.0/22.")
 @click.option(
-    "--connections", type=click.IntRange(min=1), help="How many clients.  [default: 1000, or rate x duration]"
+    "--connections", type=click.IntRange(min=1), help="The number of clients.  [default: 1000, or rate x duration]"
 )
-@click.option("--rate", type=_POSITIVE, help="Clients that start per second.  [default: as fast as answers come]")
-@click.option("--duration", type=_POSITIVE, help="Seconds after which nothing more is opened.")
+@click.option("--rate", type=_POSITIVE, help="Clients that start per second.  [default: as fast as answers arrive]")
+@click.option("--duration", type=_POSITIVE, help="Seconds after which no more connections are opened.")
 @click.option(
     "--hold", type=_Hold(), default=0.0, help="Seconds a connection stays open; 'end': until all have answers."
 )
 @click.option("--reconnect", is_flag=True, help="Refused clients try again, with a back-off, for --duration (10 s).")
 @click.option("--concurrency", type=click.IntRange(min=1), default=256, show_default=True,
-              help="Connections without an answer at a time; not with --rate.")  # fmt: skip
+              help="The most connections without an answer at a time; not with --rate.")  # fmt: skip
 @click.option(
     "--processes",
     type=click.IntRange(1, 4096),
-    help="Driver processes.  [default: half of the cores, up to 4; with --master one in each slot]",
+    help="Driver processes.  [default: one for two cores, up to 4; with --master one in each slot]",
 )
 @click.option("--probe", type=click.Choice(["apiversions", "login", "none"]), default="apiversions",
-              help="What tells that a connection was admitted.  [default: apiversions; login with --user, and where "
-              "turnstile.refuse.mode answers refused connections]")  # fmt: skip
-@click.option("--user", type=_LoginType(), metavar="NAME=PASSWORD", help="As whom each connection logs in, by PLAIN.")
+              help="The request whose answer shows that a connection was admitted.  [default: apiversions; login with --user, and "
+              "if turnstile.refuse.mode answers refused connections]")  # fmt: skip
+@click.option("--user", type=_LoginType(), metavar="NAME=PASSWORD", help="The user of each connection (SASL PLAIN).")
 @click.option(
     "--grace",
     type=_POSITIVE,
     default=1.0,
     show_default=True,
-    help="With --probe none: seconds open after which a connection counts as admitted.",
+    help="With --probe none: a connection counts as admitted after so many seconds.",
 )
 @click.option("--timeout", type=_POSITIVE, default=30.0, show_default=True, help="Seconds to wait for an answer.")
 @click.option("--expect", "expected", multiple=True, metavar="TEXT",
-              help="What has to hold, such as 'refused<1%' or 'p99<50ms'; exit code 99 when it doesn't.")  # fmt: skip
+              help="A condition on the results, such as 'refused<1%' or 'p99<50ms'; exit code 99 if it does not hold.")  # fmt: skip
 @click.option("--apply", is_flag=True,
-              help="Run the scenario twice, without and with the limits it suggests, and show both side by side.")  # fmt: skip
+              help="Run the scenario twice, without and with the limits that it suggests, and show both side by side.")  # fmt: skip
 @click.option("--proxy-protocol", type=click.Choice(["v1", "v2"]),
               help="Begin each connection with a PROXY header, as a proxy does; it announces --sources.")  # fmt: skip
-@click.option("--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="How to close.")
+@click.option(
+    "--close", type=click.Choice(["fin", "rst"]), default="fin", show_default=True, help="Close by FIN or RST."
+)
 @spark_options
 @json_option
 def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | None, listing: bool, as_json: bool,
          processes: int | None, expected: tuple[str, ...], apply: bool, on: OnSpark | None, **options: object) -> None:  # fmt: skip
-    """Drive connections and traffic, and reconcile what was seen with what was counted.
+    """Drive connections and traffic, and compare the results with the cluster's own counts.
 
-    Exit code 0: done. 1: it could not be done, or the cluster counted something else than was seen. 130: it was
-    interrupted by Ctrl-C; it shows what there is until then.
-    99: something that --expect names does not hold; with --apply, in the run with the limits.
+    Exit code 0: done. 1: the load failed, or the cluster's counts differ from the results. 99: a condition of --expect does
+    not hold; with --apply, in the run with the limits. 130: Ctrl-C; the results up to then are shown.
 
     \b
     turnstile load --sources 127.1.0.0/22 --connections 5000
@@ -149,8 +152,8 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
     turnstile load --replay conn.log --sources 127.1.0.0/16 --speed 10
     turnstile load --bootstrap 127.0.0.1:9093 --proxy-protocol v2 --sources 203.0.113.0/24
 
-    With --master the drivers are tasks of a Spark cluster, one in each slot, which start together; each plays its share of the
-    clients from addresses of its host. Workers need Python and Spark. Real clients of a scenario run here.
+    With --master the drivers are tasks of a Spark cluster, one in each slot, and start together. Each drives its share of the
+    clients from addresses of its host. Workers need Python and Spark. A scenario's real clients run on this machine.
 
     \b
     turnstile load --master spark://host:7077 --bootstrap broker:9092 --worker-sources 10.0.0.0/8 --connections 100000
@@ -174,7 +177,9 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
     if apply and not chosen.suggested:
         raise click.UsageError("--apply needs a scenario that suggests limits.")
     if on is not None and chosen.proxy_protocol is not None:
-        raise click.UsageError("a PROXY header announces any address from this machine: it does not go with --master.")
+        raise click.UsageError(
+            "--proxy-protocol does not go with --master: PROXY headers announce any address from here."
+        )
     if chosen.story and not as_json:
         out.print(f"[bold]{chosen.title}[/]. {chosen.story}", highlight=False)
         for command in chosen.suggested.commands():
@@ -277,7 +282,9 @@ def _checked(name: str | None, options: dict[str, object], expected: tuple[str, 
         groups = [group.name for group in chosen.groups]
         for each in expectations:
             if each.group is not None and each.group not in groups:
-                raise ValueError(f"{each.text!r}: {each.group} is none of the groups {', '.join(groups)}")
+                raise ValueError(
+                    f"{each.text!r}: {each.group} is not a group of this load; its groups are {', '.join(groups)}"
+                )
     except (SpecInvalid, ValueError) as wrong:
         raise click.UsageError(str(wrong)) from None
     return _CheckedOptions(chosen, expectations)
@@ -308,14 +315,14 @@ def _scenario(name: str | None, options: dict[str, Any]) -> LoadScenario:
     if name is not None:
         if chosen_by_hand or options["replay"]:
             other = chosen_by_hand[0] if chosen_by_hand else "replay"
-            raise ValueError(f"--scenario and --{other} don't go together: the scenario says it all.")
+            raise ValueError(f"--{other} does not go with --scenario, which defines the whole load.")
         found = scenarios.find(name)
         announcing = options["proxy_protocol"]
         return found if announcing is None else replace(found, proxy_protocol=announcing)
     sources = Sources(options["sources"]) if options["sources"] else None
     if options["replay"] is not None:
         if sources is None:
-            raise ValueError("--replay needs --sources: the range that stands for the log's addresses.")
+            raise ValueError("--replay needs --sources, a range of addresses to use in place of the log's.")
         made = connlog.replay(options["replay"], sources, speed=options["speed"])
     else:
         rate, duration, connections = options["rate"], options["duration"], options["connections"]

@@ -26,14 +26,18 @@ _AGAIN_MS = 200
 @click.option(
     "--data-dir",
     type=DataDir(),
-    help="Of a cluster that has ended.  [default: of the running one]",
+    help="The data directory of a cluster that has ended.  [default: that of the running cluster]",
 )
-@click.option("-n", "--lines", type=click.IntRange(0), default=100, show_default=True, help="How many, the last ones.")
-@click.option("-f", "--follow", is_flag=True, help="Show those to come, too, until the cluster ends, or Ctrl-C.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(0), default=100, show_default=True, help="The number of last lines to show."
+)
+@click.option("-f", "--follow", is_flag=True, help="Also show new lines, until the cluster ends or Ctrl-C.")
 @admin_option
 @token_option
 def logs(data_dir: Path | None, lines: int, follow: bool, admin: str, token: str | None) -> None:
-    """Show what a cluster has said that was started with `turnstile up --detach`. Any other says it where it was started.
+    """Show the messages of a cluster that was started with `turnstile up --detach`.
+
+    Any other cluster prints its messages on the terminal where it was started.
 
     \b
     turnstile logs
@@ -48,7 +52,7 @@ def logs(data_dir: Path | None, lines: int, follow: bool, admin: str, token: str
             for line in shown:
                 _show(line)
             if not shown and lines:
-                click.echo(f"the cluster has said nothing since it was up ({data_dir / FILE})", err=True)
+                click.echo(f"the cluster has no messages since its start ({data_dir / FILE})", err=True)
             if follow:
                 _follow(file, data_dir)
     except FileNotFoundError:

@@ -16,33 +16,33 @@ from turnstile.cli.suggest import Commands
 from turnstile.interrupted import INTERRUPTED, SAID, undo_first
 
 COMMANDS = {
-    "demo": "See it work: a cluster, a load, who was refused and why, in half a minute.",
+    "demo": "Run a cluster and a load, and show which clients were refused and why, in half a minute.",
     "init": "Write a turnstile.toml to start from.",
     "up": "Launch a cluster.",
     "presets": "List the limits that managed clusters publish, for `up --like`.",
     "config": "Read, change and rehearse limits and other settings, live.",
     "quota": "Read and change quotas of IPs, users and client ids.",
-    "explain": "Show which limits hold for an address or a client, and how much is used.",
+    "explain": "Show the limits that hold for an address or a client, and their use.",
     "advertise": "Set the advertised addresses, live.",
-    "user": "Add and remove users of listeners that ask for SASL.",
+    "user": "Add and remove users for listeners with SASL.",
     "fault": "Make answers fail, wait or vanish, for an API, a client or an address.",
-    "telemetry": "Show what clients push of their own metrics.",
+    "telemetry": "Show the metrics that clients push (KIP-714).",
     "top": "Watch connections, limits and refusals as they happen.",
-    "connections": "List open connections: whose they are, how long they are idle.",
+    "connections": "List open connections, with their clients and idle times.",
     "topic": "List and create topics.",
-    "logs": "Show what a detached cluster has said.",
+    "logs": "Show the messages of a detached cluster.",
     "restart": "End a running cluster and start it again, on the same ports and data.",
     "down": "End a running cluster.",
-    "health": "Say whether a cluster answers, for health checks and scripts that wait.",
-    "status": "Show the processes of a running cluster, and which others run.",
+    "health": "Check whether a cluster answers, for health checks and scripts that wait.",
+    "status": "Show the processes of a running cluster, and list other running clusters.",
     "completion": "Print the script by which a shell completes commands, settings and names.",
     "schema": "Print the JSON Schema of a file, or the admin API as OpenAPI.",
-    "load": "Drive connections and traffic, and reconcile what was seen with what was counted.",
-    "verdict": "Judge how a client lives with being throttled and refused.",
+    "load": "Drive connections and traffic, and compare the results with the cluster's own counts.",
+    "verdict": "Judge how a client behaves when it is throttled and refused.",
     "replay": "Run a scenario through the limits under virtual time.",
     "audit": "Prove from a journal that no limit was exceeded (Spark).",
-    "report": "Show who was refused, when and why (Spark).",
-    "followed": "Show what `report --follow` has counted (Spark).",
+    "report": "Show which clients were refused, when and why (Spark).",
+    "followed": "Show the counts of `report --follow` (Spark).",
     "plan": "Replay a connection log against candidate limits (Spark).",
 }
 """Each command and its line of help. Command `x` is the object `x` of turnstile/cli/x.py."""
@@ -125,8 +125,8 @@ def turnstile() -> None:
     \b
     source <(turnstile completion bash)                    completion; zsh and fish, too
 
-    Ctrl-C ends a command with exit code 130. Four run until then, and end in order with 0: `turnstile up` once it is up,
-    `top`, `logs --follow`, and `report --follow`.
+    Ctrl-C ends a command with exit code 130. Four commands run until Ctrl-C, and then end with exit code 0: `turnstile up` once
+    it is up, `top`, `logs --follow` and `report --follow`.
     """
     undo_first()
 

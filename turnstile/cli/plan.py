@@ -112,76 +112,79 @@ def _or_journal(context: click.Context, parameter: click.Parameter, given: str |
 
 @click.command()
 @click.option(
-    "--input", "inputs", multiple=True, required=True, help="A log: file, folder or glob. May be given again."
+    "--input", "inputs", multiple=True, required=True, help="A log: a file, folder or glob. May be given again."
 )
 @click.option(
     "--format",
     "format",
     type=click.Choice(tuple(dict.fromkeys((*formats.FORMATS, *FORMATS)))),
     callback=_or_journal,
-    help="What the log is; a data directory of Turnstile's is a journal.",
+    help="The format of the log. A data directory of Turnstile is a journal.",
 )
 @click.option(
-    "--quotas", is_flag=True, help="Plan client quotas: bytes, request time and mutations of users and client ids."
+    "--quotas", is_flag=True, help="Plan client quotas: of bytes, request time and mutations, by user and client id."
 )
 @click.option(
     "--quota", "quota_candidates", type=QuotaSpec(), multiple=True,
-    help="With --quotas: candidates as one, 'client-id=<default> producer_byte_rate=1000; client-id=app producer_byte_rate=5000'. "
-    "May be given again.",
+    help="With --quotas: a candidate of one or more quotas, such as 'client-id=<default> producer_byte_rate=1000; client-id=app "
+    "producer_byte_rate=5000'. May be given again.",
 )  # fmt: skip
 @click.option(
     "--by",
     type=click.Choice(("ip", *BY)),
-    help="What connections are counted by, ip or user.  [default: ip]  With --quotas: what gets a default quota.  [default: "
-    "user where clients log in, else client-id]",
+    help="Count connections by ip or user.  [default: ip]  With --quotas: the kind of entity that gets a default quota.  "
+    "[default: user if clients log in, else client-id]",
 )
 @click.option(
     "--columns",
     type=_Mapping(),
     default={},
-    help="For csv and parquet: ip=src,user=login,opened_at=start,closed_at=end,...",
+    help="The columns of csv and parquet: ip=src,user=login,opened_at=start,closed_at=end,...",
 )
 @click.option("--port", type=int, help="Only connections to this server port (zeek, vpcflow).")
 @click.option("--per-ip-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max_per_ip.")
 @click.option(
     "--ipv6-prefix", type=click.IntRange(1, 128), default=128, show_default=True,
-    help="IPv6 clients of one network of so many bits count as one address, as by turnstile.ipv6.prefix.length.",
+    help="Count all IPv6 clients of a network with this prefix length as one address, like turnstile.ipv6.prefix.length.",
 )  # fmt: skip
 @click.option(
-    "--per-user-cap", type=_Numbers(), default=[], help="With --by user: for turnstile.max.connections.per.user."
+    "--per-user-cap",
+    type=_Numbers(),
+    default=[],
+    help="With --by user: candidates for turnstile.max.connections.per.user.",
 )
 @click.option("--broker-cap", type=_Numbers(), default=[], help="Candidates for kafka_connections_max.")
 @click.option("--ip-rate", type=_Numbers(), default=[], help="Candidates for connection_creation_rate of each IP.")
 @click.option(
     "--user-rate", type=_Numbers(), default=[],
-    help="With --by user: for turnstile.max.connection.creation.rate.per.user.",
+    help="With --by user: candidates for turnstile.max.connection.creation.rate.per.user.",
 )  # fmt: skip
 @click.option("--broker-rate", type=_Numbers(), default=[], help="Candidates for max.connection.creation.rate.")
 @click.option(
     "--cluster-rate", type=_Numbers(), default=[],
-    help="Candidates for turnstile.cluster.max.connection.creation.rate, of a journal or with --whole-cluster.",
+    help="Candidates for turnstile.cluster.max.connection.creation.rate. Needs a journal, or --whole-cluster.",
 )  # fmt: skip
 @click.option(
     "--whole-cluster", is_flag=True,
-    help="The log has the connections to all brokers of a cluster, as a journal has: recommend a cap and a rate for it, too.",
+    help="The log has the connections to all brokers of a cluster, as a journal has: recommend limits of the cluster, too.",
 )  # fmt: skip
-@click.option("--overrides", default="", help="ip:count,network:count,... or user:count,... with every candidate.")
+@click.option(
+    "--overrides", default="", help="Overrides for all candidates: ip:count,network:count,... or user:count,..."
+)
 @click.option(
     "--at-most-refused",
     type=click.FloatRange(0, 1),
     default=0.001,
     show_default=True,
-    help="Share of connections that a recommendation may refuse; with --quotas, of charges that it may throttle.",
+    help="The share of connections that a recommendation may refuse; with --quotas, of charges that it may throttle.",
 )
 @click.option(
     "--headroom", type=_Percent(), default="50%", show_default=True,
-    help="How much more than this log shows a recommendation allows.",
+    help="The headroom that a recommendation adds to the use in this log.",
 )  # fmt: skip
-@click.option(
-    "--with-leaks", is_flag=True, help="Recommend for clients that leak connections, too: else they are left out."
-)
-@click.option("--compare", type=_Window(), help="An incident, START/END in UTC, to set beside the rest of the log.")
-@click.option("--html", help="Also write a page with pictures here: a path or a URI.")
+@click.option("--with-leaks", is_flag=True, help="Include clients that leak connections in the recommendation.")
+@click.option("--compare", type=_Window(), help="An incident, START/END in UTC, to compare with the rest of the log.")
+@click.option("--html", help="Also write an HTML page with charts to this path or URI.")
 @json_option
 @spark_options
 def plan(
@@ -191,9 +194,9 @@ def plan(
     headroom: Fraction, quotas: bool, quota_candidates: tuple[Parsed, ...], by: str | None, with_leaks: bool,
     compare: IncidentSpan | None, html: str | None, as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
-    """Replay a log against candidate limits, and recommend the smallest that normal traffic bears, with headroom.
+    """Replay a log against candidate limits, and recommend the smallest limits that normal traffic needs, with headroom.
 
-    Of connections, caps and rates; with --quotas, of requests, client quotas:
+    A log of connections gives caps and rates. With --quotas, a log of requests gives client quotas.
 
     \b
     turnstile plan --input conn.log --format zeek --per-ip-cap 10,50,100
@@ -201,15 +204,16 @@ def plan(
     turnstile plan --quotas --input requests.log --format kafka-requests
     turnstile plan --quotas --input data --quota 'client-id=<default> producer_byte_rate=1000000'
 
-    Charges of a log of requests (kafka-requests: Kafka's logger kafka.request.logger at DEBUG; journal: clients that ran
-    against Turnstile under any quota) are replayed one by one as `turnstile replay` does.
+    A log of requests is kafka-requests (Kafka's logger kafka.request.logger at DEBUG) or a journal (of clients that ran against
+    Turnstile under any quota). Its charges are replayed one by one, as `turnstile replay` does.
 
-    By user, connections count from their login: of a journal of Turnstile's, or a table (csv, parquet) with a column of users.
+    With --by user a connection counts from its login. That needs a journal, or a table (csv, parquet) with a column of users.
 
-    Several candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 are four. A refused connection takes no
-    place, and a close comes before an open at the same instant.
+    Candidates are combined: --per-ip-cap 5,10 --broker-cap 100,200 makes four. A refused connection takes no place. At the same
+    instant closes come before opens.
 
-    A log of some million connections is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
+    A log of up to some million connections is read in this process. Spark reads a larger one, one at a URI, and any with
+    --master or --conf.
     """
     of_entities: dict[str, dict[str, Any]] = {
         "ip": {
@@ -230,7 +234,7 @@ def plan(
         return
     counted_by = _counted_by(by, format, of_entities)
     if cluster_rate and format != "journal" and not whole_cluster:
-        raise click.UsageError(f"--cluster-rate goes with --whole-cluster, or a journal: {_ONE_LOG.format(format)}")
+        raise click.UsageError(f"--cluster-rate needs --whole-cluster or a journal: {_ONE_LOG.format(format)}")
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
         from turnstile.pipeline.inputs.entities import USER, EntityType, Ips
@@ -285,10 +289,10 @@ def _counted_by(by: str | None, format: str, options: Mapping[str, Mapping[str, 
     counted_by = by or "ip"
     for other, of_type in options.items():
         if other != counted_by and (useless := [name for name, value in of_type.items() if value]):
-            raise click.UsageError(f"{useless[0]} goes with --by {other}.")
+            raise click.UsageError(f"{useless[0]} needs --by {other}.")
     if counted_by == "user" and format not in formats.WITH_USERS:
         with_users = ", ".join(formats.WITH_USERS)
-        raise click.UsageError(f"A log of {format} does not say who logs in: --by user goes with {with_users}.")
+        raise click.UsageError(f"A log in format {format} has no users: --by user needs {with_users}.")
     return counted_by
 
 
@@ -299,7 +303,7 @@ def _places(inputs: Sequence[str], format: str) -> Iterator[Sequence[str]]:
         yield inputs
         return
     if len(inputs) > 1:
-        raise CommandFailed("plan takes one journal: those of two clusters number their connections alike.")
+        raise CommandFailed("plan takes only one journal: two clusters use the same numbers for their connections.")
     with prepared_journal(inputs[0]) as prepared:
         yield [str(folder) for folder in prepared.folders]
 
@@ -308,12 +312,12 @@ def _check_quota_options(quotas: bool, format: str, by: str | None, given: dict[
     """Raises UsageError if the options do not make a plan of client quotas; `given`: those of plans of connections alone."""
     if not quotas:
         of_quotas = f"--quota, --by client-id and the formats {' and '.join(FORMATS[1:])}"
-        raise click.UsageError(f"{of_quotas} go with --quotas.")
+        raise click.UsageError(f"{of_quotas} need --quotas.")
     if by == "ip":
-        raise click.UsageError(f"--quotas plans by {', '.join(BY)}.")
+        raise click.UsageError(f"--quotas can't plan by ip, only by {' or '.join(BY)}.")
     if format not in FORMATS:
         raise click.UsageError(
-            f"--quotas needs a log of requests: --format {', '.join(FORMATS)}; {format} has connections."
+            f"--quotas needs a log of requests, --format {' or '.join(FORMATS)}; a log in format {format} has connections."
         )
     if others := [name for name, value in given.items() if value]:
         raise click.UsageError(f"{others[0]} does not go with --quotas.")

@@ -37,7 +37,11 @@ class Preset(ParamType[str]):
 @click.command()
 @click.argument("name", type=Preset(), required=False, shell_complete=completion.presets)
 @click.option(
-    "--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="The cluster that the limits are for."
+    "--brokers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="The number of brokers that the limits are for.",
 )
 @json_option
 def presets(name: str | None, brokers: int, as_json: bool) -> None:

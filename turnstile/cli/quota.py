@@ -28,8 +28,8 @@ KEYS = (
 observe_option = click.option(
     "--observe",
     is_flag=True,
-    help="Of quotas that are observed instead of enforced (shadow mode, dry run): they throttle and refuse no client, and it is "
-    "counted what they would have done.",
+    help="Observed quotas instead of enforced ones (shadow mode, dry run): they throttle and refuse no client, and the cluster "
+    "counts what they would have done.",
 )
 
 
@@ -51,7 +51,8 @@ def quota() -> None:
     turnstile quota set user=alice 'client-id=<default>' producer_byte_rate=1MB/s
     turnstile quota explain user=alice client-id=app
 
-    A quota can be rehearsed first (shadow mode, dry run): it is observed, counted, and throttles no client.
+    A quota can be rehearsed first (shadow mode, dry run): an observed quota throttles no client, and the cluster counts what
+    it would have done.
 
     \b
     turnstile quota set --observe client-id=app producer_byte_rate=1MB/s
@@ -65,10 +66,10 @@ def quota() -> None:
     "words", nargs=-1, required=True, metavar="ENTITY KEY=VALUE...", shell_complete=completion.entity_words(values="=")
 )
 @observe_option
-@click.option("--dry-run", is_flag=True, help="Only check whether it could be set; to see what it would do: --observe.")
+@click.option("--dry-run", is_flag=True, help="Only check the change. To see what it would do to clients: --observe.")
 @with_cluster
 def set_(cluster: AdminClient, words: tuple[str, ...], observe: bool, dry_run: bool, as_json: bool) -> None:
-    """Set quotas of an entity; its other quotas stay. 1MB/s is 1000000, 1MiB/s is 1048576.
+    """Set quotas of an entity. Its other quotas stay. 1MB/s is 1000000, 1MiB/s is 1048576.
 
     \b
     turnstile quota set ip=10.0.0.1 connection_creation_rate=20
@@ -103,7 +104,7 @@ def set_(cluster: AdminClient, words: tuple[str, ...], observe: bool, dry_run: b
 @observe_option
 @with_cluster
 def unset(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: bool) -> None:
-    """Remove quotas of an entity: those named, or all of them.
+    """Remove quotas of an entity: the quotas with these KEYs, or all of its quotas.
 
     \b
     turnstile quota unset ip=10.0.0.1
@@ -118,7 +119,7 @@ def unset(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: 
         raise CommandFailed(f"{entity_text(entity)} has no {which}{' and no '.join(missing) if missing else 'quota'}")
     change = {"alter": [{"entity": entity, "remove": keys or list(now)}]}
     answer = cluster.put("/v1/quotas", change, observe=observe or None)
-    done = f"{' '.join(keys or now)} is observed no more" if observe else f"removed {' '.join(keys or now)}"
+    done = f"{' '.join(keys or now)} is no longer observed" if observe else f"removed {' '.join(keys or now)}"
     show_change(answer, [f"{entity_text(entity)}: {done}"], as_json=as_json)
 
 
@@ -127,7 +128,7 @@ def unset(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: 
 @observe_option
 @with_cluster
 def list_(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: bool) -> None:
-    """Show every quota, or those of entities that contain what is given.
+    """Show all quotas, or only those of entities that ENTITY is a part of.
 
     \b
     turnstile quota list
@@ -135,7 +136,7 @@ def list_(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: 
     """
     wanted, rest = _entity(words) if words else ({}, [])
     if rest:
-        raise click.UsageError(f"{rest[0]!r} is not an entity; one is ip=ADDRESS, user=NAME or client-id=NAME")
+        raise click.UsageError(f"{rest[0]!r} is not an entity, such as ip=ADDRESS, user=NAME or client-id=NAME")
     rows = [
         row
         for row in _quotas(cluster, observe)
@@ -158,8 +159,9 @@ def list_(cluster: AdminClient, words: tuple[str, ...], observe: bool, as_json: 
 @quota.command("observed")
 @with_cluster
 def observed(cluster: AdminClient, as_json: bool) -> None:
-    """Show the quotas that are observed instead of enforced (shadow mode, dry run), and what those of clients would have done;
-    what those of addresses would have refused says `turnstile config observed`.
+    """Show the observed quotas (shadow mode, dry run), and which clients they would have throttled.
+
+    The connections that observed quotas of addresses would have refused are in `turnstile config observed`.
 
     \b
     turnstile quota observed
@@ -187,12 +189,12 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
 )
 @with_cluster
 def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None:
-    """Say which quotas hold for a client, which level each comes from, and how much of it is used on each broker.
+    """Show the quotas that hold for a client: the entity that each comes from, and its use on each broker.
 
-    Kafka looks, for each kind of quota, at (user, client-id), (user, <default>), user, (<default>, client-id),
-    (<default>, <default>), <default> user, client-id, <default> client-id: the first that has one holds. By
-    turnstile.quota.semantics=redpanda the rules are Redpanda's, with client-id-prefix, and a client that has not logged in
-    is no <default> user.
+    For each kind of quota, the first of these entities that has one counts, as in Kafka: (user, client-id),
+    (user, <default>), user, (<default>, client-id), (<default>, <default>), <default> user, client-id, <default> client-id.
+    With turnstile.quota.semantics=redpanda the order is Redpanda's, which also has client-id-prefix; there <default> user does
+    not include clients without a login.
 
     \b
     turnstile quota explain user=alice client-id=app
@@ -211,7 +213,7 @@ def explain(cluster: AdminClient, words: tuple[str, ...], as_json: bool) -> None
 
 
 class _NamedEntity(NamedTuple):
-    """The entity that words name, and the words that are no part of it."""
+    """The entity that some words of the command name, and the other words."""
 
     entity: dict[str, str | None]
     rest: list[str]
@@ -231,13 +233,13 @@ def _entity(words: tuple[str, ...]) -> _NamedEntity:
         else:
             entity[kind] = None if name == DEFAULT else _one_spelling(name) if kind == "ip" else name
     if not entity and (meant := did_you_mean(words[0].partition("=")[0], ENTITY_TYPES)):
-        raise click.UsageError(f"{words[0]!r} is no entity{meant}")
+        raise click.UsageError(f"{words[0]!r} is not an entity{meant}")
     if "ip" in entity and len(entity) > 1:
-        raise click.UsageError("an ip has quotas by itself, without user or client-id")
+        raise click.UsageError("an entity with ip= has neither user= nor client-id=")
     if entity.get(_PREFIX, "") is None:
-        raise click.UsageError(f"{_PREFIX} has no {DEFAULT}: it is the beginning of client ids")
+        raise click.UsageError(f"{_PREFIX} can't be {DEFAULT}: it is the beginning of client ids")
     if not entity:
-        raise click.UsageError("say whose quota: ip=ADDRESS, user=NAME, client-id=NAME, with <default> as any name")
+        raise click.UsageError("name an entity: ip=ADDRESS, user=NAME or client-id=NAME; <default> stands for any name")
     return _NamedEntity(entity, rest)
 
 

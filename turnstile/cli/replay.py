@@ -12,9 +12,10 @@ from turnstile.replay.stream import run
 @click.command()
 @click.argument("scenario", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
 def replay(scenario: str) -> None:
-    """Run a scenario (JSON lines; - reads standard input) under virtual time: one JSON line per decision.
+    """Run a SCENARIO through the limits under virtual time, and print one JSON line for each decision.
 
-    A line that can't be read ends the run with its number on standard error and exit code 2.
+    SCENARIO is a file of JSON lines; - is standard input. A line that can't be read ends the run with exit code 2, and with the
+    number of the line on standard error.
 
     \b
     {"at":0,"do":"setup","listeners":["EXTERNAL","INTERNAL"],"inter_broker":"INTERNAL","ssl":["EXTERNAL"]}

@@ -31,32 +31,37 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("journal")
-@click.option("--html", default="report.html", show_default=True, help="Where the report goes: a path or a URI.")
-@click.option("--out", help="Also write its tables to this folder: a path or a URI.")
+@click.option("--html", default="report.html", show_default=True, help="The path or URI of the report.")
+@click.option("--out", help="Also write the tables of the report to this folder, a path or a URI.")
 @click.option(
-    "--out-format", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True, help="Of --out."
+    "--out-format",
+    type=click.Choice(["parquet", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="The format of --out.",
 )
 @click.option(
-    "--follow", is_flag=True, help="Keep counting per minute and IP as the journal grows; results go to --out."
+    "--follow", is_flag=True, help="Count events per minute and IP as the journal grows, and write the counts to --out."
 )
-@click.option("--checkpoint", help="Of --follow: a path or a URI.  [default: in --out]")
-@click.option("--once", is_flag=True, help="With --follow: take in what there is, and end.")
+@click.option("--checkpoint", help="The checkpoint of --follow, a path or a URI.  [default: in --out]")
+@click.option("--once", is_flag=True, help="With --follow: count what the journal has now, and end.")
 @json_option
 @spark_options
 def report(
     journal: str, html: str, out: str | None, out_format: str, follow: bool, checkpoint: str | None, once: bool,
     as_json: bool, on: SparkOptions,
 ) -> None:  # fmt: skip
-    """Show who was refused, when and why, from a JOURNAL (or a data directory; a path or a URI), as one HTML file with
-    pictures.
+    """Write which clients were refused, when and why, from a JOURNAL, as one HTML file with charts.
 
-    A journal of some million events is read here; a larger one, or any at a URI, with --master or --conf, by Spark.
+    JOURNAL is a path or a URI, of the journal or of a data directory. Exit code 0: done. 1: the report failed. 2: wrong
+    usage, or there is no such journal.
 
-    Exit code 0: done. 1: it could not be done. 2: wrong usage, or there is no such journal.
+    A journal of up to some million events is read in this process. Spark reads a larger one, one at a URI, and any with
+    --master or --conf.
     """
     if follow:
         if out is None:
-            raise click.UsageError("--follow needs --out FOLDER for its results.")
+            raise click.UsageError("--follow needs --out FOLDER for its counts.")
         _follow(journal, out, checkpoint, once, on)
         return
     check_writable(html)
@@ -103,7 +108,8 @@ def _follow(journal: str, out: str, checkpoint: str | None, once: bool, on: Spar
         with spark_session(on, [journal], "following") as spark:
             query = follow(spark, journal_folder(journal), out, checkpoint, once=once)
             click.echo(
-                f"following {journal}; results in {out}; Ctrl-C ends it, the next run goes on from there", err=True
+                f"following {journal}; the counts are in {out}; Ctrl-C ends this, and the next run goes on from there",
+                err=True,
             )
             try:
                 query.awaitTermination()

@@ -29,10 +29,10 @@ _ENDED_S = 1.0
 @click.command()
 @with_cluster
 def restart(cluster: AdminClient, as_json: bool) -> None:
-    """End a running cluster and start it again: a new run with the same options, ports and data, which reads its --config file
-    again. It waits until the cluster answers.
+    """End a running cluster, start it again, and wait until it answers.
 
-    Clients lose their connections, and find the ports closed meanwhile, as when a broker restarts.
+    The new run has the same options, ports and data, and reads its --config file again. Clients lose their connections, and
+    find the ports closed for a while, as when a broker restarts.
     """
     about = cluster.get("/v1/cluster")
     data_dir = Path(about["data_dir"])

@@ -14,8 +14,8 @@ _WHAT = ("config", "scenario", "openapi")
 def schema(what: str) -> None:
     """Print the JSON Schema of a file, or the OpenAPI document of the admin API.
 
-    config: of a file for `turnstile up --config`; scenario: of one for `turnstile load --scenario`. An editor completes and
-    checks a TOML file whose first line says where its schema is: #:schema ./turnstile.schema.json
+    config is the schema of files for `turnstile up --config`, scenario that of files for `turnstile load --scenario`. An editor
+    completes and checks a TOML file whose first line names its schema: #:schema ./turnstile.schema.json
 
     \b
     turnstile schema config > turnstile.schema.json

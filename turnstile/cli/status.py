@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 @click.command()
 @with_cluster
 def status(cluster: AdminClient, as_json: bool) -> None:
-    """Show the processes of a running cluster, the connections that each has open, and how many each broker may have.
+    """Show the processes of a running cluster, their open connections, and the cap of each broker.
 
-    Clusters of this user that have a name are listed, too: all of them where none is chosen and none has the default port.
+    It also lists the other named clusters of this user. If no cluster is chosen and none answers at the default port, it lists
+    all of them.
     """
     named = running()
     try:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 @click.argument("client_instance_id", required=False)
 @with_cluster
 def telemetry(cluster: AdminClient, client_instance_id: str | None, as_json: bool) -> None:
-    """Show which clients push metrics of their own, or what CLIENT_INSTANCE_ID pushed last.
+    """Show the clients that push metrics (KIP-714), or the last metrics that CLIENT_INSTANCE_ID pushed.
 
     \b
     kafka-client-metrics.sh --bootstrap-server localhost:9092 --alter --name all --metrics '*' --interval 10000
     turnstile telemetry
     turnstile telemetry lnVgLzdWSG2EvT4DSKFyPw
 
-    A client pushes what a client metrics resource asks of it.
+    A client pushes the metrics that a client metrics resource subscribes to, as the first command sets one up.
     """
     path = "/v1/telemetry" if client_instance_id is None else f"/v1/telemetry/{client_instance_id}"
     found = cluster.get(path)

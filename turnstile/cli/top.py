@@ -22,15 +22,14 @@ _ANSWER_WITHIN_S = 2.0
 @click.option(
     "--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds between views."
 )
-@click.option("--once", is_flag=True, help="Show one view and end; the default when the output is no terminal.")
-@click.option("--internals", is_flag=True, help="Begin with how the shards share the limits: their tokens.")
+@click.option("--once", is_flag=True, help="Show one view and end. The default if the output is not a terminal.")
+@click.option("--internals", is_flag=True, help="Begin with the view of tokens: how the shards share the limits.")
 @with_cluster
 def top(cluster: AdminClient, interval: float, once: bool, internals: bool, as_json: bool) -> None:
-    """Watch connections, limits and how much of them is used, refusals and throttles, as they happen.
+    """Watch connections, the use of limits, refusals and throttles, live.
 
-    q or Ctrl-C ends it; i changes to how the shards share the limits, and back. All rates are over the last second.
-
-    A cluster that is being restarted is waited for.
+    q or Ctrl-C ends the view. i switches to the view of tokens, which shows how the shards share the limits, and back. All rates
+    are over the last second. While the cluster restarts, the view waits for it.
 
     \b
     turnstile top

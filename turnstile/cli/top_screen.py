@@ -133,7 +133,7 @@ def _held_up(live: LiveAnswer) -> list[Text]:
     """A line about connections that are kept waiting, and why, if there are any."""
     totals = live["totals"]
     kinds = (
-        (totals["waiting"], "wait to be let in"),
+        (totals["waiting"], "wait to be admitted"),
         (totals["held"], "are held for their rate"),
         (totals["muted"], "are muted by a quota"),
     )

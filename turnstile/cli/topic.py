@@ -1,4 +1,4 @@
-"""`turnstile topic`: topics of a running cluster. They are created as any client of Kafka does it, over a listener."""
+"""`turnstile topic`: list and create topics of a running cluster. It creates them over a listener, as any Kafka client does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def topic() -> None:
 @topic.command("list")
 @with_cluster
 def list_topics(cluster: AdminClient, as_json: bool) -> None:
-    """Each topic, and how many partitions it has."""
+    """Show each topic and its number of partitions."""
     topics: Mapping[str, int] = cluster.get("/v1/cluster")["topics"]
     if as_json:
         show_json({"topics": topics})
@@ -42,21 +42,25 @@ def list_topics(cluster: AdminClient, as_json: bool) -> None:
 @topic.command("create")
 @click.argument("topics", nargs=-1, required=True, type=SizedTopic(), metavar="NAME[:PARTITIONS]...")
 @click.option(
-    "--config", "configs", type=NameAndValue(), multiple=True, help="A topic's config, such as retention.ms=600000."
+    "--config",
+    "configs",
+    type=NameAndValue(),
+    multiple=True,
+    help="A config of these topics, such as retention.ms=600000.",
 )
 @with_cluster
 def create(
     cluster: AdminClient, topics: Sequence[tuple[str, int]], configs: Sequence[tuple[str, str]], as_json: bool
 ) -> None:
-    """Create topics, of one partition where no other number is given.
+    """Create topics. NAME alone makes a topic with one partition.
 
-    Exit code 1 when one of them could not be created; the others are.
+    Exit code 1 if a topic could not be created; the other topics are created all the same.
     """
     from turnstile.cli.create_topics import create_topics
 
     wanted = dict(topics)
     if len(wanted) < len(topics):
-        raise click.UsageError("each topic can be named once")
+        raise click.UsageError("a topic is named twice")
     refused = create_topics(cluster, wanted, dict(configs))
     made = [name for name in wanted if name not in refused]
     if as_json:

@@ -41,7 +41,7 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
         raise click.UsageError(str(fault)) from None
     ctx.default_map = {**(ctx.default_map or {}), **found.cluster}
     for name in found.ignored:
-        click.echo(f"{path}: {name} is no setting here; left out", err=True)
+        click.echo(f"{path}: {name} is not a setting: left out", err=True)
     return found
 
 
@@ -52,48 +52,48 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_read_config,
     is_eager=True,
-    help="A TOML file, or a Kafka server.properties; the command line goes before it.",
+    help="A TOML file, or a Kafka server.properties. The command line overrides it.",
 )
 @click.option(
     "--name",
     type=ClusterName(),
     envvar=["TURNSTILE_UP_NAME", "TURNSTILE_NAME"],
-    help="A name by which every other command finds it. --port and --admin-port are then any free ones, if not given.",
+    help="A name by which other commands find the cluster. With it, --port and --admin-port are free ports unless given.",
 )
-@click.option("--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="Brokers of the cluster.")
+@click.option("--brokers", type=click.IntRange(1, 64), default=1, show_default=True, help="The number of brokers.")
 @click.option("--shards", type=click.IntRange(1, 64), help="Shard processes of each broker.  [default: one per core]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=9092,
     show_default=True,
-    help="Port of broker 0; broker b gets port + b. 0: any free port.",
+    help="The port of broker 0; broker b gets port + b. 0: any free port.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of --port, and of listeners without a host in a server.properties.",
+    help="The address of --port, and of listeners without a host in a server.properties.",
 )
 @click.option(
-    "--admin-port", type=click.IntRange(0, 65535), default=9644, show_default=True, help="Port of the admin API."
+    "--admin-port", type=click.IntRange(0, 65535), default=9644, show_default=True, help="The port of the admin API."
 )
 @click.option(
     "--admin-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of the admin API; any but loopback needs a token.",
+    help="The address of the admin API. Any address but loopback needs a token.",
 )
 @click.option(
     "--admin-token-file",
     type=click.File(),
     envvar=["TURNSTILE_UP_ADMIN_TOKEN_FILE", "TURNSTILE_ADMIN_TOKEN_FILE"],
-    help="File with the token that admin requests must carry; or set TURNSTILE_ADMIN_TOKEN.",
+    help="A file with the token that admin requests must carry; or set TURNSTILE_ADMIN_TOKEN.",
 )
 @click.option(
     "--data-dir",
     type=DataDir(),
-    help="Where logs, offsets, settings and the journal lie.  [default: a temporary folder]",
+    help="The folder of logs, offsets, settings and the journal.  [default: a temporary folder]",
 )
 @click.option(
     "--set",
@@ -108,61 +108,61 @@ def _read_config(ctx: click.Context, param: click.Parameter, path: Path | None) 
     "observed",
     type=NameAndValue(),
     multiple=True,
-    help="A limit of connections that is observed, not enforced (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
+    help="A limit on connections to observe instead of enforce (shadow mode, dry run), such as kafka_connections_max_per_ip=50.",
 )
 @click.option(
     "--like",
     "preset",
     metavar="NAME",
     shell_complete=completion.presets,
-    help="The limits that a managed cluster publishes, as far as they are emulated: see `turnstile presets`. Other settings "
-    "go before them.",
+    help="Set the limits that a managed cluster publishes and Turnstile emulates: see `turnstile presets`. Other settings "
+    "override them.",
 )
 @click.option(
     "--as-version",
     type=click.Choice(list(RELEASES)),
-    help="The release in whose place the cluster stands: clients are offered its versions of APIs and its features, as far as "
+    help="The Kafka release that the cluster poses as: it offers clients that release's API versions and features, as far as "
     "Turnstile has them.",
 )
 @click.option(
     "--override-stored",
     is_flag=True,
-    help="What is asked for here overrules live changes that an earlier run has stored in --data-dir: they are unset, and "
-    "topics get the partitions that they lack.  [default: live changes are kept, and those in the way are named]",
+    help="Let this command line override the live changes that an earlier run has stored in --data-dir: they are unset, and "
+    "topics get the partitions that they lack.  [default: keep live changes, and name those that differ]",
 )
 @click.option(
     "--listener",
     "listeners",
     type=Listener(),
     multiple=True,
-    help="A listener, such as EXTERNAL=127.0.0.1:9092; may be given several times. Replaces --port.",
+    help="A listener, such as EXTERNAL=127.0.0.1:9092. May be given several times. Replaces --port.",
 )
 @click.option(
     "--journal",
     type=click.Choice(["parquet", "spool"]),
-    help="What the journal becomes: Parquet files, or the spool as it was written, which ends sooner; audit, report and "
-    "plan read both.  [default: parquet; spool in a temporary folder]",
+    help="The format of the journal: Parquet files, or the spool as it is written, with which the cluster ends sooner. Audit, "
+    "report and plan read both.  [default: parquet; spool in a temporary folder]",
 )
 @click.option("--topic", "topics", type=SizedTopic(), multiple=True, help="A topic to create, such as orders:6.")
 @click.option("--detach", is_flag=True, help="Return once the cluster answers, and leave it running.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was started, or why not, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was started, or why it was not, as JSON.")
 @click.option(
     "--end-with-stdin",
     "ends_with_stdin",
     is_flag=True,
-    help="End when standard input does: with the program that started it.",
+    help="End when standard input ends, so with the program that started the cluster.",
 )
 @click.option(
     "--say-ready",
     metavar="LINE",
-    help="Say this line on standard output once the cluster answers, as the last of its words.",
+    help="Print this line on standard output once the cluster answers, after all other output.",
 )
 @click.option(
     "--end-with-pid",
     "ends_with_pid",
     type=click.IntRange(1, 2**31 - 1),
     metavar="PID",
-    help="End when this process does, such as $$, the shell that types this.",
+    help="End when this process ends, such as $$, the present shell.",
 )
 def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, port: int, host: str,
        admin_port: int, admin_host: str, admin_token_file: TextIO | None,
@@ -198,13 +198,15 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
     topics = tuple({**dict(_converted(file.topics, SizedTopic())), **dict(topics)}.items())
     if detach and ends_with_stdin:
-        raise click.UsageError("a detached cluster has no standard input to end with")
+        raise click.UsageError("--end-with-stdin does not go with --detach: a detached cluster has no standard input")
     if name is not None:
         port, admin_port = _any_if_default("port", port), _any_if_default("admin_port", admin_port)
     if len({listener.name for listener in listeners}) < len(listeners):
         raise click.UsageError("two listeners have the same name")
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
-        raise click.UsageError("an admin API beyond loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN")
+        raise click.UsageError(
+            "an admin API on another address than loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN"
+        )
     _check(brokers, settings, observed, file)
     asked = launch_options.LaunchOptions(
         brokers=brokers,
@@ -240,7 +242,7 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
 def _check(
     brokers: int, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...], file: ConfigFile
 ) -> None:
-    """Says before the cluster starts what it would refuse. Raises UsageError."""
+    """Checks the options before the cluster starts. Raises UsageError for what the cluster would refuse."""
     from shards.config.changes import ConfigState, observed_delta, static_settings
     from shards.config.quota_changes import quotas_delta, users_delta
     from shards.config.stored_records import CredentialRecord

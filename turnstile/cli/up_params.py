@@ -109,7 +109,7 @@ class Listener(ParamType["ListenerSpec"]):
         unknown = [each for each in options if each not in ("sasl", "tls") and not each.startswith(_WITH_VALUES)]
         if unknown:
             known = "sasl, tls, cert=FILE, key=FILE, advertise=HOST:PORT, advertise=auto, proxy=required, trusted=NETWORK+NETWORK"
-            self.fail(f"{unknown[0]!r} is no option of a listener: {known}", param, ctx)
+            self.fail(f"{unknown[0]!r} is not an option of a listener: {known}", param, ctx)
         self._check(match[1].upper(), options, param, ctx)
         return ListenerSpec(match[1].upper(), match[2].strip("[]"), int(match[3]), tuple(map(_from_anywhere, options)))
 

@@ -16,7 +16,7 @@ from turnstile.cli.suggest import Commands
 
 @click.group(cls=Commands)
 def user() -> None:
-    """Users of listeners that ask for SASL.
+    """Manage the users that may log in on listeners with SASL.
 
     \b
     turnstile up --listener SASL=127.0.0.1:9092,sasl
@@ -31,12 +31,11 @@ def user() -> None:
 
 @user.command()
 @click.argument("name")
-@click.option(
-    "--password", help="Shows in the list of processes. Not given, it is asked for, or read from standard input."
-)
+@click.option("--password", help="The password. Other users of the machine can see it in the list of processes.")
 @with_cluster
 def add(cluster: AdminClient, name: str, password: str | None, as_json: bool) -> None:
-    """Add user NAME, or give it another password: asked for on a terminal, else the first line of standard input."""
+    """Add user NAME, or change its password. The password is asked for on a terminal, else read from the first line of standard
+    input."""
     password = password or _asked_for()
     done = cluster.put("/v1/users", {"name": name, "password": password})
     if as_json:
@@ -59,7 +58,7 @@ def _asked_for() -> str:
 @click.argument("name", shell_complete=completion.users)
 @with_cluster
 def remove(cluster: AdminClient, name: str, as_json: bool) -> None:
-    """Remove user NAME; connections it has open stay open."""
+    """Remove user NAME. Its open connections stay open."""
     done = cluster.put("/v1/users", {"name": name, "password": None})
     if as_json:
         show_json(done)
@@ -70,7 +69,7 @@ def remove(cluster: AdminClient, name: str, as_json: bool) -> None:
 @user.command("list")
 @with_cluster
 def list_(cluster: AdminClient, as_json: bool) -> None:
-    """List users and the mechanisms they can log in with."""
+    """List the users, and the SASL mechanisms that each can log in with."""
     users = cluster.get("/v1/users")["users"]
     if as_json:
         show_json({"users": users})

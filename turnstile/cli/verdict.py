@@ -1,4 +1,4 @@
-"""`turnstile verdict`: how a client lives with being throttled and refused, as a report card."""
+"""`turnstile verdict`: judges how a client behaves when it is throttled and refused, as a report card."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _checks(context: click.Context, parameter: click.Parameter, given: str | Non
     chosen = [word.strip() for word in given.split(",")] if given is not None else list(CHECKS)
     unknown = [word for word in chosen if word not in CHECKS]
     if unknown:
-        raise click.BadParameter(f"{unknown[0]!r} is no check; these are {', '.join(CHECKS)}")
+        raise click.BadParameter(f"{unknown[0]!r} is not a check; the checks are {', '.join(CHECKS)}")
     return chosen
 
 
@@ -51,7 +51,7 @@ def _target(context: click.Context, parameter: click.Parameter, given: str | Non
         try:
             return {kind: str(ip_address(name))}
         except ValueError:
-            raise click.BadParameter(f"{name!r} is no address, such as 10.0.0.1") from None
+            raise click.BadParameter(f"{name!r} is not an address, such as 10.0.0.1") from None
     return {kind.replace("-", "_"): str(as_entity(given)[kind])}
 
 
@@ -78,7 +78,7 @@ def _users(context: click.Context, parameter: click.Parameter, given: tuple[str,
 def _finite(context: click.Context, parameter: click.Parameter, given: float | None) -> float | None:
     """No number is neither below a range nor above it."""
     if given is not None and isnan(given):
-        raise click.BadParameter("nan is no number of seconds")
+        raise click.BadParameter("nan is not a number of seconds")
     return given
 
 
@@ -97,28 +97,29 @@ def _page_file(context: click.Context, parameter: click.Parameter, given: Path |
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
-@click.option("--checks", callback=_checks, metavar="NAME,...", help="Only these checks.  [default: all]")
+@click.option("--checks", callback=_checks, metavar="NAME,...", help="Run only these checks.  [default: all]")
 @click.option("--attach", callback=_target, metavar="client-id=NAME|ip=ADDRESS",
-              help="Judge a client of the running cluster at --admin instead of a command; others there are not disturbed by "
-              "more than changes of configuration.")  # fmt: skip
+              help="Judge a client of the running cluster at --admin instead of a command. Other clients notice no more than "
+              "changes of the configuration.")  # fmt: skip
 @click.option(
-    "--topic", "topics", multiple=True, callback=_topics, help="A topic of the private cluster, such as orders:6."
+    "--topic", "topics", multiple=True, callback=_topics, help="A topic to create in the cluster, such as orders:6."
 )
 @click.option("--user", "users", multiple=True, callback=_users, metavar="NAME=PASSWORD",
-              help="A user of the private cluster, as whom clients then have to log in: by PLAIN or SCRAM.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the order of the refusals.")
-@click.option("--copies", type=click.IntRange(1, 50), default=5, show_default=True, help="Of the herd; 1: no herd.")
+              help="A user of the cluster. Clients then have to log in, by PLAIN or SCRAM.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the order of refusals.")
+@click.option("--copies", type=click.IntRange(1, 50), default=5, show_default=True,
+              help="The number of copies of the command for the check herd; 1: no herd.")  # fmt: skip
 @click.option("--request-timeout", type=click.FloatRange(0.1, _LONGEST_S), callback=_finite, metavar="SECONDS",
-              help="The client's request timeout: it is throttled for longer than that, too.")  # fmt: skip
+              help="The client's request timeout. The course then also throttles for longer than that.")  # fmt: skip
 @click.option(
-    "--quick", is_flag=True, help="A short course of under a minute, for clients that try again within milliseconds."
+    "--quick", is_flag=True, help="A course of less than a minute, for clients that retry within milliseconds."
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=_page_file,
     metavar="FILE",
-    help="A page with a timeline per check.",
+    help="Also write an HTML page with a timeline for each check.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @admin_option
@@ -126,18 +127,18 @@ def _page_file(context: click.Context, parameter: click.Parameter, given: Path |
 def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] | None, topics: dict[str, int],
             users: dict[str, str], seed: int, copies: int, request_timeout: float | None, quick: bool, html: Path | None,
             as_json: bool, admin: str, token: str | None) -> None:  # fmt: skip
-    """Judge how a client lives with being throttled and refused.
+    """Judge how a client behaves when it is throttled and refused.
 
-    Runs COMMAND against a cluster of its own, which {bootstrap} in its words and $TURNSTILE_BOOTSTRAP name, and takes it
-    through a course: throttling, refusals of several kinds, a shard killed, copies cut at one instant, SIGTERM.
-    What is judged is what the broker saw.
+    Starts a cluster and runs COMMAND against it, which finds the cluster by {bootstrap} in its words or by $TURNSTILE_BOOTSTRAP.
+    The course: throttling, several kinds of refusal, a killed shard, copies refused at one instant, SIGTERM. The verdict rests
+    on what the broker saw.
 
     \b
     turnstile verdict -- python my_producer.py {bootstrap}
     turnstile verdict --checks kip219,backoff --html verdict.html -- java -jar my-consumer.jar
     turnstile verdict --attach client-id=orders
 
-    Exit code 0, 1 when a check failed, 2 when nothing could be judged or the page could not be written.
+    Exit code 1: a check failed. 2: no check could be judged, or the page could not be written. Else 0.
     """
     from turnstile.admin_client import AdminClient
     from turnstile.cluster import ClusterError
@@ -147,7 +148,7 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     from turnstile.verdict.times import Times
 
     if bool(command) == (attach is not None):
-        raise click.UsageError("give a command behind --, or --attach")
+        raise click.UsageError("give a command after --, or --attach")
     times = Times(copies=copies, request_timeout_s=request_timeout)
     say = (lambda told: None) if as_json else _say
     options: VerdictOptions = {"times": times.quick() if quick else times, "checks": checks, "seed": seed, "say": say}
@@ -190,7 +191,7 @@ def _private(program: str, topics: dict[str, int], users: dict[str, str]) -> Clu
     from turnstile.verdict.run import PRIVATE
 
     if shutil.which(program) is None:
-        raise CannotJudge(f"{program} is no command that can be run")
+        raise CannotJudge(f"{program} is not a command that can be run")
     listeners = [f"CLIENTS={_ANY_PORT},sasl", f"{_READER}={_ANY_PORT}"] if users else []
     return Cluster(topics=topics, users=users, listeners=listeners, shards=2, limits=PRIVATE)
 

@@ -1,7 +1,7 @@
-"""This process's side: the drivers that have joined, their clocks, the common start, what they say, and the end.
+"""The hub of a fleet: it waits for the drivers, measures their clocks, starts them together, collects their counts, ends them.
 
-together      all drivers start at one instant, each told it by its own clock
-each_once     what a driver did is counted once: its result, or what it last said if it is lost
+together      All drivers start at one instant, which each is told by its own clock.
+each_once     The work of a driver is counted once: its result, or, if the driver is lost, the last counts that it reported.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from turnstile.load.watch import WorkerProgress
 
 PINGS = 10
 LEAD_S = 0.2
-"""From the word to the start, besides the ways of the words."""
+"""The time from Go to the start, on top of the time that messages take."""
 SILENT_S = 30.0
-"""A driver says something ten times a second; one that is silent for so long is stopped, or its machine is gone."""
+"""A driver reports ten times a second. One that is silent for so long counts as lost: it is stopped, or its machine is gone."""
 LOOK_S = 0.2
 
 
 @dataclass(eq=False)
 class Driver:
-    """A connection of a driver, and what it has said. `number` is None until it has joined."""
+    """The connection of a driver, and what the driver has reported. `number`: None until it has joined."""
 
     sock: socket.socket
     incoming: Incoming = field(default_factory=lambda: Incoming(FIRST_BYTES))
@@ -67,21 +67,22 @@ class Driver:
 
     @property
     def clock(self) -> Offset:
-        """Seconds by which its time of day is ahead of this machine's."""
+        """The offset of the driver's time of day: how far it is ahead of this machine's, in seconds."""
         return offset(self.wall)
 
     @property
     def connects_from(self) -> list[str]:
-        """Addresses of its host."""
+        """The addresses of the driver's host that it connects from."""
         return [*self.join.usable, *self.join.chosen] if self.join is not None else []
 
     @property
     def is_over(self) -> bool:
-        """True if there is nothing more to come."""
+        """True if the driver has sent its result, or is lost."""
         return self.done is not None or self.lost_s is not None
 
     def tallies(self, groups: int) -> list[Tally]:
-        """The counts of its work: its result, else its last snapshot with the counts that it last said."""
+        """The counts of the driver's work, by group: its result; without one its last snapshot, with the counts of its last
+        progress report."""
         dumped = self.done.dumped if self.done is not None else self.snapshot
         tallies = [Tally.load(each) for each in dumped] if dumped is not None else [Tally() for _ in range(groups)]  # type: ignore[arg-type]
         if self.done is None and self.progress is not None:
@@ -91,7 +92,7 @@ class Driver:
 
 
 class Hub:
-    """Waits for `count` drivers. `check` is called several times a second, and raises what ends the wait."""
+    """The hub of `count` drivers. It calls `check` several times a second while it waits; an exception of `check` ends the wait."""
 
     def __init__(self, address: tuple[str, int], secret: str, count: int, *, check: Callable[[], None]) -> None:
         self._listener = _listen(address)
@@ -106,13 +107,14 @@ class Hub:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that the hub listens on."""
         return int(self._listener.getsockname()[1])
 
     def gather(self, tell: Callable[[int], None]) -> None:
-        """Returns when all drivers are there, know their shares and the distance of their clocks. `tell`: how many are there.
+        """Returns when all drivers have joined and know their shares, and their clocks are measured. Calls `tell` with the number
+        of drivers that have joined.
 
-        Raises DriverError when a driver can't start or is lost before.
+        Raises DriverError if a driver can't start, or is lost before the start.
         """
         while len(self.drivers) < self._count:
             tell(len(self.drivers))
@@ -130,7 +132,7 @@ class Hub:
             self._look()
 
     def start(self) -> float:
-        """Tell the drivers when to start; that instant, by this process's monotonic clock."""
+        """Tells the drivers when to start. Returns that instant by this process's monotonic clock."""
         longest = max(each.answered_s - each.asked_s for driver in self.drivers.values() for each in driver.monotonic)
         self._began_s = time.monotonic() + LEAD_S + 2 * longest
         for driver in self.drivers.values():
@@ -139,9 +141,10 @@ class Hub:
         return self._began_s
 
     def collect(self, watch: Callable[[Sequence[WorkerProgress]], None], *, not_before_s: float) -> None:
-        """Returns when all drivers have said what they did, or are lost. None ends before `not_before_s` (monotonic).
+        """Returns when each driver has sent its result or is lost. Ends the drivers when all of them have settled, but not before
+        `not_before_s` (monotonic).
 
-        Raises DriverError when a driver can't go on, or none is left. KeyboardInterrupt passes through: then call end() and
+        Raises DriverError if a driver can't go on, or none is left. KeyboardInterrupt passes through: then call end() and
         collect() again.
         """
         while not all(driver.is_over for driver in self.drivers.values()):
@@ -154,7 +157,7 @@ class Hub:
                 self.end()
 
     def end(self) -> None:
-        """Tell the drivers to close what they have open and to report."""
+        """Tells the drivers to close their connections and to send their results."""
         if not self._ending:
             self._ending = True
             for driver in self.drivers.values():
@@ -218,7 +221,8 @@ class Hub:
             raise DriverError(f"{name(driver)}: {message.sentence}")
 
     def _admit(self, driver: Driver, message: Message) -> None:
-        """A driver that comes late, such as one that Spark starts again, is sent away."""
+        """Takes the first message of a driver. Raises BadFrame for a driver of another run, or one whose number is taken, such as a
+        task that Spark has started once more."""
         if not isinstance(message, Join) or not compare_digest(message.secret, self._secret):
             raise BadFrame("no driver of this run")
         if message.number in self.drivers or not 0 <= message.number < self._count:
@@ -257,12 +261,12 @@ class Hub:
 
 
 def name(driver: Driver) -> str:
-    """For sentences."""
+    """The name of a driver in messages."""
     return f"Driver {driver.number} on {driver.join.host if driver.join is not None else 'an unknown host'}"
 
 
 def _listen(address: tuple[str, int]) -> socket.socket:
-    """On that address of this machine; on all of them where it is one that leads here by another way (NAT)."""
+    """Listens on an address of this machine; on all its addresses if the address is not its own but leads here (NAT)."""
     host, port = address
     try:
         return socket.create_server(address, family=_family(host))

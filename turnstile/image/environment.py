@@ -63,7 +63,7 @@ def options_of(
         elif name.startswith(KAFKA):
             rows[kafka_setting(name)] = value
         elif name.startswith(_PREFIX):
-            found.said.append(f"{name} is no option of `turnstile up`: left out{_near(name, variables)}")
+            found.said.append(f"{name} is not an option of `turnstile up`: left out{_near(name, variables)}")
         elif name.startswith(TURNSTILE):
             setting = _setting(name)
             if setting is not None and not value:
@@ -77,7 +77,7 @@ def options_of(
             elif not name.startswith(theirs):
                 meant = f"{_PREFIX}{name.removeprefix(TURNSTILE)}"
                 near = f"; did you mean {meant}?" if meant in variables else _near(name, known)
-                found.said.append(f"{name} is no setting: left out{near}")
+                found.said.append(f"{name} is not a setting: left out{near}")
     _add_kafka(found, rows, given, own)
     _add_defaults(found, given)
     return found
@@ -161,7 +161,7 @@ def _add_kafka(found: Found, rows: dict[str, str], given: _Given, own: Mapping[s
     read = of_properties(rows)
     for name in read.ignored:
         variable = _settings_named(name)
-        found.said.append(f"{variable} ({name}) is no setting here: left out{_near(variable, _settings_as(KAFKA))}")
+        found.said.append(f"{variable} ({name}) is not a setting: left out{_near(variable, _settings_as(KAFKA))}")
     for name, value in read.settings:
         found.options += ["--set", f"{name}={value}"]
     if read.listeners and not given.by_hand("listener", "port"):

@@ -1,4 +1,4 @@
-"""The brokers that a run connects to when it is not told: those of the cluster behind the admin API."""
+"""The default of --bootstrap for a run: the brokers of the cluster behind the admin API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 
 
 def bootstrap_of(admin: AdminClient) -> str:
-    """ "host:port,..." of each broker's first listener; DEFAULT where the API does not answer or tells no listener."""
+    """ "host:port,..." of each broker's first listener; DEFAULT if the admin API does not answer or names no listener."""
     try:
         listeners = admin.get("/v1/cluster")["listeners"]
         first = [row["address"] for row in listeners if row["name"] == listeners[0]["name"]]
@@ -19,6 +19,6 @@ def bootstrap_of(admin: AdminClient) -> str:
 
 
 def _reachable(address: str) -> str:
-    """A listener of every address is reached at the loopback one."""
+    """The address to connect to for a listener's address: the loopback address if the listener is bound to all addresses."""
     host, _, port = address.rpartition(":")
     return f"{_EVERY_ADDRESS.get(host, host)}:{port}"

@@ -80,7 +80,7 @@ def _read(path: Path) -> _LogRows:
                     bad += 1
                     if bad - good_at > MOST_BAD:
                         raise SpecInvalid(
-                            f"{path} has {MOST_BAD:,} lines in a row without a connection: it is no such log."
+                            f"{path} has {MOST_BAD:,} lines in a row without a connection: it is not such a log."
                         )
                 else:
                     good_at = bad

@@ -1,4 +1,4 @@
-"""Clients that exceed quotas on purpose: one ignores its throttle time, one creates topics without end."""
+"""Clients that exceed quotas on purpose: `insist` produces in spite of its throttle times, `mutate` creates topic after topic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PATIENCE_S = 0.2
 
 
 def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
-    """Produce without end; told to wait, come back at once on another connection, where nothing is muted yet."""
+    """Produces without end. A throttled client comes back at once on a new connection, which is not muted."""
     client = UnthrottledClient(order["bootstrap"], order["client_id"], order["user"], order["password"])
     told, done, batch, number = Throttles(), Counter[str](), unthrottled_client.one_record(order["size_bytes"]), 0
     began = time.monotonic()
@@ -41,7 +41,7 @@ def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
 
 
 def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
-    """Create topics at the ordered rate, on a new connection rather than wait for a muted one."""
+    """Creates topics at the ordered rate. A throttled client goes on at once, on a new connection, which is not muted."""
     client = UnthrottledClient(order["bootstrap"], order["client_id"], order["user"], order["password"])
     of_this_run = token_hex(4)  # the topics of an earlier run may still be there
     told, done, number = Throttles(), Counter[str](), 0
@@ -71,7 +71,7 @@ def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
 
 
 def _pace(began: float, number: int, per_s: float) -> None:
-    """Sleep until the next one is due, but never long: the end may come."""
+    """Sleeps until request `number` is due, for _PATIENCE_S at most: then the caller looks whether it has to stop."""
     due_s = began + number / per_s - time.monotonic()
     if due_s > 0:
         time.sleep(min(due_s, _PATIENCE_S))

@@ -1,11 +1,11 @@
-"""The engine: one process's share of the clients, on plain sockets and one epoll.
+"""The engine of a load: one process's share of the clients, on plain sockets and one epoll.
 
-A connection is *refused* when the broker closes it (FIN or RST) before it answered a byte, *admitted* when the first byte of the
-answer to ApiVersions arrives, or, with no probe, when it is still open after the grace time. With a probe of several requests
-(probes.py) it is admitted when the last answer is whole, and an answer may refuse it, too.
+A connection counts as *refused* if the broker closes it (FIN or RST) before the first byte of an answer. It counts as *admitted* at
+the first byte of the answer to ApiVersions; with no probe, if it is still open after the grace time. With a probe of several
+requests (probes.py) it is admitted when the last answer is whole, and each answer may refuse it.
 
-A connection costs some 25 us of kernel time on this side, so Python may add little: the raw socket type is used, and the request
-goes out right behind the SYN (on loopback the handshake is over when connect returns; where it is not, epoll tells).
+A connection costs some 25 us of kernel time on this side, so Python may add little. Sockets are of the raw type, and the request is
+sent right after connect: on loopback the handshake is over by then; if it is not, the request waits until epoll says so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from turnstile.load.storm_connection import ASKED, CLOSED, CONNECTING, OPEN, REA
 REPORT_EVERY_S = 0.1
 PUT_OFF_S = 0.05
 BATCH = 64
-"""Connections opened before the next look at the answers: more would add to the latency that is measured."""
+"""The most connections that are opened between two looks at the answers: more would add to the measured latency."""
 
 
 class Storm:
@@ -59,7 +59,7 @@ class Storm:
         self._poller = select.epoll()
         self._connections: dict[int, StormConnection] = {}
         self._waiting: deque[StormConnection] = deque()
-        """Connections in the order in which their patience ends; those that were answered are dropped late."""
+        """Connections in the order in which their time to be answered ends; answered ones are removed at their turn."""
         self._patience_s = scenario.grace_s if scenario.probe == NO_PROBE else scenario.timeout_s
         self._holds: list[tuple[float, int, StormConnection]] = []
         self._holding_order = count()
@@ -73,20 +73,20 @@ class Storm:
 
     @property
     def open_now(self) -> int:
-        """Connections that exist right now, answered or not."""
+        """The number of connections that are open or being made."""
         return len(self._connections)
 
     def listen_to(self, fd: int, wake: Callable[[], None]) -> None:
-        """Call `wake` when `fd` is readable; it may call finish()."""
+        """Calls `wake` when `fd` is readable; `wake` may call `finish`."""
         self._control = (fd, wake)
         self._poller.register(fd, select.EPOLLIN)
 
     def finish(self) -> None:
-        """End at the next pass: what is held is closed, what is without an answer counts as unanswered."""
+        """Ends the run at the next pass. Open connections are closed; those without an answer count as unanswered."""
         self._finish = True
 
     def run(self) -> None:
-        """Run to the end. Raises DriverError when a source address is none of this machine's."""
+        """Runs to the end. Raises DriverError if a source address does not belong to this machine."""
         try:
             while not self._finish:
                 now_s = time.monotonic() - self._began
@@ -120,7 +120,7 @@ class Storm:
     # Opening
 
     def _open_due(self, now_s: float) -> bool:
-        """Open what is due; True when there may be more."""
+        """Opens a batch of the connections that are due. True if more may be due."""
         while self._drops and self._drops[0][0] <= now_s:
             self._drop(self.lanes[self._drops.pop(0)[1]], now_s)
         for _ in range(BATCH):
@@ -165,7 +165,7 @@ class Storm:
         self._ask(connection)
 
     def _ask(self, connection: StormConnection) -> None:
-        """Send the probe; where the handshake is not over yet, epoll says when."""
+        """Sends the probe. If the handshake is not over yet, it is sent when epoll says so."""
         events = select.EPOLLIN | select.EPOLLOUT
         if self._scenario.probe != NO_PROBE:
             try:
@@ -229,7 +229,7 @@ class Storm:
         self._read(connection, data)
 
     def _answered_one(self, connection: StormConnection, data: bytes) -> None:
-        """Of several requests: the next, once its answer is whole."""
+        """Reads the answer to one of several requests; sends the next request once the answer is whole."""
         answer = connection.whole_answer(data)
         if answer is None:
             return
@@ -266,7 +266,7 @@ class Storm:
         connection.state = READING
 
     def _read(self, connection: StormConnection, data: bytes) -> None:
-        """Read the answer to its end: closing with bytes unread would send a RST instead of a FIN."""
+        """Reads the answer to its end: a close with unread bytes would send a RST instead of a FIN."""
         if connection.whole_answer(data) is not None:
             self._hold(connection)
 
@@ -280,7 +280,7 @@ class Storm:
             heappush(self._holds, (now_s + hold_s, next(self._holding_order), connection))
 
     def _ended(self, connection: StormConnection, error: int) -> None:
-        """The broker closed it (error 0 or ECONNRESET and the like), or it never came about."""
+        """The broker closed the connection (`error`: 0, ECONNRESET or EPIPE), or it could not be made (another errno)."""
         lane, tally = connection.lane, connection.lane.tally
         now_s = time.monotonic() - self._began
         before_an_answer = connection.state in (CONNECTING, ASKED)

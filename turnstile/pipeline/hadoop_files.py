@@ -1,6 +1,6 @@
-"""Files at any place that Spark reaches, by Hadoop's `FileSystem` in Spark's JVM: what there is, and what a job leaves.
+"""Files and folders at any path or URI that Spark can reach, through Hadoop's `FileSystem` in Spark's JVM.
 
-What goes wrong raises as any call to Spark does; `errors.sentence` makes it a sentence.
+A call that fails raises what a failed call to Spark raises; `errors.sentence` turns that into one sentence.
 """
 
 from typing import Any, NamedTuple
@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 
 class ParquetFooter(NamedTuple):
-    """The rows of a Parquet file, its schema as Parquet spells it, and of each row group its rows, and the least and
-    greatest of a column of numbers."""
+    """The number of rows of a Parquet file, and its schema as Parquet spells it. `groups`: (rows, least value, greatest value) of
+    one column, for each row group that has statistics of it."""
 
     rows: int
     schema: str
@@ -18,14 +18,14 @@ class ParquetFooter(NamedTuple):
 
 
 class _HadoopPlace(NamedTuple):
-    """A file system of Hadoop's, and a path in it; both are Java's."""
+    """A Hadoop `FileSystem` and a `Path` in it, both Java objects."""
 
     files: Any
     path: Any
 
 
 class HadoopFiles:
-    """Files as `spark` sees them, with its settings (`spark.hadoop.*`)."""
+    """The file systems that `spark` is configured for (`spark.hadoop.*`)."""
 
     def __init__(self, spark: SparkSession) -> None:
         java, context = spark.sparkContext._jvm, spark.sparkContext._jsc
@@ -36,23 +36,23 @@ class HadoopFiles:
         self._input = java.org.apache.parquet.hadoop.util.HadoopInputFile
 
     def check(self, place: str) -> None:
-        """Raises when Spark has no filesystem for it."""
+        """Raises if Spark has no file system for this URI."""
         self._at(place)
 
     def is_there(self, place: str) -> bool:
-        """True if there is a file or a folder."""
+        """True if there is a file or a folder at this place."""
         files, path = self._at(place)
         return bool(files.exists(path))
 
     def names(self, folder: str) -> list[str]:
-        """The names in a folder, sorted; none when there is no such folder."""
+        """The names in a folder, sorted; an empty list if there is no such folder."""
         files, path = self._at(folder)
         if not files.exists(path):
             return []
         return sorted(str(status.getPath().getName()) for status in files.listStatus(path))
 
     def write(self, place: str, content: bytes) -> None:
-        """A file with that content, in place of any."""
+        """Writes a file with that content; replaces one that is there."""
         files, path = self._at(place)
         stream = files.create(path, True)
         try:
@@ -66,7 +66,7 @@ class HadoopFiles:
         files.delete(path, True)
 
     def footer(self, place: str, column: str) -> ParquetFooter:
-        """Of a Parquet file; `column` is one of numbers."""
+        """The footer of a Parquet file. `column`: the column of integers that `groups` is about."""
         reader = self._reader.open(self._input.fromPath(self._path(place), self._conf))
         try:
             schema = reader.getFileMetaData().getSchema()

@@ -31,17 +31,17 @@ _REFUSED = "#d1495b"
 _FREE = "#8fa3b8"
 _LABEL = "#14181d"  # readable on each of these, also where a dark page makes them brighter
 _LEGEND = (
-    "The pictures below show what the broker did (orange: throttled the client; red: refused or cut it; grey: left it alone), "
-    "and under that what the client did."
+    "Each chart shows what the broker did (orange: throttle the client; red: refuse it or end its connections; grey: nothing), and "
+    "below that what the client did."
 )
 _INK, _BAD = "#2563a8", "#d1495b"
 
 Lane = tuple[str, str, Callable[[Event], bool]]
 _REQUESTS: Lane = ("requests", _INK, is_work)
 _EARLY: Lane = ("while muted", _BAD, lambda event: event.kind == "early")
-_ATTEMPTS: Lane = ("let in", _INK, lambda event: event.kind == "admitted")
+_ATTEMPTS: Lane = ("admitted", _INK, lambda event: event.kind == "admitted")
 _TURNED_AWAY: Lane = ("refused", _BAD, lambda event: event.kind == "refused")
-_CLOSED: Lane = ("closed by it", _BAD, lambda event: event.kind == "closed" and event.reason == "client")
+_CLOSED: Lane = ("closed by the client", _BAD, lambda event: event.kind == "closed" and event.reason == "client")
 
 
 def _api(*names: str, shown: str = "") -> Lane:
@@ -57,7 +57,7 @@ _LANES: dict[str, tuple[Lane, ...]] = {
     "footprint": (_ATTEMPTS, _CLOSED),
     "groups": (_api(*HEARTBEATS, shown="heartbeats"), _api(*FETCHES, shown="fetches"), _api("JoinGroup")),
     "kip599": (_api(*MUTATIONS), _EARLY),
-    "kip714": (_api(PUSHED, shown="pushes"), _api(ASKED, shown="asks what for")),
+    "kip714": (_api(PUSHED, shown="pushes"), _api(ASKED, shown="subscription requests")),
     "delivery": (_api("Produce"),),
     "recovery": (_REQUESTS,),
     "shutdown": (_ATTEMPTS, _TURNED_AWAY),
@@ -71,7 +71,7 @@ def page(verdict: Verdict) -> str:
         (CHECKS[name].title, Badge(each.verdict, COLOURS[each.verdict]), each.evidence, name)
         for name, each in verdict.findings.items()
     ]
-    card = table(rows, caption="Each check, and what was seen", text=("verdict", "evidence", "check"))
+    card = table(rows, caption="The checks and their evidence", text=("verdict", "evidence", "check"))
     sections = [section("Report card", summary(verdict), card, paragraph(_LEGEND))]
     for name, finding in verdict.findings.items():
         sections.append(_section(name, finding, verdict.timeline))

@@ -1,7 +1,7 @@
-"""The common parts of the steps of the course: the cluster, the client, what was seen, and the ways to do harm for a while.
+"""The common parts of the steps of a course: the cluster, the client, the events seen so far, and harm that ends with its step.
 
-steps_are_undone  Whatever ends a step, what the step did to the cluster is undone: a fault ends, a setting or quota is what
-    it was before.
+steps_are_undone  However a step ends, its changes of the cluster are undone: a fault ends, a setting or quota is what it was
+    before.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ BUT_API_VERSIONS = (
 
 
 class Stage:
-    """One course's. `client` is None if it runs already; `baseline` is the timeline up to the end of the baseline; `is_subscribed`:
-    whether telemetry was asked for from the beginning."""
+    """The state of one course. `client`: None if the client was not started here. `baseline`: the timeline up to the end of that
+    step. `is_subscribed`: True if the cluster has asked for telemetry from the beginning. `target`: the client among others, as
+    a fault names it; empty if the cluster serves no others."""
 
     baseline: Timeline
     address: str
-    """The client's."""
+    """The client's address."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Stage:
         return self.exit_code() is not None
 
     def exit_code(self) -> int | None:
-        """The program's, None while it runs or if it was not started here."""
+        """The exit code of the program; None while it runs, or if it was not started here."""
         return None if self.client is None else self.client.exit_code()
 
     def kill_client(self) -> None:
@@ -84,15 +85,16 @@ class Stage:
         return "the client had not come back" if self._is_lost and self.client is None else ""
 
     def pause(self, seconds: float, until: Callable[[], bool] = lambda: True, most_s: float = 0.0) -> None:
-        """Time in which the client goes on, and more, up to `most_s`, until enough was seen; how busy it is is measured at both
-        ends."""
+        """Lets the client go on for `seconds`, and then until `until()` is true, for `most_s` in all. Measures the client's CPU
+        time before and after."""
         self.measure()
         time.sleep(seconds)
         self.wait_for(until, most_s - seconds)
         self.measure()
 
     def wait_for(self, wanted: Callable[[], bool], within_s: float) -> bool:
-        """True if it came about before the program had ended. Time for which the machine stalled does not count."""
+        """Waits until `wanted()` is true, the program has ended, or `within_s` have passed, not counting the time for which the
+        machine stalled. Returns the last result of `wanted`."""
         began_ns = now_ns = time.monotonic_ns()
         while not (found := wanted()) and not self.has_ended():
             if (now_ns - began_ns) / MS - self.machine.stalled_ms(began_ns, now_ns) >= 1000 * within_s:
@@ -102,12 +104,12 @@ class Stage:
         return found
 
     def measure(self) -> None:
-        """The load of the machine up to now."""
+        """Notes the client's CPU time up to now."""
         if self.client is not None:
             self.busy.append(Busy(time.monotonic_ns(), *self.client.busy_s()))
 
     def settle(self, name: str) -> None:
-        """A step in which nothing is done to the client."""
+        """A step that leaves the client alone."""
         with self.step("settle", name):
             time.sleep(self.times.settle_s)
 
@@ -115,14 +117,14 @@ class Stage:
 
     @contextmanager
     def step(self, kind: str, name: str) -> Iterator[StepDetail]:
-        """A step, with a detail to be filled in."""
+        """Runs a step of the course and notes its times. The caller fills in the detail."""
         self._say(name)
         began_ns, detail = time.monotonic_ns(), StepDetail()
         yield detail
         self.steps.append(Step(kind, name, began_ns, time.monotonic_ns(), detail))
 
     def end_baseline(self) -> None:
-        """Ends the baseline, which is all that was seen up to now; the client's address is known by it."""
+        """Ends the baseline: all events up to now. The first address in them is the client's."""
         self.baseline = self.so_far()
         self.address = next((event.ip for event in self.baseline.events if event.ip), "127.0.0.1")
 
@@ -133,10 +135,11 @@ class Stage:
         return [event for event in self.watch.since(at_ns) if event.kind == "request"]
 
     def await_recovery(self, detail: StepDetail, *, whole: bool = False) -> None:
-        """Until the client works again, and a little longer; `whole`: all that it does, as it had lost all its connections.
+        """Waits until the client works again, and a little longer. `whole`: until all client ids and connections are back, after a
+        step that took all its connections.
 
-        A program may have several clients, known by their ids. A step that began while one of them still waits after the step
-        before would find that one quiet.
+        A program may have several Kafka clients, with different client ids. If one of them still waited after this step, it would
+        be quiet in the next step, whatever that does.
         """
         detail["lifted_ns"] = lifted_ns = time.monotonic_ns()
         self.wait_for(lambda: self.watch.first_work_after(lifted_ns) is not None, self.times.recover_s)
@@ -152,7 +155,7 @@ class Stage:
         time.sleep(self.times.stay_s if whole else self.times.settle_s)
 
     def _await_each_client(self, lifted_ns: int) -> None:
-        """Until each client id that worked in the baseline has worked since an instant, but no longer than a recovery takes."""
+        """Waits until each client id that worked in the baseline has worked since an instant, for recover_s at most."""
         usual = self.baseline.within(self.baseline.baseline, "request")
         clients = {event.client_id for event in usual if is_work(event)}
         left_s = self.times.recover_s - (time.monotonic_ns() - lifted_ns) / SECOND
@@ -170,7 +173,7 @@ class Stage:
             surely(lambda: self._end_fault(name, kind))
 
     def _end_fault(self, name: str, kind: str) -> None:
-        """Ends a fault; one whose name was not heard, as Ctrl-C came, is known by what it does to whom."""
+        """Ends a fault. `name`: "" if Ctrl-C came before the cluster had answered with the name: then its kind and target tell."""
         alike = {"kind": kind, **self.target}.items()
         for each in [name] if name else [f["name"] for f in self.cluster.faults() if alike <= f.items()]:
             self.cluster.remove_fault(each)
@@ -187,7 +190,8 @@ class Stage:
 
     @contextmanager
     def closed_at_accept(self) -> Iterator[None]:
-        """The address's cap is 0, and its connections are gone. Of a client among others of its address: its connections end."""
+        """Caps the client's address at 0 connections and ends those that are open. A client that a client id names may share its
+        address with others: instead of the cap, a fault ends each of its connections."""
         if "client_id" in self.target:
             with self.fault("disconnect"):
                 yield
@@ -205,8 +209,8 @@ class Stage:
 
     @contextmanager
     def refused_with_an_error(self) -> Iterator[None]:
-        """As closed_at_accept, and new connections are told so: ApiVersions is answered, and the next request with
-        POLICY_VIOLATION. Of a client among others of its address: each of its requests has that error."""
+        """As closed_at_accept, but a new connection is answered: its ApiVersions as usual, its next request with POLICY_VIOLATION.
+        For a client that a client id names, a fault answers each request but ApiVersions with that error."""
         if "client_id" in self.target:
             with self.cut("error", api=BUT_API_VERSIONS, error="POLICY_VIOLATION"):
                 yield
@@ -224,7 +228,7 @@ class Stage:
 
     @contextmanager
     def cut(self, kind: FaultKind, **what: Unpack[FaultOptions]) -> Iterator[None]:
-        """Under a fault, once the connections that are open have ended."""
+        """Sets a fault, and ends the connections that are open."""
         with self.fault(kind, **what):
             self.end_connections()
             yield
@@ -235,7 +239,7 @@ class Stage:
 
 
 def surely(undo: Callable[[], None]) -> None:
-    """`undo()`, although Ctrl-C may come in its midst: it can be done twice."""
+    """Calls `undo()`, and once more if Ctrl-C interrupts it; so `undo` must bear being called twice."""
     try:
         undo()
     except KeyboardInterrupt:

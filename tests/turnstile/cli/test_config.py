@@ -124,7 +124,7 @@ async def test_quota_command_names_what_is_wrong(run):
     bad = await run(quota, "set", "ip=10.0.0.1", "connection_creation_rate=-1", exit_code=1)
     assert bad.stderr == "Quota connection_creation_rate must be greater than 0\n"
     mixed = await run(quota, "set", "ip=10.0.0.1", "user=u", "connection_creation_rate=1", exit_code=2)
-    assert "an ip has quotas by itself, without user or client-id" in mixed.stderr
+    assert "an entity with ip= has neither user= nor client-id=" in mixed.stderr
     await run(quota, "unset", "user=nobody", exit_code=1)
     for words in (
         ["set", "user=a"],

@@ -65,7 +65,7 @@ def test_toml_file_has_options_settings_and_quotas(tmp_path: Path) -> None:
     ("text", "sentence"),
     [
         ("[cluster", "turnstile.toml: Expected"),
-        ("[limit]\n", "[limit] is no table of this file: cluster, listeners"),
+        ("[limit]\n", "[limit] is not a table of this file: cluster, listeners"),
         ("limits = 5\n", "limits must be a table"),
         ("[cluster]\nshard = 1\n", "[cluster] has no 'shard'"),
         ("[cluster]\nshards = 'two'\n", "[cluster] shards must be a number"),
@@ -111,7 +111,7 @@ def test_server_properties_as_far_as_it_goes(tmp_path: Path) -> None:
         ("[topics]\n'a b' = 1\n", "is not a topic name"),
         ("[topics]\n__consumer_offsets = 50\n", "is an internal topic"),
         ("[users]\n'' = 'x'\n", "must have a name"),
-        ("[listeners]\nX = '127.0.0.1:0,tls,key=a b,file=c'\n", "'file=c' is no option of a listener"),
+        ("[listeners]\nX = '127.0.0.1:0,tls,key=a b,file=c'\n", "'file=c' is not an option of a listener"),
     ],
 )
 def test_what_cannot_be_started_is_wrong_usage(tmp_path: Path, text: str, sentence: str) -> None:

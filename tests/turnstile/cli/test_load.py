@@ -23,8 +23,8 @@ def test_the_shipped_scenarios_are_listed():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--scenario", "nat", "--rate", "5"], "--scenario and --rate don't go together"),
-        (["--scenario", "nat", "--replay", "x"], "--scenario and --replay don't go together"),
+        (["--scenario", "nat", "--rate", "5"], "--rate does not go with --scenario"),
+        (["--scenario", "nat", "--replay", "x"], "--replay does not go with --scenario"),
         (["--scenario", "nope"], "There is no scenario 'nope'"),
         (["--apply", "--connections", "5"], "--apply needs a scenario that suggests limits"),
         (["--rate", "5"], "--rate needs --duration or --connections"),
@@ -47,7 +47,7 @@ def test_wrong_usage_is_exit_code_2_and_a_sentence(arguments, says):
 
 def test_a_group_that_the_scenario_has_not_is_said_before_anything_runs():
     told = said("--scenario", "nat", "--expect", "ofice.p99<50ms", code=2)
-    assert "ofice is none of the groups office, data centre" in " ".join(told.split())
+    assert "ofice is not a group of this load; its groups are office, data centre" in " ".join(told.split())
 
 
 def test_nothing_listens_is_exit_code_1_and_a_sentence():

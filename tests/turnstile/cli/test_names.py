@@ -86,8 +86,8 @@ def test_status_lists_other_named_clusters(machine: Machine) -> None:
 
 def test_a_name_of_no_cluster_is_said_with_those_that_run(machine: Machine) -> None:
     machine.up("orders")
-    assert "these are: orders" in machine.run("status", "--name", "order", expect=1)
-    assert "give one of them" in machine.run("status", "--name", "orders", "--admin", "127.0.0.1:1", expect=2)
+    assert "running clusters: orders" in machine.run("status", "--name", "order", expect=1)
+    assert "give --admin or --name" in machine.run("status", "--name", "orders", "--admin", "127.0.0.1:1", expect=2)
     assert "--name orders" in machine.run("status", "--admin", "127.0.0.1:1", expect=1)
     assert "is not a name" in machine.run("up", "--name", "../x", expect=2)
 

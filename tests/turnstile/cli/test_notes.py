@@ -120,7 +120,7 @@ def test_a_quota_that_an_entity_has_not_is_answered_with_those_it_has(
         ("delay", "--delay-ms is missing: a fault of kind delay needs it, in milliseconds."),
         ("delay --delay-ms 5 --reset", "--reset is for faults of kind disconnect, and this is a delay."),
         ("disconnect --once --times 4", "--times can't be together with --once: a fault has one trigger at most."),
-        ("error --error REQUEST_TIMED_OU", "--error cannot be 'REQUEST_TIMED_OU': it is no error of Kafka; did you mean "
+        ("error --error REQUEST_TIMED_OU", "--error cannot be 'REQUEST_TIMED_OU': it is not an error of Kafka; did you mean "
          "REQUEST_TIMED_OUT?"),
     ],
 )  # fmt: skip
@@ -134,13 +134,13 @@ def test_a_wrong_fault_is_answered_by_the_names_of_options(cluster: Cluster, wor
     [
         ("user remove nobody", 1, "there is no user 'nobody'; users: there is none."),
         ("fault remove slow", 1, "there is no fault 'slow'; faults: none is set."),
-        ("quota set usr=a producer_byte_rate=1", 2, "Error: 'usr=a' is no entity; did you mean user?"),
+        ("quota set usr=a producer_byte_rate=1", 2, "Error: 'usr=a' is not an entity; did you mean user?"),
         ("quota set user= producer_byte_rate=1", 2,
          "Error: user= has no name; user=<default> is every user without a quota of its own"),
         ("quota set ip=10.0.0.1 user=a connection_creation_rate=1", 2,
-         "Error: an ip has quotas by itself, without user or client-id"),
+         "Error: an entity with ip= has neither user= nor client-id="),
         ("explain usr=a", 2, "Error: 'usr=a' is not ip=..., user=..., client-id=...; did you mean user?"),
-        ("fault add error --error NONE", 2, "Error: --error cannot be 'NONE': it is no error of Kafka."),
+        ("fault add error --error NONE", 2, "Error: --error cannot be 'NONE': it is not an error of Kafka."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_answered_with_what_there_is(cluster: Cluster, words: str, code: int, sentence: str) -> None:
@@ -203,7 +203,7 @@ def test_another_program_at_the_address_is_one_sentence_of_each_command(
                     main()
                 said = capsys.readouterr().err
                 assert ended.value.code == 1, words
-                assert f"{url} is no admin API of Turnstile" in said and "Traceback" not in said, words
+                assert f"{url} is not an admin API of Turnstile" in said and "Traceback" not in said, words
         finally:
             server.shutdown()
             serving.join()

@@ -20,7 +20,7 @@ def test_nothing_is_cut_off(width):
     assert "…" not in text
     for part in ("shard_unavailable", "2001:db8:ffff:ffff::1", "1 of 2 shards up", "starting", "max.connections = 100",
                  "12,347/s", "64,885/s", "1.23M", "user \\x1b[31mal", "31 s",
-                 "max.connections = 50 (broker 2)", "3 wait to be let in"):  # fmt: skip
+                 "max.connections = 50 (broker 2)", "3 wait to be admitted"):  # fmt: skip
         assert part in text, part
     assert "max.connections.per.ip" not in text
     assert "fd_limit" not in text

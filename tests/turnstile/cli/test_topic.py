@@ -32,7 +32,7 @@ def test_what_can_not_be_created_is_said_and_the_others_are(tmp_path: Path) -> N
         told = json.loads(cluster.turnstile("topic", "create", "a", "--config", "retention.ms=x", "--json", expect=1))
         assert told["created"] == [] and "retention.ms" in told["refused"]["a"]
         assert "is not a topic name" in cluster.turnstile("topic", "create", "a b", expect=2)
-        assert "named once" in cluster.turnstile("topic", "create", "b", "b:2", expect=2)
+        assert "is named twice" in cluster.turnstile("topic", "create", "b", "b:2", expect=2)
         assert "internal topic" in cluster.turnstile("topic", "create", "__consumer_offsets", expect=2)
 
 

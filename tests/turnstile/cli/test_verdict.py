@@ -29,9 +29,9 @@ def no_cluster(*arguments, **options):
         (["--topic", "orders:many", "--", "true"], "'orders:many' is not a topic, such as orders or orders:6"),
         (["--user", "alice", "--", "true"], "'alice' is not NAME=PASSWORD"),
         (["--html", "/no/such/folder/page.html", "--", "true"], "can't be written: No such file or directory"),
-        (["--", "/no/such/program", "{bootstrap}"], "/no/such/program is no command that can be run"),
-        (["--checks", "", "--", "true"], "'' is no check"),
-        (["--request-timeout", "nan", "--", "true"], "nan is no number of seconds"),
+        (["--", "/no/such/program", "{bootstrap}"], "/no/such/program is not a command that can be run"),
+        (["--checks", "", "--", "true"], "'' is not a check"),
+        (["--request-timeout", "nan", "--", "true"], "nan is not a number of seconds"),
         (["--request-timeout", "inf", "--", "true"], "inf is not in the range"),
     ],
 )

@@ -152,17 +152,17 @@ def test_a_value_that_can_not_be_is_said_in_one_sentence(variable: str, value: s
     ("variable", "said"),
     [
         ("KAFKA_MAX_CONECTIONS", "did you mean KAFKA_MAX_CONNECTIONS?"),
-        ("KAFKA_CREATE_TOPICS", "KAFKA_CREATE_TOPICS (create.topics) is no setting here: left out"),
+        ("KAFKA_CREATE_TOPICS", "KAFKA_CREATE_TOPICS (create.topics) is not a setting: left out"),
         ("TURNSTILE_KAFKA_CONNECTION_MAX", "did you mean TURNSTILE_KAFKA_CONNECTIONS_MAX?"),
-        ("TURNSTILE_UP_BROKER", "no option of `turnstile up`: left out; did you mean TURNSTILE_UP_BROKERS?"),
-        ("TURNSTILE_FOO", "TURNSTILE_FOO is no setting: left out"),
-        ("TURNSTILE_BROKERS", "TURNSTILE_BROKERS is no setting: left out; did you mean TURNSTILE_UP_BROKERS?"),
+        ("TURNSTILE_UP_BROKER", "not an option of `turnstile up`: left out; did you mean TURNSTILE_UP_BROKERS?"),
+        ("TURNSTILE_FOO", "TURNSTILE_FOO is not a setting: left out"),
+        ("TURNSTILE_BROKERS", "TURNSTILE_BROKERS is not a setting: left out; did you mean TURNSTILE_UP_BROKERS?"),
         ("TURNSTILE_ADMIN_PORT", "left out; did you mean TURNSTILE_UP_ADMIN_PORT?"),
         ("TURNSTILE_PORT", "left out; did you mean TURNSTILE_UP_PORT?"),
-        ("KAFKA_PORT", "KAFKA_PORT (port) is no setting here: left out"),
+        ("KAFKA_PORT", "KAFKA_PORT (port) is not a setting: left out"),
         (
             "KAFKA_ADVERTISED_HOST_NAME",
-            "KAFKA_ADVERTISED_HOST_NAME (advertised.host.name) is no setting here: left out",
+            "KAFKA_ADVERTISED_HOST_NAME (advertised.host.name) is not a setting: left out",
         ),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_plan_of_a_data_directory_has_what_is_in_its_spool_and_takes_no_second
     assert json.loads(done.stdout)["connections"] == 3
     done = turnstile(*command, "--input", str(tmp_path / "journal"))
     assert (done.returncode, done.stderr.strip()) == (
-        1, "plan takes one journal: those of two clusters number their connections alike.",
+        1, "plan takes only one journal: two clusters use the same numbers for their connections.",
     )  # fmt: skip
 
 

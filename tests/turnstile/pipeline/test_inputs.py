@@ -51,7 +51,7 @@ def test_zeek_tsv_with_broken_rows(spark: Any, tmp_path: Path) -> None:
     ]
     assert reasons(found) == {
         "3 fields instead of 10": 1, "the client address is not an IP address": 1, "no time of opening": 1, "not TCP": 1,
-        "not to port 9092": 1, "the duration is no number": 1,
+        "not to port 9092": 1, "the duration is not a number": 1,
     }  # fmt: skip
     assert {row["raw"] for row in found.bad.collect()} == {line.rstrip("\n") for line in bad}
 

@@ -76,4 +76,4 @@ def test_a_plan_of_networks_is_for_turnstile_alone_and_says_so(tmp_path: Path) -
     )
     assert narrow["ips"] > wide["ips"] and "redpanda" in narrow["recommended"]["simple"]["commands"]
     done = CliRunner().invoke(command, [*asked, "--by", "user", "--ipv6-prefix", "64"])
-    assert done.exit_code == 2 and "--ipv6-prefix goes with --by ip" in done.output
+    assert done.exit_code == 2 and "--ipv6-prefix needs --by ip" in done.output

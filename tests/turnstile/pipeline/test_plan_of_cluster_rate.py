@@ -241,8 +241,8 @@ def test_what_it_is_not_made_of_is_refused(tmp_path: Path) -> None:
     file = csv(tmp_path, [1, 2, 3])
     options = ["--input", str(file), "--format", "csv", "--columns", "ip=ip,opened_at=start,duration_s=secs"]
     alone = CliRunner().invoke(command, [*options, "--cluster-rate", "5"])
-    assert alone.exit_code == 2 and "--cluster-rate goes with --whole-cluster" in alone.output
+    assert alone.exit_code == 2 and "--cluster-rate needs --whole-cluster" in alone.output
     zero = CliRunner().invoke(command, [*options, "--whole-cluster", "--cluster-rate", "0"])
     assert zero.exit_code != 0 and "A candidate can't be set" in zero.output
     users = CliRunner().invoke(command, ["--by", "user", *options, "--whole-cluster"])
-    assert users.exit_code == 2 and "--whole-cluster goes with --by ip" in users.output
+    assert users.exit_code == 2 and "--whole-cluster needs --by ip" in users.output

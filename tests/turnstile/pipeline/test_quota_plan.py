@@ -249,7 +249,7 @@ def test_the_command_says_it_in_words_pictures_and_json(tmp_path: Path) -> None:
     ("words", "why"),
     [
         (["--format", "redpanda-requests", "--quotas"], "Redpanda logs no sizes of requests"),
-        (["--format", "kafka-requests"], "go with --quotas"),
+        (["--format", "kafka-requests"], "need --quotas"),
         (["--format", "zeek", "--quotas"], "zeek has connections"),
         (["--format", "kafka-requests", "--quotas", "--per-ip-cap", "5"], "--per-ip-cap does not go with --quotas"),
         (["--format", "kafka-requests", "--quotas", "--quota", "client-id=app"], "sets no quota"),

@@ -153,9 +153,9 @@ def test_one_verdict_at_a_time_of_a_running_cluster(cluster):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ([], "give a command behind --, or --attach"),
-        (["--checks", "kip", "--", "x"], "'kip' is no check; these are kip219, deadline"),
-        (["--attach", "ip=localhost"], "'localhost' is no address, such as 10.0.0.1"),
+        ([], "give a command after --, or --attach"),
+        (["--checks", "kip", "--", "x"], "'kip' is not a check; the checks are kip219, deadline"),
+        (["--attach", "ip=localhost"], "'localhost' is not an address, such as 10.0.0.1"),
         (["--attach", "orders"], "'orders' is not client-id=NAME or ip=ADDRESS"),
     ],
 )

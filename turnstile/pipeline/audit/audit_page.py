@@ -19,15 +19,15 @@ COLOURS = {HELD: "#1a7f4b", EXCEEDED: "#d1495b", NOT_JUSTIFIED: "#d1495b", UNKNO
 NONE_SET = paragraph("No limit of connections was set.")
 
 WORDS = {
-    HELD: "No limit was exceeded, and every refusal was right: proved by the journal alone.",
-    UNKNOWN: "Nothing was seen to be exceeded, but the journal is not whole or contradicts itself, so nothing is proved.",
+    HELD: "No limit was exceeded, and every refusal was justified: the journal alone proves it.",
+    UNKNOWN: "No limit was seen to be exceeded, but the journal is incomplete or contradicts itself, so nothing is proved.",
 }
 FOUND = "A limit was exceeded, or connections were refused without cause: the checks below say which and when."
 
 
 def page(result: AuditResult, *, name: str) -> str:
     """The whole page. `name`: of the journal."""
-    checks: list[Sequence[object]] = [("check", "verdict", "what was seen")]
+    checks: list[Sequence[object]] = [("check", "verdict", "findings")]
     checks += [(each.name, Badge(each.verdict, COLOURS[each.verdict]), each.detail) for each in result.checks]
     limits: list[Sequence[object]] = [("limit", "its values, in order")]
     limits += [(name, " -> ".join(values)) for name, values in result.limits.items()]
@@ -38,9 +38,9 @@ def page(result: AuditResult, *, name: str) -> str:
         [
             section("Verdict", "", badge_line(result.verdict, COLOURS[result.verdict], WORDS.get(result.verdict, FOUND))),
             *(_found(each) for each in found),
-            section("Checks", "What each is about, and what is not proved, is in the document about the audit.",
-                    table(checks, caption="The checks and their verdicts", text=("verdict", "what was seen"))),
-            section("Limits in force", "Of connections, as the journal's configuration has them.",
+            section("Checks", "The page about the audit in the documentation says what each check proves, and what it does not.",
+                    table(checks, caption="The checks and their verdicts", text=("verdict", "findings"))),
+            section("Limits in force", "The limits on connections in the journal's configuration.",
                     table(limits, caption="Limits", text=limits[0][1:]) if result.limits else NONE_SET),
         ],
     )  # fmt: skip
@@ -48,7 +48,11 @@ def page(result: AuditResult, *, name: str) -> str:
 
 def _found(check: Check) -> str:
     """One check that did not hold, with its first instants, and the brokers that are concerned."""
-    words = "The first in order of time." if check.verdict in FINDINGS else "What is missing, or does not fit."
+    words = (
+        "The first cases, in order of time."
+        if check.verdict in FINDINGS
+        else "The events that are missing or do not fit."
+    )
     brokers: list[list[object]] = [
         ["broker", "how many"],
         *([broker, f"{count:,}"] for broker, count in sorted(check.brokers.items())),

@@ -1,17 +1,18 @@
-"""The check of throttles: a meter decided every throttle that a client was told, and every throttle that was decided was told.
+"""The check `quota_throttles`: the throttle times in answers to clients are those that meters decided, no more and no fewer.
 
-A `throttled` event is written by the shard with the connection, at the instant at which the meter recorded; a `charge` by the
-meter's shard. The two are matched by broker, client, quota, instant, amount and throttle time (`quota_throttles`).
+When a meter throttles a client, its shard journals a `charge` event. When the client is answered, the shard with the connection
+journals a `throttled` event, dated at the instant of the charge. The check pairs the two by broker, client, quota, instant, amount
+and throttle time.
 
-decided_throttle_is_told  A throttle that was decided and not told is `exceeded`, unless the client may not have been there to
-    be told: its connection closed, its shard ended, its quota changed, or its shard decided the charge itself, all within
-    SPAN_NS of it.
-told_throttle_was_decided  The answer to mutations tells what is left of the last throttle of its topics, so it need only fit
-    within a throttle that was decided. A throttle of mutations that was decided is looked for only if its charge was permissive,
-    and it is of LONG_MS or more: that one is told for certain.
+decided_throttle_is_told  A `charge` that throttles and has no `throttled` event is `exceeded`. It is excused if the client may have
+    been gone before the answer. So it is if its connection closed, its shard ended, the configuration changed or its shard decided
+    the charge itself, within SPAN_NS of the charge.
+told_throttle_was_decided  A `throttled` event without its `charge` is `not justified`. The answer to mutations has only the rest of
+    a throttle time, so there it is enough that this rest fits within a throttle time that was decided. A charge of mutations needs
+    its `throttled` event only if it was permissive, with a throttle time of LONG_MS or more: only then a rest is certain.
 
-Delays by the throughput limits of a node, and by client quotas of Redpanda's semantics, are not judged: what counted for them is
-not in the journal.
+Two kinds of delay are not judged, as the journal lacks what was counted for them: those by the throughput limits of a node, and
+those by client quotas of Redpanda's semantics.
 """
 
 from collections import defaultdict
@@ -40,11 +41,11 @@ MS = 1_000_000
 
 
 class Context(NamedTuple):
-    """The facts that may have kept a shard from telling a throttle.
+    """The facts that may explain why a throttle time did not reach its client.
 
     lives     (broker, shard) -> the first and last mono_ns of each incarnation, in order
-    changes   when versions were stored
-    unsure    brokers of which events are missing
+    changes   the mono_ns at which versions of the configuration were stored
+    unsure    brokers whose journal lacks events
     """
 
     lives: Mapping[tuple[int, int], Sequence[tuple[int, int]]]
@@ -53,7 +54,8 @@ class Context(NamedTuple):
 
 
 def throttling(events: Rows) -> Rows:
-    """The `throttled` and `charge` events that throttle, the stand-ins' charges, and the closes; with short names."""
+    """The events that this check needs, with shortened names of clients: `throttled` and `charge` events with a throttle time, the
+    charges of stand-ins, and the closes."""
     return events.of_kinds(("throttled", "charge", "closed"), READ).each(_throttling, _SCHEMA)
 
 
@@ -83,7 +85,7 @@ def _throttling(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def told(context: Context, table: pyarrow.Table) -> pyarrow.Table:
-    """FOUND of all such events of some clients."""
+    """The findings (FOUND) of the events of some clients. `table`: rows of `throttling`."""
     found = Findings()
     broker = arrays.numbers(table, "broker")
     (user, _), (name, _) = arrays.codes(table, "user"), arrays.codes(table, "client_id")
@@ -103,7 +105,7 @@ class _Client:
     def __init__(self, context: Context, found: Findings) -> None:
         self._context = context
         self._found = found
-        self._is_blurred = False  # a charge can't be read
+        self._is_blurred = False  # a charge of this client can't be read
 
     def judge(self, rows: list[TableRow]) -> None:
         told = [
@@ -141,13 +143,13 @@ class _Client:
             self._untold(row, closes, alone)
 
     def _judge_limit(self, row: TableRow, charge: TableRow) -> None:
-        """An answer tells the quota of its shard's version; while a change is under way that may be another than the meter's."""
+        """Compares the quota in an answer with that of the charge. While a change is under way their versions may differ."""
         if row["version"] == charge["version"] and row["limit_value"] != charge["limit_value"]:
-            why = f"{client(row)} was throttled by {row['limit']}={row['limit_value']}, and charged under {charge['limit_value']:g}"
+            why = f"{client(row)} was throttled by {row['limit']}={row['limit_value']}, but charged by {charge['limit_value']:g}"
             self._add(NOT_JUSTIFIED, why, row)
 
     def _unjustified(self, row: TableRow) -> None:
-        why = f"{client(row)} was throttled for {row['throttle_ms']:,} ms by {row['limit']}, and no meter decided that"
+        why = f"{client(row)} was throttled for {row['throttle_ms']:,} ms by {row['limit']}, but no meter decided that"
         self._add(NOT_JUSTIFIED, why, row)
 
     def _untold(self, row: TableRow, closes: Sequence[int], alone: Mapping[Any, Sequence[int]]) -> None:
@@ -168,11 +170,11 @@ class _Client:
             self._missing(row)
 
     def _missing(self, row: TableRow) -> None:
-        why = f"{client(row)} was to be throttled for {row['throttle_ms']:,} ms by {row['limit']}, and was not told"
+        why = f"a meter throttled {client(row)} for {row['throttle_ms']:,} ms by {row['limit']}, but no answer told the client"
         self._add(EXCEEDED, why, row)
 
     def _may_be_untold(self, row: TableRow, asker: int, closes: Sequence[int]) -> bool:
-        """True if its client, connection, shard or quota may have gone before it was told (decided_throttle_is_told)."""
+        """True if the client may have been gone before the answer (decided_throttle_is_told)."""
         at_ns = row["mono_ns"]
         lives = self._context.lives.get((row["broker"], asker), ())
         last_ns = max((last_ns for first_ns, last_ns in lives if first_ns <= at_ns + MS), default=0)
@@ -193,14 +195,14 @@ def _is_unjudged(limit: str | None) -> bool:
 
 
 def _key(row: TableRow, asker: int) -> tuple[Any, ...]:
-    """The fields that the two events of one throttle have in common. Handler time is told in whole milliseconds, and is left
-    out."""
+    """The fields by which the two events of a throttle are paired. The amount is left out for request_percentage, whose handler
+    time is rounded to milliseconds in one of them."""
     amount = None if row["limit"] == REQUEST else row["bytes"]
     return asker, row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
 
 
 def _covers(charge: TableRow, told: TableRow) -> bool:
-    """True if what an answer told of mutations is what was left of that charge's throttle (told_throttle_was_decided)."""
+    """True if a throttle time that an answer to mutations told fits within that of a charge (told_throttle_was_decided)."""
     if charge["limit"] != MUTATION or told["throttle_ms"] > charge["throttle_ms"]:
         return False
     passed_ns = (charge["throttle_ms"] - told["throttle_ms"]) * MS

@@ -1,5 +1,5 @@
-"""Connections over TLS, of which `turnstile.max.ssl.connections` bounds how many are open: those of listeners that had TLS by the
-version under which they were decided about."""
+"""The connections over TLS, whose number `turnstile.max.ssl.connections` limits. A connection is over TLS if its listener had TLS
+in the configuration version under which it was admitted or refused."""
 
 import numpy
 import pyarrow
@@ -9,12 +9,12 @@ from turnstile.pipeline.events.timeline import Timeline
 
 
 def over_tls(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
-    """The rows that are over TLS, of a table with broker, version and listener."""
+    """The rows of connections over TLS. `table` has the columns broker, version and listener."""
     return table.filter(pyarrow.array(are_over_tls(timeline, table)))
 
 
 def are_over_tls(timeline: Timeline, table: pyarrow.Table) -> arrays.Array:
-    """Of each row whether it is over TLS."""
+    """For each row, True if its connection is over TLS."""
     listener, names = arrays.codes(table, "listener")
     places = [arrays.numbers(table, "broker"), arrays.numbers(table, "version"), listener]
 

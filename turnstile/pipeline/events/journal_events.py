@@ -1,4 +1,4 @@
-"""A journal that Spark reads: its parts, here or at URIs, as rows that checks are made of, or as a DataFrame of its events."""
+"""A journal that Spark reads from local folders or from URIs: as rows for the checks of the audit, or as a DataFrame of events."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from turnstile.pipeline.session import is_local
 
 SCHEMA = ", ".join(f"{column.name} {column.type}" for column in COLUMNS)
 FETCHED_EVENTS = 1_000_000
-"""About 200 MB in Spark's JVM and as much here."""
+"""The most events that are fetched from Spark: about 200 MB in its JVM, and as much in this process."""
 INCARNATION = ("broker", "shard", "epoch")
 
 
 class JournalEvents(NamedTuple):
-    """The parts of a journal, each part that can't be read, and up to which mono_ns it is complete (None: all of it)."""
+    """The parts of a journal. `until_ns`: later events, by mono_ns, are left out, as a running cluster may not have written all of
+    them; None: no cluster writes to the journal, and no event is left out."""
 
     spark: SparkSession
     sources: Sources
@@ -38,11 +39,12 @@ class JournalEvents(NamedTuple):
 
     @property
     def unreadable(self) -> list[Unreadable]:
-        """Parts that can't be read."""
+        """The parts that can't be read."""
         return self.parts.unreadable
 
     def journal(self, *, fetched: bool = False, columns: pyarrow.Schema = EVENTS) -> Journal:
-        """The same for kernels, with these columns. `fetched`: a small one is judged here, and Spark only reads it."""
+        """The journal as rows with these columns. `fetched`: a journal of up to FETCHED_EVENTS events is fetched from Spark, and
+        the checks run in this process."""
         slices = cut(self.parts.spans, least=self.spark.sparkContext.defaultParallelism)
         rows = rows_of(self.spark, self.sources, columns, slices, self.parts.events, self._late())
         is_small = self.parts.events <= FETCHED_EVENTS
@@ -52,13 +54,15 @@ class JournalEvents(NamedTuple):
 
     @property
     def events(self) -> DataFrame:
-        """Every event, of a journal that no process writes to."""
-        # A page that is damaged ends its file there: what is missing shows as a gap, or as an end that is not told.
+        """Every event, `until_ns` or not: only for a journal that no process writes to."""
+        # Spark reads a file with a damaged page up to that page. The missing events show as a gap in their numbers, or as a process
+        # without an end.
         reader = self.spark.read.schema(SCHEMA).option("ignoreCorruptFiles", "true")
         return reader.parquet(*(as_read(part) for part in (*self.sources.near, *self.sources.far)))
 
     def _late(self) -> dict[Incarnation, int]:
-        """Of parts of this machine alone: a journal at a URI is not written to."""
+        """Incarnation -> the number of its first event after `until_ns`. Only local parts may have such events: no cluster writes
+        to a journal at a URI."""
         if self.until_ns is None:
             return {}
         found: dict[Incarnation, int] = {}
@@ -73,10 +77,10 @@ class JournalEvents(NamedTuple):
 def read(
     spark: SparkSession, places: Sequence[str], *, aside: Path | None = None, until_ns: int | None = None
 ) -> JournalEvents:
-    """Events of the parts in folders, here or at URIs, up to `until_ns` of mono_ns; of parts of one name, the first folder's.
+    """The events of all parts in some local folders and URIs, up to `until_ns` of mono_ns. If two folders have a part of the same
+    name, the first folder's counts.
 
-    `aside`: a folder of further parts that this process alone can see. Raises NoInput when there is no such folder, or
-    nothing in it that can be read.
+    `aside`: one more folder, which only this process can see. Raises NoInput if a folder does not exist, or if no part can be read.
     """
     far = [place for place in places if is_uri(place)]
     near = [local_path(place) for place in places if not is_uri(place)]
@@ -94,11 +98,11 @@ def read(
 
 
 def pairs(events: DataFrame) -> DataFrame:
-    """One row per connection that was admitted or closed.
+    """One row for each connection that was admitted or closed.
 
-    INCARNATION, conn, ip, listener, port, version, admitted_ns, closed_ns (null: not seen), admitted_at, closed_at, bytes,
-    admissions, closes (how many events of each there are; 1 and at most 1 in a sound journal). A close that names another
-    address, listener or port than the admission is a row of its own: one that was never admitted.
+    Columns: INCARNATION, conn, ip, listener, port, version; admitted_ns, closed_ns, admitted_at, closed_at (null: no such event);
+    bytes; admissions, closes (numbers of events; 1, and 0 or 1, in a sound journal). A close with another address, listener or port
+    than its admission is a row by itself, with no admission.
     """
     is_admitted, is_closed = F.col("kind") == "admitted", F.col("kind") == "closed"
     of_connections = events.where(is_admitted | is_closed)

@@ -108,5 +108,5 @@ def _fault(end: Footer | None) -> str:
         return "is not a whole Parquet file"
     missing = [column.name for column in COLUMNS if column.name not in end.columns]
     if len(missing) == len(COLUMNS):
-        return "is no part of a journal"
+        return "is not a part of a journal"
     return f"has no column {missing[0]}" if missing else ""

@@ -125,7 +125,7 @@ def parse(
     if port is not None and format in ("haproxy", "journal"):
         raise PipelineError(f"--port is of no use with --format {format}: such a log doesn't say the server's port.")
     if by.name == USER.name and format not in WITH_USERS:
-        raise PipelineError(f"A log of {format} does not say who logs in; {', '.join(WITH_USERS)} can.")
+        raise PipelineError(f"A log in format {format} has no users; {', '.join(WITH_USERS)} may have.")
     if format == "journal":
         return journal.parse(spark, paths, by)
     if format == "zeek":

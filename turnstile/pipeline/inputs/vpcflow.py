@@ -61,7 +61,7 @@ def _fault(cells: Column) -> Column:
         .when(cell("status") != "OK", F.concat(F.lit("log-status "), cell("status")))
         .when(cell("protocol") != "6", "not TCP")
         .when(cell("action") != "ACCEPT", "rejected by the network")
-        .when(unreadable, "a port, time or size is no number")
+        .when(unreadable, "a port, time or size is not a number")
     )
 
 

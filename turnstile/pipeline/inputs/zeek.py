@@ -107,7 +107,7 @@ def _connections(fields: DataFrame, port: int | None) -> DataFrame:
     bad = (
         F.when(F.col("bad").isNotNull(), F.col("bad"))
         .when(F.lower(field("proto")) != "tcp", "not TCP")
-        .when(is_timed & later(opened_at, field("duration")).isNull(), "the duration is no number")
+        .when(is_timed & later(opened_at, field("duration")).isNull(), "the duration is not a number")
     )
     sent, received = (F.coalesce(field(name).try_cast("long"), F.lit(0)) for name in ("orig_bytes", "resp_bytes"))
     parsed = fields.select(

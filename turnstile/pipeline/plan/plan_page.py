@@ -43,7 +43,7 @@ def page(plan: LimitPlan, *, of: str) -> str:
     if plan.bad_reasons:
         rows = [["reason", "rows"], *([reason, f"{count:,}"] for reason, count in put_aside(plan))]
         sections.append(
-            section("Rows put aside", "They count nowhere above.", table(rows, caption="Why, and how many"))
+            section("Rows put aside", "These rows are in no number above.", table(rows, caption="Reasons and numbers"))
         )
     return document(f"Plan for {of}", facts(plan), sections)
 
@@ -135,10 +135,11 @@ def _standing_out(plan: LimitPlan) -> list[str]:
     ]
     heading = [plan.by.noun, "looks like", "evidence", "open at most", "of all"]
     many = "behind one address" if plan.by.has_networks else f"of one {plan.by.noun}"
-    gateways = "NAT gateways may need an override, leaks" if plan.by.has_networks else "Leaks"
+    gateways = "NAT gateways may need an override; leaks" if plan.by.has_networks else "Leaks"
     words = (
-        f"Far more open at once than most. {gateways} need mending. Many clients {many} "
-        "show by three signs: many more connections in all, as long as others', at all hours."
+        f"They have far more connections open at once than most. {gateways} need a fix in the client. Three signs show many "
+        f"clients {many}: "
+        "many more connections in all, of the usual length, at all hours."
     )
     them = plural(plan.by.noun, 2).capitalize()
     drawn = table([heading, *rows], caption=f"{them} with the most open at once", text=heading[1:3])

@@ -13,7 +13,7 @@ TITLES = {
     "redpanda": "Redpanda",
     "kafka": "Kafka",
     "turnstile": "Turnstile",
-    "rehearsal": "Turnstile, rehearsed first: observed, nobody is refused",
+    "rehearsal": "Turnstile, rehearsed first: observed, no client is refused",
 }
 LOOKS_LIKE = {
     NAT: "many clients behind one address (NAT, a proxy)",
@@ -48,7 +48,7 @@ def printed(plan: LimitPlan) -> str:
         *(["", overridden(plan)] if plan.overrides else []),
     ]
     if plan.talkers:
-        parts += ["", f"{them.capitalize()} that stand out, and why they look like what they do:"]
+        parts += ["", f"{them.capitalize()} that stand out, and the evidence:"]
         for each in plan.talkers:
             parts += [
                 f"  {each.name:39} {looks_like(each.kind, plan.by)}: {each.peak} open at most, {each.share:.1%} of all",
@@ -87,7 +87,7 @@ def of_cluster_rate(found: ClusterRate) -> str:
     window = found.window
     then = f", of which {found.refused_then:,} were refused then" if found.refused_then else ""
     return (
-        f"To all brokers together {counted(found.arrivals, 'connection')} came{then}. The rate that they need, and what it would "
+        f"All brokers together had {counted(found.arrivals, 'new connection')}{then}. The rate that they need, and what it would "
         f"have refused, by one window of {window.samples} times {window.size_ms // 1000} s:"
     )
 
@@ -99,7 +99,7 @@ def rates_side_by_side(found: ClusterRate) -> list[list[str]]:
     return [
         ["", *(each.name for each in chosen), *("tried" for _ in tried)],
         ["new connections a second", *(f"{rate:,}" for rate, _, _ in every)],
-        ["refused of those that came", *(f"{refused:,} ({share:.4%})" for _, refused, share in every)],
+        ["refused of these", *(f"{refused:,} ({share:.4%})" for _, refused, share in every)],
         ["rate without headroom", *(f"{each.without_headroom:,}" for each in chosen), *("-" for _ in tried)],
     ]
 
@@ -150,8 +150,8 @@ def left_out(plan: LimitPlan) -> str:
     assert found is not None
     refused = ", ".join(f"{each.leaks_refused:,} of them refused by {each.name}" for each in plan.recommended)
     return (
-        f"Left out, as they look like leaks, which want mending and no override: {', '.join(found.entities)} "
-        f"({found.connections:,} connections, {refused}). --with-leaks reckons with them."
+        f"Left out, as they look like leaks, which need a fix and no override: {', '.join(found.entities)} "
+        f"({found.connections:,} connections, {refused}). --with-leaks includes them."
     )
 
 

@@ -35,7 +35,9 @@ def page(plan: QuotaPlan, *, of: str) -> str:
     if plan.usage.put_aside:
         rows = [["reason", "lines"], *([reason, f"{count:,}"] for reason, count in plan.usage.put_aside.most_common())]
         sections.append(
-            section("Lines put aside", "They count nowhere above.", table(rows, caption="Why, and how many"))
+            section(
+                "Lines put aside", "These lines are in no number above.", table(rows, caption="Reasons and numbers")
+            )
         )
     return document(f"Quotas for {of}", facts(plan), sections)
 
@@ -148,6 +150,6 @@ def _clients(plan: QuotaPlan) -> list[str]:
         ]  # fmt: skip
         if rows:
             rest = len(one.outcome.clients) - len(rows)
-            caption = f"{one.name}: who is throttled" + (f", and {rest:,} more" if rest > 0 else "")
+            caption = f"{one.name}: throttled clients" + (f", and {rest:,} more" if rest > 0 else "")
             made.append(table([heading, *rows], caption=caption, text=("quota",)))
     return [section("Clients that would have been throttled", "", *made)] if made else []

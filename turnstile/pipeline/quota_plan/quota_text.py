@@ -29,7 +29,7 @@ def lines(plan: QuotaPlan) -> list[str]:
     parts += ["", *columns(table).split("\n")]
     hit = [one for one in plan.candidates if one.outcome.clients]
     if hit:
-        parts += ["", "Who would have been throttled:"]
+        parts += ["", "Clients that would have been throttled:"]
     for one in hit:
         parts += [f"  {one.name}", *(f"    {said(each)}" for each in one.outcome.clients[:NAMED]), *_more(one)]
     parts += [

@@ -1,7 +1,7 @@
-"""The effects of quotas on a log: every charge decided by the emulator's own arithmetic (shards/limits).
+"""The effects that quotas would have had on a log of requests. The emulator's own arithmetic (shards/limits) decides each charge.
 
-The decisions are those of `turnstile replay` for the same quotas and records: test_quota_plan.py compares them one by one. A
-log is replayed as it is: a client that would have been throttled waits for nothing here.
+The decisions are those of `turnstile replay` for the same quotas and records; test_quota_plan.py compares them one by one. The
+requests keep the times of the log, also those of a client that the quotas would have throttled.
 """
 
 from collections import Counter, defaultdict
@@ -32,12 +32,15 @@ _MANAGERS: dict[str, type[Manager]] = {
     MUTATION: ControllerMutationQuotaManager,
 }
 Quotas = Mapping[Entity, Mapping[str, float]]
-"""Entity -> kind -> quota, as a cluster keeps them."""
+"""Entity -> kind of quota -> its value."""
 
 
 class Throttled(NamedTuple):
-    """The effect of a kind of quota on a client: charges, how many were throttled or refused, for how long in all and at most,
-    and the minute (epoch ms) in which it was throttled longest."""
+    """The effect of one kind of quota on one client.
+
+    `throttles`: charges that were throttled or refused; `refusals`: the refused ones. `throttle_ms`, `longest_ms`: the sum of the
+    throttle times, and the longest. `worst_minute_ms`: the minute with the largest sum (epoch ms).
+    """
 
     kind: str
     user: str
@@ -51,24 +54,24 @@ class Throttled(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The effect of quotas. `clients`: those that were throttled, the longest first; `charges`: by kind; `minutes`: kind -> minute
-    (epoch ms) -> throttle time (ms)."""
+    """The effect of quotas on all clients. `charges`: numbers by kind. `clients`: the clients that were throttled, the one with the
+    most throttle time first. `minutes`: kind -> minute (epoch ms) -> throttle time (ms)."""
 
     charges: Counter[str]
     clients: list[Throttled]
     minutes: dict[str, dict[int, int]]
 
     def throttles(self, kind: str) -> int:
-        """Charges of a kind that were throttled or refused."""
+        """The number of charges of a kind that were throttled or refused."""
         return sum(each.throttles for each in self.clients if each.kind == kind)
 
     def of(self, kind: str) -> list[Throttled]:
-        """The clients that a kind throttled."""
+        """The clients that quotas of a kind throttled."""
         return [each for each in self.clients if each.kind == kind]
 
 
 def decisions(usage: Usage, quotas: Quotas) -> Iterator[tuple[Charge, Charged]]:
-    """Each charge of a kind that any of the quotas is of, with its decision."""
+    """Each charge of a kind for which there is a quota, with its decision."""
     kinds = {kind for values in quotas.values() for kind in values}
     meters: dict[tuple[str, str], Manager] = {}
     for use in usage.uses:
@@ -100,7 +103,7 @@ class _Sum:
 
 
 def outcome(usage: Usage, quotas: Quotas) -> Outcome:
-    """The sums of all decisions."""
+    """The decisions about all charges, summed."""
     sums: defaultdict[tuple[str, str, str], _Sum] = defaultdict(_Sum)
     charges: Counter[str] = Counter()
     minutes: dict[str, dict[int, int]] = {}
@@ -129,7 +132,7 @@ def outcome(usage: Usage, quotas: Quotas) -> Outcome:
 
 
 def scenario(usage: Usage, quotas: Quotas) -> Sequence[dict[str, Any]]:
-    """The same as events of `turnstile replay`, of a log of one broker."""
+    """The settings, quotas and charges as events of `turnstile replay`, for a log of one broker."""
     names = {PRODUCE: "produce", FETCH: "fetch", REQUEST: "request", MUTATION: "mutation"}
     kinds = {kind for values in quotas.values() for kind in values}
     events: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""The open connections of the busiest addresses over time, beside their caps."""
+"""The open connections of the busiest addresses over time, for the chart of a report."""
 
 from functools import partial
 
@@ -24,10 +24,10 @@ _PEAKS = pyarrow.schema(
 
 
 def open_per_ip(events: Rows, seen: Survey, steps: TimeSteps) -> pyarrow.Table:
-    """ip, at, open, left: the most open at once in each step of time, and how many when it is over, for the SHOWN_IPS addresses
-    open for the most time in all.
+    """A row for each step of time and each of the SHOWN_IPS addresses whose connections were open for the most time in all.
 
-    Connections of a process that died count until its last event, as in the audit.
+    Columns: ip, at (the step), open (the most connections at once in the step), left (the connections at its end). Connections of
+    a process that died count until its last event, as in the audit.
     """
     held = paired(events, Ends.of(seen.ends(live=True), [])).kept()
     last_ns = max((each.last_ns for each in seen.processes), default=0)
@@ -40,7 +40,7 @@ def open_per_ip(events: Rows, seen: Survey, steps: TimeSteps) -> pyarrow.Table:
 
 
 def _open_ns(last_ns: int, connections: pyarrow.Table) -> pyarrow.Table:
-    """The time for which each address was open, of connections that were admitted."""
+    """The time for which admitted connections were open, summed by address."""
     is_admitted = pyarrow.array(arrays.present(connections, "admitted_ns"))
     mine = connections.filter(is_admitted)
     end_ns = pyarrow.compute.fill_null(mine["end_ns"], last_ns)
@@ -49,7 +49,7 @@ def _open_ns(last_ns: int, connections: pyarrow.Table) -> pyarrow.Table:
 
 
 def _steps(steps: TimeSteps, shown: pyarrow.Array, connections: pyarrow.Table) -> pyarrow.Table:
-    """Each open and close of the addresses shown, with the step of time it is in."""
+    """Each open and each close of a connection of the shown addresses, with its step of time."""
     ip = _text(connections["ip"])
     mine = connections.set_column(connections.schema.get_field_index("ip"), "ip", ip)
     changes = sweep.steps(mine.filter(pyarrow.compute.is_in(ip, shown)))
@@ -58,7 +58,8 @@ def _steps(steps: TimeSteps, shown: pyarrow.Array, connections: pyarrow.Table) -
 
 
 def _peaks(table: pyarrow.Table) -> pyarrow.Table:
-    """The sum of each step of time, and the most that it adds on the way there, of rows that have whole steps."""
+    """For each address and step of time: the net change of its open connections, and the highest sum of changes on the way. A step
+    must not be split over several tables."""
     if not table.num_rows:
         return _PEAKS.empty_table()
     (ip, names), at = arrays.codes(table, "ip"), arrays.numbers(table, "at")
@@ -76,7 +77,7 @@ def _peaks(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _levels(peaks: pyarrow.Table) -> pyarrow.Table:
-    """The level that each step begins with is the sum of the nets before it."""
+    """Turns changes into numbers of open connections: a step begins with the sum of the net changes before it."""
     ip, _ = arrays.codes(peaks, "ip")
     net, peak = arrays.numbers(peaks, "net"), arrays.numbers(peaks, "peak")
     left = arrays.running(net, arrays.begins(ip))

@@ -105,9 +105,9 @@ def _conclusions(built: Built) -> list[str]:
             f"{duration(row['worst_ms'])} at most."
         )
     if built.marks:
-        told.append(f"Marked below: each change of a limit and each lost shard, {len(built.marks):,} in all.")
+        told.append(f"The charts mark each change of a limit and each lost shard, {len(built.marks):,} in all.")
     if built.unreadable:
-        told.append(f"Parts of the journal that can't be read, and are missing here: {len(built.unreadable):,}.")
+        told.append(f"{len(built.unreadable):,} parts of the journal can't be read; their events are missing here.")
     return told
 
 
@@ -126,7 +126,7 @@ def _reasons(rows: TableRows, not_refused: str) -> str:
 def _decided(built: Built, step: str) -> str:
     series = _series(built.rows["decisions"], "outcome", "count", fill=built.bucket_s)
     ordered = {name: series[name] for name in sorted(series, key=lambda name: (name != "admitted", name))}
-    words = "Connections by what became of them. Dashed lines: configuration changes and lost shards."
+    words = "Connections by their outcome. Dashed lines: configuration changes and lost shards."
     more = [[f"and {len(built.marks) - MARKS} more", ""]] if len(built.marks) > MARKS else []
     shown = [[text, _when(at)] for at, text in built.marks[:MARKS]]
     marked = (
@@ -160,7 +160,7 @@ def _refused_logins(built: Built, step: str) -> str:
     of_users = {"name": "user", "label": "user", "admitted": "logged in", "caption": "Users refused most"}
     return section(
         "Refused logins",
-        "Connections that were admitted, and refused for their user once they had proven whose they are.",
+        "Connections that were admitted at accept, and refused at their login by a limit of their user.",
         lines({name: series[name] for name in sorted(series)}, y=f"logins {step}", marks=built.marks),
         *_refused_most(rows["refused_users"], refused, **of_users),
     )
@@ -197,7 +197,9 @@ def _open(built: Built) -> str:
     for ip, steps in built.caps.items():
         sharing.setdefault(frozenset(steps), []).append(ip)
     shared = {_cap_of(ips, of_all=len(sharing) == 1): built.caps[ips[0]] for ips in sharing.values()}
-    words = "The most open at once in each step of time, for the addresses open for longest in all, beside the cap in force."
+    words = (
+        "The most connections open at once in each step of time, beside the cap in force, for the busiest addresses."
+    )
     return section(
         "Open connections against the cap", words, lines({**series, **shared}, y="open connections", stepped=True)
     )
@@ -239,9 +241,9 @@ def _observed(rows: TableRows, addresses: TableRows) -> str:
     most = [[row["ip"], row["limit"], f"{row['limit_value']:.15g}", f"{row['count']:,}"] for row in addresses]
     return section(
         "Observed limits",
-        "Connections that were admitted, and that a limit under observation would have turned away.",
+        "Connections that were admitted, and that an observed limit would have refused.",
         table([heading, *cells], caption="By limit", text=["limit", "they"]),
-        table([of, *most], caption="Addresses with most", text=of[:2]),
+        table([of, *most], caption="Addresses with the most", text=of[:2]),
     )
 
 
@@ -261,8 +263,8 @@ def _observed_throttled(rows: TableRows) -> str:
     ]
     return section(
         "Observed quotas",
-        "Charges that a client quota under observation would have answered with a throttle time.",
-        table([heading, *cells], caption="Clients with most", text=heading[:3]),
+        "Charges that an observed client quota would have answered with a throttle time.",
+        table([heading, *cells], caption="Clients with the most", text=heading[:3]),
     )
 
 
@@ -300,8 +302,8 @@ def _reconnects(rows: TableRows) -> str:
         for row in rows
     ]
     words = (
-        "The time between the refusals of one address, and by how much it is longer in their second half than in the first: a "
-        "client that backs off doubles it again and again, one that doesn't stays at 1x."
+        "The time between two refusals of one address, and how much longer it is in the second half of them than in the first. A "
+        "client that backs off doubles it again and again; without a back-off it stays at 1x."
     )
     return section("What refused clients do next", words, table([heading, *cells], caption="Between refusals"))
 

@@ -10,8 +10,8 @@ SOON_S = 5.0
 _STARVED = 0.25
 FAILED_LOGIN, ANSWERED_WITH_AN_ERROR = "failed login", "answered with an error"
 _FINAL = {
-    FAILED_LOGIN: "Kafka's own clients take a failed login for final, too",
-    ANSWERED_WITH_AN_ERROR: "POLICY_VIOLATION is no error after which the protocol has clients try again",
+    FAILED_LOGIN: "Kafka's own clients take a failed login as final, too",
+    ANSWERED_WITH_AN_ERROR: "the protocol does not have clients retry after POLICY_VIOLATION",
 }
 """Refusals that a client may take for final, and why."""
 _ADVICE = "Bound the back-off, and do not give up for good: a refused connection says nothing about the next one."
