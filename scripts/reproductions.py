@@ -149,12 +149,12 @@ def _verdict(name: str, check: str) -> str:
 HEAD = """# {client}: the checks that it fails
 
 Made by `python scripts/reproductions.py` of [the report]({name}.json) on {version}, measured on {measured}.
-Below what was seen stands what the client's source says of it, where it was read. [Clients](../clients.md) has the other checks,
-[verdict](../verdict.md) what a check asks. The program is
+*Source* is what the client's source code says of a failure, where it was read. [Clients](../clients.md) has the other checks,
+[verdict](../verdict.md) what a check requires. The program is
 [{program}](../../{program}), with the client's default settings.
 
-A command is pasted in a checkout of this repository. It starts a cluster of its own, takes the program through the part of the
-course that the check needs, and prints what the broker saw. Its exit code is 1 for as long as the check fails, and 2 where
+Paste each command in a checkout of this repository. It starts a cluster of its own, takes the program through the part of the
+course that the check needs, and prints what the broker saw. Its exit code is 1 if the check fails, 0 if it does not, and 2 if
 nothing could be judged.
 """
 

@@ -232,16 +232,21 @@ def _section(report: dict[str, Any], sources: dict[str, str]) -> list[str]:
 
 HEAD = """# How real clients live with limits
 
-Made by `python scripts/scoreboard.py --write`: [`turnstile verdict`](verdict.md) on a small program for each client
-(`scripts/scoreboard/`), with the client's default settings. Only what was measured stands here; – is *not judged*: the client
-gave no occasion. A name links to the whole report.
+`python scripts/scoreboard.py --write` makes this page: it runs [`turnstile verdict`](verdict.md) on a small program for each client
+(`scripts/scoreboard/`), with the client's default settings. A client's name links to its whole report.
 
-**To be read with care.** Each client was measured by turnstile of the date in its line, on two cores: lines of before 2026-11-28
-once, while these did much else (a load of 20 to 35), later ones three times, ahead of all else that ran there. *pass 2/3* is the
-verdict of two runs of three. What a busy machine may have spoiled is – as well, and the report says so. A verdict is of the small
-program, too: of how it closes its client. Below a line stands what the client's source says of it, read and not measured but for
-what is said to be *seen*: *confirmed* names the file, the function and the version. A *?* marks what was measured before the check
-or the program was changed.
+How to read a mark:
+
+- *pass*, *warn* and *fail* were measured. *pass 2/3* is the verdict of two runs of three.
+- – is *not judged*: the client gave no occasion, or the machine was too busy to tell. The report says which.
+- A *?* follows a mark that was measured before the check or the program was changed.
+
+Each line was measured on its date, with Turnstile of that date, on two cores. Lines of 2026-11-28 and later are of three runs, at
+a higher priority than all other work on that machine. Earlier lines are of one run on a busy machine (a load of 20 to 35). A
+verdict is about the small program as well as about the client: `shutdown`, for one, depends on how the program closes its client.
+
+Below, *Source* is what the client's source code says of a finding. It was read, and not measured unless it says *seen*.
+*Confirmed* means that the code explains the finding, and names file, function and version.
 """
 
 
