@@ -116,6 +116,8 @@ def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster, others)
             asked = time.monotonic_ns()
             cluster.set(NAME, str(value))
             changes.append((asked, time.monotonic_ns(), value))
+        # On a busy machine the drivers open few at once, and the last cap may be the first to refuse any.
+        until(lambda: cluster.metric("turnstile_connections_refused_total") > 100, what="refusals")
 
     def allowed(at):
         """The highest cap that may be in force: the last to have returned, or one that has been asked for since."""
@@ -134,7 +136,6 @@ def test_no_admission_beyond_a_cap_once_its_change_has_returned(cluster, others)
         elif event["kind"] == "closed":
             opened[event["ip"]] -= 1
     assert beyond == []
-    assert sum(event["kind"] == "refused" for event in happened) > 100
 
 
 def test_a_shard_killed_in_a_storm(cluster):
