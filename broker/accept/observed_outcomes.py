@@ -13,8 +13,8 @@ from shards.limits.caps import OBSERVED
 from shards.tokens.tokens import Refused
 
 CLOSED, ENDED = "closed", "ended"
-"""Reasons in the journal. CLOSED: the decision came after its connection had closed. ENDED: nothing is observed any more, so no
-decision comes."""
+"""Reasons in the journal. CLOSED: the decision came after its connection had closed. ENDED: nothing is observed any more,
+or the process ended, so no decision comes."""
 
 
 class Rehearsed(Protocol):

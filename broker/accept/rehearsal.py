@@ -9,8 +9,9 @@ real_decision_first  A connection is admitted, and its descriptor handed over, w
     While nothing is observed nothing of this module is called for a connection.
 rates_before_caps  Observed rates are asked first (rate_rehearsal.py). A connection that one would have refused asks for no token;
     one that a rate would only have delayed is counted as that, and goes on at once.
-each_wait_ends_in_the_journal  A decision that is not taken at once is journaled when it is, whatever it is. So an admitted
-    connection of which no `observed` event tells was in the observed world from its admission.
+each_wait_ends_in_the_journal  A decision that is not taken at once is journaled when it is, whatever it is, or when nothing is
+    observed any more, or when the process ends in order. So an admitted connection of which no `observed` event tells was in the
+    observed world from its admission.
 members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
     or its decision is under way.
 users_last  A connection that logs in asks the observed limits of its user then (user_rehearsal.py).
@@ -82,6 +83,11 @@ class Rehearsal:
         """Back to the start of the cluster: nothing counted, and the windows of observed rates are empty."""
         self.counts.clear()
         self.rates.reset()
+
+    def close(self) -> None:
+        """The process ends, and no connection is open any more (each_wait_ends_in_the_journal)."""
+        if self.is_on:
+            self._end()
 
     def opener(self, listener: str, slot_pools: tuple[str, ...], open_connection: OpenT, *, forced: bool) -> OpenT:
         """The function that a listener gives its admitted descriptors to: `open_connection` itself while nothing is observed.

@@ -159,6 +159,7 @@ class ShardProcess:
                             await self.connections.stop()
                             connecting.cancel_scope.cancel()
                         self.kafka.close()
+                        self.acceptors.rehearsal.close()
                         self.mesh.send(COORDINATOR, LEAVING)
                         self._end_of_pass()
                         meshing.cancel_scope.cancel()

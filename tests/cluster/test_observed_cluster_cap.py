@@ -170,16 +170,18 @@ def storm(cluster: Cluster) -> Iterator[None]:
 
 def test_a_storm_over_both_brokers_while_it_changes_beside_an_enforced_cap(tmp_path: Path) -> None:
     """The audit does both again from the journals of all brokers."""
-    with running(
-        tmp_path / "d", "--set", f"{CAP}=40", "--observe", f"{CAP}=20", brokers=BROKERS, shards=SHARDS
-    ) as cluster:
-        with storm(cluster):
-            for value in (15, 3, 10, None, 25, 8):
-                cluster.until_decided(250)
-                observe(cluster, **{CAP: value})
-                if value == 10:
-                    os.kill(cluster.shard_pid(HOME[1], HOME[0]), signal.SIGKILL)
-            until(lambda: cluster.get("/v1/refusals?observed=true")["total"] > 50, what="refusals that were observed")
+    with (
+        running(
+            tmp_path / "d", "--set", f"{CAP}=40", "--observe", f"{CAP}=20", brokers=BROKERS, shards=SHARDS
+        ) as cluster,
+        storm(cluster),
+    ):
+        for value in (15, 3, 10, None, 25, 8):
+            cluster.until_decided(250)
+            observe(cluster, **{CAP: value})
+            if value == 10:
+                os.kill(cluster.shard_pid(HOME[1], HOME[0]), signal.SIGKILL)
+        until(lambda: cluster.get("/v1/refusals?observed=true")["total"] > 50, what="refusals that were observed")
     result = json.loads(cluster.turnstile("audit", "--json", str(cluster.data_dir)).splitlines()[0])
     checks = {check["name"]: check for check in result["checks"]}
     assert (checks["observed_caps"]["verdict"], checks["observed_with_cause"]["verdict"]) == ("held", "held"), checks

@@ -104,6 +104,13 @@ class Desk:
         self.tokens.apply(self.image.version, lambda: None, change.pools)
         self.says()
 
+    def end_process(self) -> None:
+        """As ShardProcess.serve, in order: its connections are closed first."""
+        for number in list(self.open):
+            self.close(number)
+        self.rehearsal.close()
+        self.says()
+
     def end_pass(self) -> None:
         """As Acceptors.flush, of observed rates."""
         self.rates.flush()

@@ -230,6 +230,12 @@ def test_a_home_of_a_rate_of_listeners_that_is_lost_leaves_it_open():
     assert desk.rehearsal.counts.describe()["undecided"] == 3
 
 
+def test_a_process_that_ends_journals_the_connections_that_wait_for_an_observed_rate():
+    desk = desk_that_asks_another_shard(2, kafka_connections_max_per_ip="1")
+    desk.end_process()
+    assert [row["reason"] for row in desk.journal] == ["ended"] * 2
+
+
 def test_at_the_end_nobody_waits_for_an_observed_rate():
     desk = desk_that_asks_another_shard(2, kafka_connections_max_per_ip="1")
     desk.observe()

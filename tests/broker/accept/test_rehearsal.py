@@ -141,11 +141,12 @@ def test_a_home_that_does_not_answer_leaves_the_decision_open():
     assert (counts["caps"], counts["undecided"]) == ([], 1)
 
 
-def test_at_the_end_nobody_waits_for_an_observed_token():
+@pytest.mark.parametrize("ends", [Desk.observe, Desk.end_process])
+def test_at_the_end_nobody_waits_for_an_observed_token(ends):
     desk = Desk(2, kafka_connections_max_per_ip="1")
     desk.connect(1, AWAY)
     desk.says()
-    desk.observe()
+    ends(desk)
     assert desk.tokens.snapshot().in_flight == {}
     assert [row["reason"] for row in desk.journal] == ["ended"]
     desk.hears(("grant", f"{OBSERVED}ip:{AWAY}", 1, False, 1))
