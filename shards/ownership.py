@@ -1,4 +1,4 @@
-"""The homes of keys among the shards: the only module that knows the hashes. Every process computes the same, after every restart.
+"""The home of each key among the shards: this module alone knows the hashes. Every process computes the same, after every restart.
 
 A *home* decides about a key, and the other shards ask it; of a partition it decides only about markers, cleaning and deletion,
 and every shard of the leader reads and appends. The keys:
@@ -6,10 +6,11 @@ and every shard of the leader reads and appends. The keys:
     pools, rates, client quotas         by crc32 of the key, among the shards of a broker        home_of
     the pool of the cluster             by crc32 of its key, among the shards of all brokers     home_of, member_of
     partitions                          the broker is their leader; its shards by topic in turn  home_of_partition
-    groups, transactional ids           by their bucket, a partition of the internal topics      leader_of, home_of_key
-    share partitions                    the broker is the partition's leader; its shard that of the group, home_of_key
+    groups, transactional ids           by their bucket, a partition of the internal topics      home_of_coordinator_key
+    share partitions                    the broker is the partition's leader; its shard is that of the group
 
-A bucket is led by one broker, the coordinator of what is in it, and written by one shard of that broker.
+A *bucket* is a partition of __consumer_offsets or __transaction_state, with the groups or transactional ids that are in it (Kafka's
+*coordinator keys*). It is led by one broker, their coordinator (leader_of_bucket), and written by one shard of it (home_of_bucket).
 Sources of buckets: Utils.abs, GroupCoordinatorService.partitionFor, TransactionStateManager of Kafka 4.1.
 """
 
@@ -59,8 +60,8 @@ def home_of_partition(topic: str, partition: int, shards: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def partition_of(key: str) -> int:
-    """The partition of a group or a transactional id: abs(key.hashCode()) % PARTITIONS, as Java computes these."""
+def bucket_of(key: str) -> int:
+    """The bucket of a group or a transactional id: abs(key.hashCode()) % PARTITIONS, as Java computes these."""
     return java_abs_hash(key) % PARTITIONS
 
 
@@ -81,21 +82,21 @@ def _utf16(text: str) -> tuple[int, ...]:
     return unpack(f">{len(encoded) // 2}H", encoded)
 
 
-def leader_of(partition: int, brokers: int) -> int:
-    """The broker that leads a partition, and coordinates what is in it."""
-    return partition % brokers
+def leader_of_bucket(bucket: int, brokers: int) -> int:
+    """The broker that leads a bucket, and coordinates the keys in it."""
+    return bucket % brokers
 
 
-def home_of_bucket(partition: int, brokers: int, shards: int) -> int:
-    """The shard of that broker, 0 to shards - 1, that is home to what is in a partition; each has as many."""
-    return partition // brokers % shards
+def home_of_bucket(bucket: int, brokers: int, shards: int) -> int:
+    """The shard of that broker, 0 to shards - 1, that is home to the keys in a bucket; each has as many buckets."""
+    return bucket // brokers % shards
 
 
-def home_of_key(key: str, brokers: int, shards: int) -> int:
+def home_of_coordinator_key(key: str, brokers: int, shards: int) -> int:
     """The shard of its coordinator that is home to a group or a transactional id."""
-    return home_of_bucket(partition_of(key), brokers, shards)
+    return home_of_bucket(bucket_of(key), brokers, shards)
 
 
-def leaders(brokers: int) -> list[int]:
-    """`leader_of` each partition."""
-    return [leader_of(partition, brokers) for partition in range(PARTITIONS)]
+def bucket_leaders(brokers: int) -> list[int]:
+    """The broker that leads each bucket."""
+    return [leader_of_bucket(bucket, brokers) for bucket in range(PARTITIONS)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.quota_changes import quotas_delta
 from shards.limits.quota_entities import CLIENT_KEYS, IP_KEYS, PREFIX, REDPANDAS, SEMANTICS
 from shards.settings.config_def import BROKER, broker_setting, canonical_name, parse

@@ -13,12 +13,12 @@ from broker.accept.core_rates import CoreRates
 from broker.accept.eviction import Eviction
 from broker.accept.held_connections import HeldConnections
 from broker.accept.listener import Listener
+from broker.accept.observed_world import ObservedWorld, OpenT
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.proxied_admission import OpenAnnounced, ProxiedAdmission
 from broker.accept.proxy_listener import MOST_WAITING, ProxyListener
 from broker.accept.refused_sockets import Answering, RefusedSockets
-from broker.accept.rehearsal import OpenT, Rehearsal
 from broker.accept.step_actions import Deciders
 from broker.metrics.observed_rate_events import ObservedRateEvents
 from broker.metrics.outcomes import Outcomes
@@ -28,7 +28,7 @@ from broker.serve.connection import Connection
 from shards.config.proxy_option import ProxyOption
 from shards.limits.caps import OBSERVED
 from shards.mesh.exchange import Receiver
-from shards.quotas.publications import Call
+from shards.quotas.history_replication import Call
 from shards.rates.observed_rates import ObservedRates
 from shards.rates.rates import NAME, Rates
 
@@ -85,7 +85,7 @@ class Acceptors:
             now_ms=context.now_ms,
             notes=ObservedRateEvents(context.journal, context.image),
         )
-        self.rehearsal = Rehearsal(context, connections, self._observed_rates)
+        self.observed_world = ObservedWorld(context, connections, self._observed_rates)
         self._core_rates = CoreRates(context.image)
         self._pending: set[PendingConnection] = set()
         self._deciders = Deciders(
@@ -174,7 +174,7 @@ class Acceptors:
             pass
         self._context.top_talkers.clear()
         self._core_rates.reset()
-        self.rehearsal.reset()
+        self.observed_world.reset()
         for admission in self._admissions.values():
             admission.pacing.unblock()
         self.rates.reset(now_ms=self._context.now_ms())
@@ -189,7 +189,7 @@ class Acceptors:
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
         self.rates.apply(self._image.version, now_ms=self._context.now_ms())
         self._context.cluster_rate.apply()
-        self.rehearsal.follow()
+        self.observed_world.follow()
         self._context.cluster.follow(len(self._connections))
         for admission in self._admissions.values():
             self._look_at_image(admission)
@@ -207,7 +207,7 @@ class Acceptors:
         slot_pools = (f"listener:{name}", "broker", *self._more_pools(name))
 
         def rehearsing(open_connection: OpenT) -> OpenT:
-            return self.rehearsal.opener(name, slot_pools, open_connection, forced=forced_there)
+            return self.observed_world.opener(name, slot_pools, open_connection, forced=forced_there)
 
         admission.follow(forced=forced, direct=direct, rehearsing=rehearsing)
 
@@ -277,7 +277,7 @@ class Acceptors:
         self.rates.tick(now_ms=now_ms)
         self._context.cluster_rate.tick()
         self._core_rates.tick(now_ms=now_ms)
-        self.rehearsal.rates.tick(now_ms=now_ms)
+        self.observed_world.rates.tick(now_ms=now_ms)
         self._note_unrecorded()
         for listener in self._listeners:
             listener.resume_after_exhaustion()

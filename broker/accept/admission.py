@@ -20,10 +20,10 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
+from broker.accept.observed_world import OpenT
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.refused_sockets import Answering, Dismissal
-from broker.accept.rehearsal import OpenT
 from broker.accept.step_actions import Deciders, StepActions
 from broker.accept.steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
@@ -35,7 +35,7 @@ Open = Callable[[int, int, str, int, tuple[str, ...]], object]
 
 
 class Rehearsing(Protocol):
-    """Rehearsal.opener of one listener."""
+    """ObservedWorld.opener of one listener."""
 
     def __call__(self, open_connection: OpenT, /) -> OpenT: ...
 

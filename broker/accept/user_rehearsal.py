@@ -1,7 +1,7 @@
 """Limits of a user's connections that are observed instead of enforced: what they would have done to those that have logged in.
 
-after_the_login  A connection in the observed world (rehearsal.py) is asked about when it holds the token of its user's pool; its
-    login is answered whatever is decided here. Where its own decision is under way, that comes first.
+after_the_login  A connection in the observed world (observed_world.py) is asked about when it holds the token of its user's
+    pool; its login is answered whatever is decided here. Where its own decision is under way, that comes first.
 rate_before_cap_there  As of the enforced ones (user_admission.py): a login beyond the observed rate is not recorded in it, and
     asks for no token; one that the observed cap refuses stays recorded.
 turned_away_is_out  A connection that a limit of its user would have refused would be closed: it gives back all of its observed

@@ -30,7 +30,7 @@ from broker.admin.parameters import ClientId, ClientInstanceId, DryRun, Ip, Obse
 from broker.admin.requests import fault_changes, quota_changes, subscription_change
 from broker.admin.route import RouteTable
 from broker.admin.telemetry import describe_telemetry, last_push
-from shards.config.notes import notes_of_quotas
+from shards.config.limit_notes import notes_of_quotas
 from shards.config.resource_changes import CLIENT_METRICS_KIND
 from shards.settings.errors import ConfigInvalid
 

@@ -7,13 +7,13 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
     describe_observed_quotas   ObservedQuotaCounts.describe
     describe_sources      {"forgotten": n, "outcomes": {outcome: {ip: count}}} (SourceCounts.describe)
     describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
-    describe_fullest      FullestHere.describe: the limits of addresses and clients that are closest to being reached
+    describe_fullest      FullestLimits.describe: the limits of addresses and clients that are closest to being reached
     describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
                           (shards.tokens.describe); those named, else those with most tokens out. Of the pool `cluster` each row has
                           the shard's own number among all brokers', too, "member"
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_faults       {name: how often it fired}
-    describe_watched([ips], [clients])   WatchedHere.describe: counts, rates and quotas of these
+    describe_watched([ips], [clients])   WatchedFigures.describe: counts, rates and quotas of these
     list_connections(conditions, keys, most)   ListedConnections.select
     describe_gauges       [[metric name, {label: value}, number]], what only the shard can compute for /metrics
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from broker.admin.cluster_answers import BrokerDisk, VolumeAnswer
 from broker.storage.disk_space import SETTING, Volume, is_full, least_free_bytes, volume_of
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.settings.broker_config import given
 
 

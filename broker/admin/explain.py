@@ -21,9 +21,9 @@ from broker.admin.cluster_answers import (
 )
 from broker.admin.images import Images
 from broker.admin.uses import Use, has_own_row, in_use
-from shards.config.changes import listeners_of
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
+from shards.config.setting_changes import listeners_of
 from shards.limits.bursts import burst_of
 from shards.limits.caps import CLUSTER, OBSERVED
 from shards.limits.quota_entities import PREFIX

@@ -21,7 +21,7 @@ from broker.admin.sampler import Sampler
 from broker.journal.schema import OBSERVED_REASONS
 from broker.metrics.observed_counts import ObservedSummary, summed
 from broker.metrics.observed_quota_counts import summed_quotas
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.coordinator import Coordinator
 from shards.ownership import BrokerShard
 from shards.settings.broker_config import EVERY_BROKER, given

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from broker.admin.answers import BrokerConfigStatus, SettingProperty, SettingsSchema
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.messages import SettingChange
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import BROKER, broker_setting, canonical_name

@@ -35,7 +35,7 @@ from broker.admin.parameters import (
 from broker.admin.requests import address_change, is_number
 from broker.admin.route import RouteTable
 from shards.config.advertised_changes import AddressChange, advertised_rows
-from shards.config.notes import notes_in_force, notes_of_observed, notes_of_settings
+from shards.config.limit_notes import notes_in_force, notes_of_observed, notes_of_settings
 from shards.settings.broker_config import EVERY_BROKER
 from shards.settings.config_def import broker_setting, canonical_name
 

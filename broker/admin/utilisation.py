@@ -1,8 +1,8 @@
 """The use of each limit, the closest to being reached first: of brokers, listeners, addresses, users and clients.
 
 A limit holds on each broker by itself, so no use here is a sum over brokers but that of the whole cluster. Shards name the
-addresses and clients that are closest (broker/process/fullest.py, bounded), and are then asked how many connections these have;
-their answers are summed.
+addresses and clients that are closest (broker/process/fullest_limits.py, bounded), and are then asked how many connections
+these have; their answers are summed.
 """
 
 import time

@@ -7,7 +7,7 @@ Invariants
   dropped_events_leave_a_gap  seq is gapless: the event after a dropped one starts a segment whose first seq leaves the gap
   ids_are_defined_before_use  a row in the file only uses ids that an earlier row of the same file defines
   failing_disks_never_raise  a failing disk never raises into the caller: events are dropped and counted until a write
-      succeeds again (live_segment.py); so are those of a segment that somebody removed. broker.runtime.journal_loss.py
+      succeeds again (live_segment.py); so are those of a segment that was removed. broker.runtime.journal_loss.py
       tells it
   journal_memory_is_bounded  memory is bounded: one buffer of BUFFER_ROWS rows and a dictionary of at most MAX_IDS strings
 """

@@ -18,7 +18,7 @@ ROLL_EVENTS = 65_536
 ROLL_NS = 1_000_000_000
 RETRY_NS = 250_000_000
 _SHARE = 100
-"""A process looks at the whole spool again when it has written this part of what is left: a spool that nobody converts has a file
+"""A process looks at the whole spool again when it has written this part of what is left: a spool that is not converted has a file
 for each second and process, and reading its folder each second would hold up everything else."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.serve.call import Call
 from shards.config.advertised import AUTO, Address, advertised
 from shards.config.image import ClusterImage
-from shards.ownership import leader_of, partition_of
+from shards.ownership import bucket_of, leader_of_bucket
 
 
 class ClusterMetadata:
@@ -38,7 +38,7 @@ class ClusterMetadata:
 
     def coordinator(self, key: str) -> int:
         """The broker that coordinates a group, or a transactional id."""
-        return leader_of(partition_of(key), self.brokers)
+        return leader_of_bucket(bucket_of(key), self.brokers)
 
     def coordinates(self, key: str) -> bool:
         """True if that is this broker."""

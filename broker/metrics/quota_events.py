@@ -9,8 +9,8 @@ from broker.journal.writer import K_CHARGE, K_OBSERVED_CHARGE, JournalWriter
 from shards.limits.client_quota_managers import REQUEST
 from shards.limits.short_names import short_name
 from shards.limits.throttle import java_round
+from shards.quotas.charge_history import MeterKey
 from shards.quotas.charge_notes import Charge
-from shards.quotas.history import MeterKey
 from shards.quotas.meters import Decision
 
 
@@ -61,7 +61,7 @@ class QuotaEvents:
         """Notes the state that a meter goes on from."""
         self._add(place, state, at_ms)
 
-    def told(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
+    def inserted(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
         """Notes the charges that another shard recorded."""
         self._add(place, {"recorded_ms": recorded_ms, "amount": amount}, at_ms)
 

@@ -107,7 +107,7 @@ class Clients:
         faults.image_changed({"fault"})
         for endpoint, sock in sockets:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers, self.sources)
-            admission = UserAdmission(context, acceptors.rates, outcomes, acceptors.rehearsal.users.came_in)
+            admission = UserAdmission(context, acceptors.rates, outcomes, acceptors.observed_world.users.came_in)
             serving = Serving(
                 context,
                 outcomes,

@@ -28,19 +28,19 @@ class ClusterPeers:
         """The key in the mesh of a shard of any broker."""
         return place[1] if place[0] == self._broker else place
 
-    def up(self, key: PeerKey, peer: Peer) -> None:
+    def peer_up(self, key: PeerKey, peer: Peer) -> None:
         """It can be sent to."""
         if key != COORDINATOR:
             for part in self._parts:
                 part.peer_up(self._place_of(key), peer.epoch)
 
-    def lost(self, key: PeerKey) -> None:
+    def peer_lost(self, key: PeerKey) -> None:
         """Its links broke."""
         if key != COORDINATOR:
             for part in self._parts:
                 part.peer_lost(self._place_of(key))
 
-    def dead(self, key: PeerKey) -> None:
+    def peer_dead(self, key: PeerKey) -> None:
         """Its process has ended."""
         if key != COORDINATOR:
             for part in self._parts:

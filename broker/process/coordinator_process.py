@@ -29,11 +29,11 @@ from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
 from broker.storage.topics_on_disk import topics_on_disk
-from shards.config.changes import Change
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
+from shards.config.config_state import Change
 from shards.config.coordinator import Coordinator
-from shards.config.notes import lockouts_in_force
-from shards.config.recovery import open_store
+from shards.config.limit_notes import lockouts_in_force
+from shards.config.store_recovery import open_store
 from shards.errors import CannotStore, DeadlineExceeded, PeerLost
 from shards.loop.poller import Poller
 from shards.loop.starting import starting_in

@@ -11,11 +11,11 @@ import time
 from typing import NamedTuple
 
 from broker.serve.sasl import SCRAM, Credential
-from shards.config.changes import Overruled, limits_in_force, listeners_of
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.coordinator import Coordinator
+from shards.config.limit_notes import notes_in_force
 from shards.config.messages import SettingChange, TopicToCreate, TopicToExtend
-from shards.config.notes import notes_in_force
+from shards.config.setting_changes import Overruled, limits_in_force, listeners_of
 from shards.config.store import LastChange
 from shards.config.topic_changes import MissedTopic
 from shards.limits.quota_entities import REDPANDAS, entity_of, key_of_entity

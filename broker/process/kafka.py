@@ -52,11 +52,12 @@ from broker.serve import authentication
 from broker.serve.call import Route
 from broker.serve.client_quotas import ClientQuotas
 from broker.serve.delegation_token_cache import DelegationTokenCache
+from broker.storage.append_notices import AppendNotices
 from broker.storage.disk_space import LOOK_EVERY_S
 from broker.storage.log_cleaner import LogCleaner
 from broker.storage.log_ends import LogEnds
 from broker.storage.log_manager import LogManager
-from broker.storage.partitions import GrowthNotices, Partitions
+from broker.storage.partitions import Partitions
 from shards.config.cluster_plan import ClusterPlan
 from shards.config.image import ClusterImage
 from shards.loop.turns import Turns
@@ -116,7 +117,7 @@ class Kafka:
         kept_transactions = TransactionLog(directory / "transactions", owns)
         self._transactions = TransactionCoordinator(kept_transactions, image, ids, homes, turns.spawn)
         partitions = self._make_partitions(homes, kept_transactions)
-        self._kept_shares = ShareLog(directory / "shares", owns)
+        self._share_log = ShareLog(directory / "shares", owns)
         self.shares = self._make_shares(partitions, ShareSessions(me.shard, plan.shards))
         self._serve(homes, partitions, share_homes)
         calls = GroupRouter(self._groups, mesh, me.shard, plan.brokers, plan.shards)
@@ -138,7 +139,7 @@ class Kafka:
             directory=str(plan.data_dir / f"b{me.broker}"),
             image=self._image,
             ends=ends,
-            on_growth=GrowthNotices(self._mesh, me.shard, plan.shards).tell,
+            on_append=AppendNotices(self._mesh, me.shard, plan.shards).send,
         )
 
     def _make_partitions(self, homes: ClusterHomes, kept_transactions: TransactionLog) -> Partitions:
@@ -154,7 +155,7 @@ class Kafka:
         return Partitions(self.logs, self._mesh, self._turns, bring_up=records.bring_up)
 
     def _make_shares(self, partitions: Partitions, sessions: ShareSessions) -> SharePartitionManager:
-        store = ShareStore(self._kept_shares, partitions, self._image)
+        store = ShareStore(self._share_log, partitions, self._image)
         return SharePartitionManager(store, sessions, partitions, self._image, self._turns.spawn, self.access)
 
     def _serve(self, homes: ClusterHomes, partitions: Partitions, share_homes: ShareHomes) -> None:
@@ -275,7 +276,7 @@ class Kafka:
             [f"{bean}partitionscached", {}, self._sessions.partitions],
             [f"{shares}sessionscount", {}, len(self.shares.sessions)],
             [f"{shares}partitionscount", {}, self.shares.sessions.places],
-            ["turnstile_share_partitions", {}, len(self._kept_shares)],
+            ["turnstile_share_partitions", {}, len(self._share_log)],
             ["kafka_server_client_metrics_instance_count", {}, self.telemetry.count(now_ms=telemetry.now_ms())],
         ]
 
@@ -303,4 +304,4 @@ class Kafka:
         self.logs.close()
         self._offsets.close()
         self._transactions.close()
-        self._kept_shares.close()
+        self._share_log.close()

@@ -14,13 +14,14 @@ from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.cluster_names import HeldName
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
 from broker.process.launch_options import LaunchOptions
-from broker.process.start_again import Kept, start_again, taken_over
+from broker.process.start_again import TakenOver, start_again, taken_over
 from broker.process.start_reports import ReportPipe, await_ready, end_reports, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of
-from shards.config.changes import ConfigState, observed_delta, static_settings
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan, ListenerEndpoint
+from shards.config.config_state import ConfigState
 from shards.config.proxy_option import proxy_notes, proxy_option
+from shards.config.setting_changes import observed_delta, static_settings
 from shards.errors import CannotStart
 from shards.limits.quota_callback import check_callback
 from shards.settings.config_def import BROKER
@@ -114,7 +115,7 @@ class Ended(NamedTuple):
     """The end of a run of a cluster. `kept`: what the next one takes over; None where it was told to end."""
 
     code: int
-    kept: Kept | None
+    kept: TakenOver | None
 
 
 class _Bound(NamedTuple):
@@ -128,7 +129,7 @@ class _Launch:
     """A data directory held for this process, and the cluster in it."""
 
     def __init__(self, asked: LaunchOptions, say_progress: Callable[[str], None] | None = None) -> None:
-        """`say_progress`: to whoever waits for a start that takes long."""
+        """`say_progress`: for a person who waits for a start that takes long."""
         self._asked = asked
         self._say_progress = say_progress or _tell
         self._before = taken_over()
@@ -147,7 +148,7 @@ class _Launch:
     def run(self, out: TextIO, on_ready: Callable[[], None] = lambda: None) -> int:
         """Runs the cluster until it is told to end; says to `out` what was started, then calls `on_ready`. Where it is told to
         start again, that is another run of this program, in this process."""
-        kept: Kept | None = None
+        kept: TakenOver | None = None
         try:
             code, kept = self._run(out, on_ready)
         except BaseException as fault:
@@ -161,7 +162,7 @@ class _Launch:
             start_again(kept)
         return code
 
-    def _clean_up(self, kept: Kept | None = None) -> None:
+    def _clean_up(self, kept: TakenOver | None = None) -> None:
         if self._name is not None:
             self._name.give_up()
         if self._temporary and kept is None:
@@ -192,7 +193,7 @@ class _Launch:
             print(self._asked.ready_line, file=out, flush=True)
         on_ready()
         code = supervisor.run()
-        return Ended(code, Kept.of(plan, is_temporary=self._temporary) if supervisor.starts_again else None)
+        return Ended(code, TakenOver.of(plan, is_temporary=self._temporary) if supervisor.starts_again else None)
 
     def _plan(self) -> _Bound:
         asked = self._asked

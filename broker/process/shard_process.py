@@ -22,13 +22,13 @@ from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, 
 from broker.process.clients import Clients
 from broker.process.cluster_peers import ClusterPeers
 from broker.process.context import make_context
-from broker.process.fullest import FullestHere
+from broker.process.fullest_limits import FullestLimits
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
 from broker.process.shard_watchdog import LEAVING
 from broker.process.shared_memory import SharedMemory
-from broker.process.watched import WatchedHere
+from broker.process.watched_figures import WatchedFigures
 from broker.runtime import collector
 from broker.runtime.logger import set_level
 from broker.serve.client_quotas import make_client_quotas
@@ -119,7 +119,9 @@ class ShardProcess:
             ssl={endpoint.listener for endpoint in plan.endpoints if "tls" in endpoint.options},
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
-        self._fullest = FullestHere(context.tokens, self.quotas.meters, context.image, self.acceptors.connection_rates)
+        self._fullest = FullestLimits(
+            context.tokens, self.quotas.meters, context.image, self.acceptors.connection_rates
+        )
         self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
         self._may_listen = trio.Event()
@@ -159,7 +161,7 @@ class ShardProcess:
                             await self.connections.stop()
                             connecting.cancel_scope.cancel()
                         self.kafka.close()
-                        self.acceptors.rehearsal.close()
+                        self.acceptors.observed_world.close()
                         self.mesh.send(COORDINATOR, LEAVING)
                         self._end_of_pass()
                         meshing.cancel_scope.cancel()
@@ -224,13 +226,13 @@ class ShardProcess:
             "describe_tokens", lambda peer, pools=None: cluster.describe_with(context.tokens.describe(pools), pools)
         )
         mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
-        mesh.serve("describe_observed", lambda peer: acceptors.rehearsal.counts.describe())
+        mesh.serve("describe_observed", lambda peer: acceptors.observed_world.counts.describe())
         mesh.serve("describe_observed_quotas", lambda peer: self.quotas.rehearsal.counts.describe())
         mesh.serve("describe_sources", lambda peer: self._clients.sources.describe())
         mesh.serve("describe_quota", lambda peer, user, client_id: self.quotas.meters.rates_here(user, client_id))
         mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
         mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
-        watched = WatchedHere(self._clients.sources, self.quotas.meters, acceptors.connection_rate)
+        watched = WatchedFigures(self._clients.sources, self.quotas.meters, acceptors.connection_rate)
         mesh.serve("describe_watched", lambda peer, *query: watched.describe(*query))
         listed = ListedConnections(self.connections, (self.broker, self.shard), self.hello.epoch, context.poller)
         mesh.serve("list_connections", lambda peer, *query: listed.select(*query))
@@ -295,7 +297,7 @@ class ShardProcess:
         self._start_in_mesh(function, *args)
 
     def _peer_up(self, key: PeerKey, peer: Peer) -> None:
-        self._cluster_peers.up(key, peer)
+        self._cluster_peers.peer_up(key, peer)
         if peer.broker == self.broker:
             self.context.tokens.peer_up(peer.id, peer.epoch)
             self.acceptors.peer_up(peer.id)
@@ -303,7 +305,7 @@ class ShardProcess:
 
     def _peer_lost(self, key: PeerKey, peer: Peer) -> None:
         """Its links broke: its process may live, and use what it was granted."""
-        self._cluster_peers.lost(key)
+        self._cluster_peers.peer_lost(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(peer.id)
             self.acceptors.peer_lost(peer.id)
@@ -312,7 +314,7 @@ class ShardProcess:
             self.subscriber.coordinator_lost()
 
     def _peer_dead(self, key: PeerKey, peer: Peer) -> None:
-        self._cluster_peers.dead(key)
+        self._cluster_peers.peer_dead(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_dead(peer.id)
             self.acceptors.peer_dead(peer.id)

@@ -18,7 +18,7 @@ from shards.config.cluster_plan import ClusterPlan
 _VARIABLE = "TURNSTILE_TAKEN_OVER"
 
 
-class Kept(NamedTuple):
+class TakenOver(NamedTuple):
     """`ports`: by "BROKER/LISTENER". `data_dir`: a temporary one."""
 
     ports: dict[str, int]
@@ -26,21 +26,21 @@ class Kept(NamedTuple):
     data_dir: Path | None
 
     @classmethod
-    def of(cls, plan: ClusterPlan, *, is_temporary: bool) -> Kept:
+    def of(cls, plan: ClusterPlan, *, is_temporary: bool) -> TakenOver:
         ports = {f"{each.broker}/{each.listener}": each.port for each in plan.endpoints}
         return cls(ports, plan.admin[1], plan.data_dir if is_temporary else None)
 
 
-def taken_over() -> Kept:
+def taken_over() -> TakenOver:
     """The ports and the directory that the run before has left to this one, once; nothing, no port and None in a first run."""
     told = os.environ.pop(_VARIABLE, None)
     if told is None:
-        return Kept({}, 0, None)
+        return TakenOver({}, 0, None)
     ports, admin_port, data_dir = json.loads(told)
-    return Kept(ports, admin_port, Path(data_dir) if data_dir else None)
+    return TakenOver(ports, admin_port, Path(data_dir) if data_dir else None)
 
 
-def start_again(kept: Kept) -> NoReturn:
+def start_again(kept: TakenOver) -> NoReturn:
     """Runs this program again in the place of this process. Raises OSError."""
     # What is blocked stays so through exec, and what waits waits: the next run would take it for the end of a child of its own.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})

@@ -1,12 +1,13 @@
 """Authentication of a client on a listener with `sasl`: nothing else is answered before it.
 
-SaslHandshake 0-1 (17), SaslAuthenticate 0-2 (36). After a handshake of version 0 the client sends bare SASL tokens
-without Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152). A failed attempt is answered after
+SaslHandshake 0-1 (17), SaslAuthenticate 0-2 (36). After a handshake of version 0 the client sends bare SASL tokens without
+Kafka headers (KIP-43), after version 1 inside SaslAuthenticate (KIP-152). A failed attempt is answered after
 `connection.failed.authentication.delay.ms` and ends the connection (KIP-306). With `connections.max.reauth.ms` the client is
 told how long its session lasts, and proves the same user by the same mechanism again (KIP-368, sasl_session.py). So is one that
-proves a delegation token (KIP-48): it is the token's owner until the token ends; a token that is deleted lets nobody in any more,
-and ends no session. A client that has proven who it is may still be refused for its user's connections (user_admission.py): it is
-answered as MSK answers, after the same delay; where the home of that limit does not answer, it is closed unanswered, to try again.
+proves a delegation token (KIP-48): it is the token's owner until the token ends; a token that is deleted lets no client in any
+more, and ends no session. A client that has proven who it is may still be refused for its user's connections
+(user_admission.py): it is answered as MSK answers, after the same delay; where the home of that limit does not answer, it is
+closed unanswered, to try again.
 """
 
 from __future__ import annotations

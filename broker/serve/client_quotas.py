@@ -15,7 +15,7 @@ from broker.serve.redpanda_quotas import RedpandaQuotas
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred
 from shards.quotas.charge_notes import ChargeNotes
-from shards.quotas.publications import Call
+from shards.quotas.history_replication import Call
 from shards.quotas.rehearsed_quotas import RehearsedQuotas
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.quotas.shared_buckets import SharedBuckets
@@ -77,7 +77,7 @@ class ClientQuotas:
 
     def peer_up(self, shard: int) -> None:
         for each in self._each:
-            each.publications.greet(shard)
+            each.replication.send_everything(shard)
         self.throughput.peer_up(shard)
         self.buckets.shared.peer_up(shard)
 

@@ -32,7 +32,7 @@ class DelegationTokenCache:
         return bool(self._secret)
 
     def login(self, token_id: str) -> TokenLogin | None:
-        """The token for who logs in by it; also one that has expired and is not deleted yet, as in Kafka."""
+        """The token for a client that logs in by it; also one that has expired and is not deleted yet, as in Kafka."""
         record = self._image.tokens.get(token_id) if self.is_enabled else None
         if record is None:
             return None

@@ -109,7 +109,8 @@ class FramedSocket(ClientSocket):
 
 
 def _what_is_wrong(head: bytes, length: int) -> str:
-    """Of a frame whose length can't be: also in words for who has a proxy before the listener, or a client that forges."""
+    """Of a frame whose length can't be: also in words for an operator with a proxy before the listener, or with a client that
+    forges."""
     if head in _PROXY_HEADS:
         return "a PROXY header, which this listener does not take from this peer (proxy=, trusted=)"
     return "oversized" if length > 0 else "negative length"

@@ -85,7 +85,7 @@ class UserAdmission:
         channel, user = attempt.channel, attempt.user
         waited_ms = (self._poller.now_ns - attempt.asked_ns) / 1e6
         if decision is ADMITTED:
-            channel.hold((attempt.pool, *channel.pools))  # observed pools are the last ones (rehearsal.py)
+            channel.hold((attempt.pool, *channel.pools))  # observed pools are the last ones (observed_world.py)
             self._outcomes.authenticated(channel.id, channel.ip, channel.port, user, self._tokens.version, waited_ms)
             self._came_in(channel)
             return None

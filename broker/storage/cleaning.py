@@ -7,7 +7,7 @@ cleaned_segments_hold_every_offset  A cleaned segment holds every offset of its 
     an empty one. So offsets have no gaps (segment.py, file_is_whole_batches), and damage to a cleaned segment is found and
     mended as that of others is.
 cleaned_segments_whole_before_named  A cleaned segment is whole on disk, with its index and its aborted transactions, before
-    it gets its name; and it gets it only while all its sources are there as they were read. Whoever is killed: SharedLog,
+    it gets its name; and it gets it only while all its sources are there as they were read. Whichever process is killed: SharedLog,
     cleaned_in_place_by_rename.
 only_closed_segments_are_cleaned  Only closed segments are read and replaced, none of which is behind the last stable
     offset. A log whose files change meanwhile, by retention, DeleteRecords, a repair or a deletion, is left alone: another

@@ -1,13 +1,13 @@
 """A partition's log that shows a state which is kept elsewhere, as a compacted topic does: the last value of each key.
 
-Nothing is written while nobody reads. Before a read, `bring_up` appends what has become different since the last one: a record
+Nothing is written while no client reads. Before a read, `bring_up` appends what has become different since the last one: a record
 for each key with another value, a tombstone for each that is gone. What changed twice between two reads is seen once.
 
 view_has_each_last_record  After `bring_up` the last record of each key in the log is what the state had, and there is no
     other key but with a tombstone.
 view_waste_is_bounded  A log of more than LEAST records holds at most MAX_WASTE times as many as the state has keys: then
     all are written once more, and the log begins there.
-foreign_views_are_read_first  A log that somebody else began, a process before this one, or of which retention has dropped
+foreign_views_are_read_first  A log that another process began before this one, or of which retention has dropped
     something, is read first; only what differs is appended.
 """
 
@@ -50,7 +50,7 @@ class CompactedView:
         return self.log.start_offset != self._start
 
     async def bring_up(self, state: State, now_ms: int) -> None:
-        """Nobody else calls this for this log meanwhile. Raises Rejected, and OSError: the log is read anew then."""
+        """No other call for this log runs meanwhile. Raises Rejected, and OSError: the log is read anew then."""
         try:
             if self.is_cut:
                 self._loaded, self.held = False, {}

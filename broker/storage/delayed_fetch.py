@@ -33,12 +33,12 @@ class DelayedFetch:
         self.over = trio.Event()
         self._need_bytes = need_bytes
 
-    def grown(self, size_bytes: int) -> None:
+    def appended(self, size_bytes: int) -> None:
         self._need_bytes -= size_bytes
         if self._need_bytes <= 0:
             self.over.set()
 
-    def gone(self) -> None:
+    def closed(self) -> None:
         self.over.set()
 
 

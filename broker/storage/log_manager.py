@@ -51,7 +51,7 @@ class TopicImage(Protocol):
 class LogManager:
     """`directory` is the broker's, shared by its shards; `shard` is this one's number of `shards`.
 
-    `on_growth(topic, partition, bits)`: a log has grown for which the shards of these bits wait.
+    `on_append(topic, partition, bits)`: a log has grown for which the shards of these bits wait.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LogManager:
         directory: str,
         image: TopicImage,
         ends: LogEnds,
-        on_growth: Callable[[str, int, int], None],
+        on_append: Callable[[str, int, int], None],
     ) -> None:
         self.broker = broker
         self.shard = shard
@@ -71,7 +71,7 @@ class LogManager:
         self.image = image
         self.space = DiskSpace(directory, lambda: image.get(SETTING), tells=shard == 0)
         self.shards = shards
-        self._on_growth = on_growth
+        self._on_append = on_append
         self._files = OpenFiles(max_open())
         self._ends = ends
         self._logs: dict[tuple[str, int], SharedLog] = {}
@@ -114,7 +114,7 @@ class LogManager:
             self._ends.end_of(self.broker, topic, partition),
             shard=self.shard,
             version=lambda: self.image.version,
-            tell=lambda bits: self._on_growth(topic, partition, bits),
+            notify=lambda bits: self._on_append(topic, partition, bits),
         )
 
     def _home_of(self, topic: str, partition: int) -> int:

@@ -54,9 +54,9 @@ class TimestampedOffset(NamedTuple):
 class AppendWaiter(Protocol):
     """A fetch that waits for a log to grow, or to go away."""
 
-    def grown(self, size_bytes: int) -> None: ...
+    def appended(self, size_bytes: int) -> None: ...
 
-    def gone(self) -> None: ...
+    def closed(self) -> None: ...
 
 
 class PartitionLog(LogSegments):
@@ -69,7 +69,7 @@ class PartitionLog(LogSegments):
     def close(self) -> None:
         """The log of a topic that is gone or moves: its waiters are told."""
         for waiter in tuple(self.waiters):
-            waiter.gone()
+            waiter.closed()
         self._forget()
 
     # Writing
@@ -94,7 +94,7 @@ class PartitionLog(LogSegments):
         base_offset = self._store(batch, batch_bytes, now_ms)
         if batch.producer_id >= 0:
             self.producers.record(batch, base_offset)
-        self._tell_waiters(batch.size)
+        self._wake_waiters(batch.size)
         return AppendInfo(base_offset, now_ms if log_append_time else NO_TIMESTAMP, self.start_offset)
 
     def end_transaction(self, producer_id: int, epoch: int, marker: EndTransactionMarker, now_ms: int) -> None:
@@ -106,11 +106,11 @@ class PartitionLog(LogSegments):
         aborted = self.producers.end(batch, marker, base_offset)
         if aborted is not None:
             self.aborted.append(aborted)
-        self._tell_waiters(ANY_BYTES)  # all records of the transaction can be read now
+        self._wake_waiters(ANY_BYTES)  # all records of the transaction can be read now
 
-    def _tell_waiters(self, grown_bytes: int) -> None:
+    def _wake_waiters(self, grown_bytes: int) -> None:
         for waiter in tuple(self.waiters):
-            waiter.grown(grown_bytes)
+            waiter.appended(grown_bytes)
 
     def _store(self, batch: Batch, batch_bytes: bytes, now_ms: int) -> int:
         """Writes a batch, and gives its base offset. Raises Rejected: nothing was written."""

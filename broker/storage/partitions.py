@@ -8,26 +8,24 @@ operations_answer_a_code  An operation answers with a Kafka error code first, an
 import contextlib
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from broker.runtime.logger import Logger
+from broker.storage.append_notices import APPENDED, PartitionCalls
 from broker.storage.control_records import EndTransactionMarker
 from broker.storage.log_manager import LogManager
 from broker.storage.log_segments import OutOfRange
 from broker.storage.partition_log import LEADER_EPOCH
 from broker.storage.records import Rejected
-from broker.storage.shared_log import BITS
 from broker.storage.topic_partition import TopicPartition
 from broker.wire import codes
 from shards.config.internal_topics import INTERNAL_TOPICS
-from shards.loop.deferred import Deferred, MaybeDeferred, then
+from shards.loop.deferred import MaybeDeferred, then
 from shards.loop.turns import Turns
-from shards.mesh.peer import PeerKey
 
 log = Logger()
 
-GROWN = "partitions.grown"
 MOST_AT_ONCE = 500
 OUT_OF_RANGE = Rejected(codes.OFFSET_OUT_OF_RANGE, "The offset is not within the range of the log.")
 
@@ -42,13 +40,6 @@ LATE = Rejected(
 )
 
 
-class PartitionCalls(Protocol):
-    """The part of shards.mesh.mesh.Mesh that partitions need."""
-
-    def call(self, key: PeerKey, method: str, *args: object, timeout_s: float = 5.0) -> Deferred[object]: ...
-    def serve(self, method: str, function: Callable[..., object]) -> None: ...
-
-
 FAILED: dict[str, Callable[[Rejected], PartitionAnswer]] = {
     "append": lambda why: (why.code, -1, -1, -1, why.message, why.records),
     "read": lambda why: (why.code, -1, -1, b"", -1, ()),
@@ -61,26 +52,11 @@ FAILED: dict[str, Callable[[Rejected], PartitionAnswer]] = {
 """Operation -> the answer of a partition for which it failed, made of the reason."""
 
 
-class GrowthNotices:
-    """The messages by which a shard tells others that a log has grown, for which their Fetches wait."""
-
-    def __init__(self, mesh: PartitionCalls, shard: int, shards: int) -> None:
-        self._mesh = mesh
-        self._shard = shard
-        self._shards = shards
-
-    def tell(self, topic: str, partition: int, bits: int) -> None:
-        """`bits`: the shards that wait; bit `shard % BITS` is that of a shard (shared_log.py)."""
-        for shard in range(self._shards):
-            if shard != self._shard and bits >> shard % BITS & 1:
-                self._mesh.call(shard, GROWN, topic, partition)
-
-
 class Partitions:
     """All partitions of one broker, as one of its shards serves them. `logs`: this shard's views of their logs.
 
     `bring_up` brings logs of internal topics up to date (broker/kafka/records/internal_records.py). When a log grows for which
-    this shard waits, the shard that appended calls GROWN here (`GrowthNotices`).
+    this shard waits, the shard that appended sends a notice (append_notices.py).
     """
 
     def __init__(
@@ -109,7 +85,7 @@ class Partitions:
             "producers": self._producers,
         }
         self.bring_up = bring_up
-        mesh.serve(GROWN, self._grown)
+        mesh.serve(APPENDED, self._appended)
 
     def name_of(self, topic_id: UUID | None) -> str:
         """The name of the topic with an id; "" if there is no such topic."""
@@ -143,11 +119,11 @@ class Partitions:
                 answers += [self.do(operation, item) for item in items[first : first + MOST_AT_ONCE]]
         return answers
 
-    def _grown(self, _peer: int, topic: str, partition: int) -> None:
+    def _appended(self, _peer: int, topic: str, partition: int) -> None:
         log = self._logs.viewed(topic, partition)
         if log is not None:
             with contextlib.suppress(Rejected, OSError):  # then the Fetch that waits ends after its max_wait_ms
-                log.grown()
+                log.appended_elsewhere()
 
     # Answering
 

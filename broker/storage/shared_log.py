@@ -19,7 +19,7 @@ logs_belong_to_topic_ids  A log belongs to the topic whose id is in the words. A
 waiting_shards_are_told_once  A shard that waits for a log to grow leaves its bit in the words with the lock. Who appends
     takes all bits, and tells those shards once: a message that is lost costs that wait, and no record.
 cleaned_in_place_by_rename  A cleaned segment takes the place of others by one rename, with the lock; their files go then.
-    Who died before it has changed nothing; behind it the others are no longer in force, and go when the log is opened
+    A shard that died before it has changed nothing; behind it the others are no longer in force, and go when the log is opened
     (segment_name.py, one_rename_replaces). A view that reads the old ones meanwhile reads them to their end, or finds no
     file of that name, and looks again.
 """
@@ -51,8 +51,8 @@ T = TypeVar("T")
 
 
 class SharedLog(PartitionLog):
-    """`with log:` holds its lock; it is the newest then. `version()` is that of this shard's configuration, `tell(bits)` tells the
-    shards of these bits that the log has grown. Everything here may raise Rejected: a holder of the lock may be stopped.
+    """`with log:` holds its lock; it is the newest then. `version()` is that of this shard's configuration, `notify(bits)`
+    tells the shards of these bits that the log has grown. Everything here may raise Rejected: a holder of the lock may be stopped.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class SharedLog(PartitionLog):
         *,
         shard: int = 0,
         version: Callable[[], int] = lambda: 0,
-        tell: Callable[[int], None] = lambda bits: None,
+        notify: Callable[[int], None] = lambda bits: None,
         limits: LogConfig | None = None,
     ) -> None:
         self._end = end
         self._words = end.words
         self._bit = 1 << shard % BITS
         self._version = version
-        self._tell = tell
+        self._notify = notify
         self._generation = -1
         self._cleanings = 0
         super().__init__(directory, topic_id, files, limits)
@@ -111,7 +111,7 @@ class SharedLog(PartitionLog):
         finally:
             self._end.__exit__()
         if waiting:
-            self._tell(waiting)
+            self._notify(waiting)
 
     def _base(self) -> int:
         return self._segments[-1].base_offset if self._segments else -1
@@ -157,7 +157,7 @@ class SharedLog(PartitionLog):
                 closed = last.base_offset != words[BASE]
                 for piece in last.appended(os.stat(last.path).st_size if closed else words[SIZE]):
                     heed(piece)
-                    self._tell_waiters(piece.batch.size if piece.marker is None else ANY_BYTES)
+                    self._wake_waiters(piece.batch.size if piece.marker is None else ANY_BYTES)
                 if not closed:
                     break
                 self._begin(LogSegment(self.directory, last.next_offset, self._files))
@@ -188,7 +188,7 @@ class SharedLog(PartitionLog):
         if not goes_on or known != (words[GENERATION], words[BASE], words[SIZE], words[START], words[END]):
             words[GENERATION] += 1
         self._generation, self._cleanings = words[GENERATION], words[CLEANINGS]
-        self._tell_waiters(ANY_BYTES)
+        self._wake_waiters(ANY_BYTES)
 
     # Cleaning
 
@@ -202,7 +202,7 @@ class SharedLog(PartitionLog):
             if files[at : at + len(wanted)] != wanted:
                 return False
             os.rename(made, cleaned.path)
-            self._words[GENERATION] += 1  # first: who finds it alone opens the log again
+            self._words[GENERATION] += 1  # first: a shard that finds it alone opens the log again
             self._words[CLEANINGS] += 1
             recovery.delete_replaced(sources, [cleaned])
             self._take_cleaned()
@@ -282,10 +282,10 @@ class SharedLog(PartitionLog):
         if self._words[WAITING] & self._bit:
             self.refresh()
         else:
-            self.grown()
+            self.appended_elsewhere()
 
-    def grown(self) -> None:
-        """Another shard says so."""
+    def appended_elsewhere(self) -> None:
+        """Another shard has appended (append_notices.py): reads what is new, and wakes the waiters."""
         if self.waiters:
             with self:
                 self._words[WAITING] |= self._bit

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.config_state import Change, ConfigState, bounded, storable
 from shards.config.messages import AclChange, AclFields
 from shards.settings.errors import ConfigInvalid
 

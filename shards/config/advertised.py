@@ -139,7 +139,7 @@ def _of_broker(address: Address, broker: int, setting: str, text: str) -> Addres
 
 
 def advertised(static: Mapping[str, str], live: Mapping[str, str], broker: int, listener: str) -> Advertised:
-    """Where clients of `listener` are told that `broker` is. `static` as of changes.static_settings; `live`: the records.
+    """Where clients of `listener` are told that `broker` is. `static` as of setting_changes.static_settings; `live`: the records.
 
     `advertised.listeners` of the command line is for all brokers: broker b has the port plus b, as with `--listener`. A
     listener bound to every address is told as localhost.

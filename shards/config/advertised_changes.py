@@ -1,6 +1,6 @@
 """The addresses of brokers that clients are to be told -> the delta to store: whole, or refused whole. Pure.
 
-As in changes.py, and:
+As in config_state.py, and:
 
 no_two_brokers_at_one_address  After a change, no two brokers have the same address on a listener: a client would take them
     for one broker.
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple, TypedDict
 
 from shards.config.advertised import AUTO, addresses_of, advertised
-from shards.config.changes import Change, ConfigState, listeners_of, storable
+from shards.config.config_state import Change, ConfigState, storable
+from shards.config.setting_changes import listeners_of
 from shards.settings.errors import ConfigInvalid
 
 

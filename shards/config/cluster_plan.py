@@ -56,7 +56,7 @@ class ClusterAbout(TypedDict):
 class ClusterPlan:
     """The cluster: its size, its data directory, and the sockets that outlive every process but the supervisor.
 
-    `static` are the settings of the command line, keyed as changes.static_settings makes them.
+    `static` are the settings of the command line, keyed as setting_changes.static_settings makes them.
     """
 
     brokers: int

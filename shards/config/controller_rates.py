@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from shards.config.changes import Change
+from shards.config.config_state import Change
 from shards.errors import ControllerThrottled
 from shards.settings.config_types import Value
 from shards.settings.redpanda_controller import ENABLED, capacity_of, rate_of

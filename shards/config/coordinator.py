@@ -19,26 +19,20 @@ import trio
 from shards.config import delegation_tokens, messages, topic_changes
 from shards.config.acl_changes import acls_delta
 from shards.config.advertised_changes import AddressChange, advertised_delta
-from shards.config.changes import (
-    Change,
-    ConfigState,
-    Overruled,
-    faults_delta,
-    observed_delta,
-    overruled,
-    settings_delta,
-)
+from shards.config.change_history import ChangedValue, with_values_in_force
+from shards.config.config_state import Change, ConfigState
 from shards.config.controller_rates import ACLS_AND_USERS, CONFIGURATION, MOVES, TOPICS, ControllerRates
+from shards.config.fault_changes import faults_delta
 from shards.config.feature_changes import why_not_updated
-from shards.config.history import Changed, told
 from shards.config.host_overrides import LookUp, addresses_of, followed_delta, looked_up, names_in_state, with_hosts
 from shards.config.messages import SettingChange
 from shards.config.publisher import ACK_DEADLINE_S, Publisher, Shards
 from shards.config.quota_changes import quotas_delta, users_delta
 from shards.config.reassignments import reassign
-from shards.config.recovery import drop_contradictions, usable
 from shards.config.resource_changes import resource_configs_delta
+from shards.config.setting_changes import Overruled, observed_delta, overruled, settings_delta
 from shards.config.store import PRODUCER_ID, LastChange, RecordedChange, Store
+from shards.config.store_recovery import drop_contradictions, usable_records
 from shards.config.topic_changes import topic_configs_delta
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
@@ -65,7 +59,7 @@ class Coordinator:
         override_stored: bool = False,
         look_up: LookUp = addresses_of,
     ) -> None:
-        """`static`: the command line's settings (changes.static_settings). A difference from the last start is a
+        """`static`: the command line's settings (setting_changes.static_settings). A difference from the last start is a
         version of its own. `stored(version, delta)` is called before the push, `acknowledged(version, delta)` when
         the change is in force everywhere, before its caller is answered. `lost`: sentences about a damaged store
         (recovery.open_store). `run` tells one start of the cluster from the next: the coordinator of one may be restarted.
@@ -84,7 +78,7 @@ class Coordinator:
         self._rates = ControllerRates(lambda name: self.state.value(name))
         brokers = 1 + max(broker for broker, _ in self.members)
         self._shards_each = 1 + max(shard for _, shard in self.members)
-        records, faults = usable(store.records())
+        records, faults = usable_records(store.records())
         self.lost = [*lost, *store.unreadable, *faults]
         """Sentences: what of the store could not be used."""
         self.state = ConfigState(brokers, static or {}, records, store.version)
@@ -107,12 +101,12 @@ class Coordinator:
         before, now = self._store.static(), self.state.static
         named = sorted(key for key in {*before, *now} if before.get(key) != now.get(key))
         if named or unset or moved or not self.state.version:
-            changes = [Changed("static", key, before.get(key), now.get(key)) for key in named]
-            gone = [Changed("setting", each.key, each.stored, None) for each in unset]
-            gone += [Changed("advertised", key, address, None) for key, address in moved.items()]
-            shown = told(gone, {each.key: each.stored for each in unset}, now)
+            changes = [ChangedValue("static", key, before.get(key), now.get(key)) for key in named]
+            gone = [ChangedValue("setting", each.key, each.stored, None) for each in unset]
+            gone += [ChangedValue("advertised", key, address, None) for key, address in moved.items()]
+            shown = with_values_in_force(gone, {each.key: each.stored for each in unset}, now)
             self.state.version = self._store.commit(
-                self._wall_clock(), "turnstile up", [*changes, *gone], told=[*changes, *shown],
+                self._wall_clock(), "turnstile up", [*changes, *gone], shown=[*changes, *shown],
                 static=json.dumps(now, sort_keys=True),
             )  # fmt: skip
 
@@ -291,7 +285,7 @@ class Coordinator:
         return self._store.allocate(PRODUCER_ID, count)
 
     def history(self, most: int = 100, before: int | None = None) -> list[RecordedChange]:
-        """The last changes, latest first; of a setting the values that were in force (shards.config.history)."""
+        """The last changes, latest first; of a setting the values that were in force (shards.config.change_history)."""
         return self._store.history(most, before)
 
     def changed(self, kind: str, key: str) -> LastChange | None:
@@ -339,9 +333,9 @@ class Coordinator:
 
     async def _commit_and_push(self, who: str, delta: list[Change]) -> None:
         if delta:
-            changes = [Changed(kind, key, self.state.find(kind, key), value) for kind, key, value in delta]
-            shown = told(changes, self.state.settings, self.state.static)
-            self.state.version = self._store.commit(self._wall_clock(), who, changes, told=shown)
+            changes = [ChangedValue(kind, key, self.state.find(kind, key), value) for kind, key, value in delta]
+            shown = with_values_in_force(changes, self.state.settings, self.state.static)
+            self.state.version = self._store.commit(self._wall_clock(), who, changes, shown=shown)
             self.state.put(delta)
             self._stored(self.state.version, delta)
         with trio.CancelScope(shield=True):  # answered_changes_are_durable; the deadlines bound it

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from shards.config.changes import Change, ConfigState, storable
+from shards.config.config_state import Change, ConfigState, storable
 from shards.config.stored_records import TokenRecord
 from shards.settings.ranges import LONG_MAX
 from shards.uuids import random_uuid, uuid_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.features import why_not
 from shards.settings.releases import AS_VERSION, OWN_VERSION

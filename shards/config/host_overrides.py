@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import trio
 
-from shards.config.changes import Change, ConfigState
+from shards.config.config_state import Change, ConfigState
 from shards.config.messages import SettingChange
 from shards.settings.addresses import normalise_ip
 from shards.settings.config_def import BROKER, parse

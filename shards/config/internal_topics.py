@@ -1,6 +1,6 @@
 """Kafka's internal topics, which the coordinators of groups and of transactional ids write: names and configs.
 
-A group's records are in partition `partition_of(group)` of __consumer_offsets, those of a transactional id in that of
+A group's records are in partition `bucket_of(group)` of __consumer_offsets, those of a transactional id in that of
 __transaction_state (shards/ownership.py). The leader of the partition is the coordinator.
 Sources: Topic, AutoTopicCreationManager of Kafka 4.1.
 """

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import trio
 
-from shards.config.changes import Change
+from shards.config.config_state import Change
 from shards.errors import DeadlineExceeded, PeerLost, RemoteError
 from shards.ownership import BrokerShard
 
@@ -90,13 +90,13 @@ class Publisher:
                 for member, link in self._links.items():
                     nursery.start_soon(self._send_delta, member, link, version, delta)
             waited_for = self._members
-            while late := await self._late(waited_for, version):
-                ended = await self._silent(late) or late
-                await self._end(ended)
+            while late := await self._behind(waited_for, version):
+                ended = await self._unresponsive(late) or late
+                await self._kill(ended)
                 waited_for = tuple(member for member in late if member not in ended)
             nursery.cancel_scope.cancel()
 
-    async def _late(self, members: Sequence[BrokerShard], version: int) -> list[BrokerShard]:
+    async def _behind(self, members: Sequence[BrokerShard], version: int) -> list[BrokerShard]:
         """Waits until the members have acknowledged the version. Returns those that have not when none of these has got
         anywhere for the deadline: it has not connected, taken a part of the push, acknowledged, or been busy."""
         began_s, looks = trio.current_time(), 0  # looks, not time: for a while this process may not run either
@@ -116,7 +116,7 @@ class Publisher:
                 return behind
         return []
 
-    async def _silent(self, members: Sequence[BrokerShard]) -> list[BrokerShard]:
+    async def _unresponsive(self, members: Sequence[BrokerShard]) -> list[BrokerShard]:
         """Those that do not answer; that they don't know the question is an answer."""
         silent: list[BrokerShard] = []
 
@@ -133,7 +133,7 @@ class Publisher:
                 nursery.start_soon(ask, member)
         return silent
 
-    async def _end(self, members: Sequence[BrokerShard]) -> None:
+    async def _kill(self, members: Sequence[BrokerShard]) -> None:
         """Shards that do not acknowledge may not go on admitting."""
         for member in members:
             self._shards.kill(member)

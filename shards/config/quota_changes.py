@@ -1,8 +1,8 @@
-"""Requested changes of quotas and of users -> the delta to store; rules and invariants as of changes.py. Pure."""
+"""Requested changes of quotas and of users -> the delta to store; rules and invariants as of config_state.py. Pure."""
 
 from collections.abc import Mapping, Sequence
 
-from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.config_state import Change, ConfigState, bounded, storable
 from shards.config.messages import QuotaChange, UserChange
 from shards.config.stored_records import UserRecord
 from shards.limits.quota_entities import (

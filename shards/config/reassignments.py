@@ -6,7 +6,7 @@ Source: ReplicationControlManager.alterPartitionReassignments of Kafka 4.1.
 
 from collections.abc import Sequence
 
-from shards.config.changes import Change, ConfigState, RequestedChanges, bounded, storable
+from shards.config.config_state import Change, ConfigState, RequestedChanges, bounded, storable
 from shards.config.messages import Reassignment
 from shards.config.replicas import Result, assignment_problem, replaced, replicas_of
 

@@ -6,7 +6,7 @@ A resource is there while it has a config. A record is its configs, in canonical
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from shards.config.changes import Change, ConfigState, bounded, storable
+from shards.config.config_state import Change, ConfigState, bounded, storable
 from shards.config.messages import ResourceConfigChange
 from shards.settings.broker_config import EVERY_BROKER, given
 from shards.settings.config_def import BROKER, parse

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypedDict
 
-from shards.config.changes import Change
+from shards.config.config_state import Change
 from shards.errors import CannotStart, CannotStore
 
 HISTORY_KEPT = 10_000
@@ -90,7 +90,7 @@ class Store:
             raise StoreDamaged(path, said[0] if said else "its check says nothing")
 
     def records(self) -> list[Change]:
-        """Everything that is stored now; what is no JSON is left out, and told in `unreadable`."""
+        """Everything that is stored now; what is no JSON is left out, and named in `unreadable`."""
         found: list[Change] = []
         self.unreadable = []
         for kind, key, text in self._db.execute("SELECT * FROM record"):
@@ -113,10 +113,10 @@ class Store:
         who: str,
         changes: Iterable[tuple[str, str, object, object]],
         *,
-        told: Iterable[tuple[str, str, object, object]] | None = None,
+        shown: Iterable[tuple[str, str, object, object]] | None = None,
         static: str | None = None,
     ) -> int:
-        """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds; `told`:
+        """Store (kind, key, old, new) of one change under the next version, which is returned. `at`: Unix seconds; `shown`:
         the same as the history shows it, where that differs.
 
         Changes of kind `static` are history only: the command line says them anew at every start. So are those of kind `fault`:
@@ -132,9 +132,9 @@ class Store:
                     self._db.execute("DELETE FROM record WHERE kind = ? AND key = ?", (kind, key))
                 else:
                     self._db.execute(_PUT_RECORD, (kind, key, _json(new)))
-            rows = changes if told is None else told
-            shown = [[kind, key, *(_secret(kind, value) for value in (old, new))] for kind, key, old, new in rows]
-            self._db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (version, at, who, _json(shown)))
+            rows = changes if shown is None else shown
+            listed = [[kind, key, *(_secret(kind, value) for value in (old, new))] for kind, key, old, new in rows]
+            self._db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (version, at, who, _json(listed)))
             self._db.execute("DELETE FROM history WHERE version <= ?", (version - HISTORY_KEPT,))
             self._put_meta("version", str(version))
             if static is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from shards import ownership
 from shards.config import internal_topics
-from shards.config.changes import Change, ConfigState, RequestedChanges, bounded, storable
+from shards.config.config_state import Change, ConfigState, RequestedChanges, bounded, storable
 from shards.config.messages import ResourceConfigChange, TopicToCreate, TopicToExtend
 from shards.config.replicas import (
     Result,
@@ -75,7 +75,7 @@ def create_topics(state: ConfigState, wanted: Sequence[TopicToCreate], shards: i
             if replicas or partitions not in (-1, ownership.PARTITIONS):
                 results.append(_FIXED)
                 continue
-            replicas = [[leader] for leader in ownership.leaders(state.brokers)]
+            replicas = [[leader] for leader in ownership.bucket_leaders(state.brokers)]
             configs = {**internal_topics.CONFIGS[name], **configs}
         count = len(replicas) if replicas else _default(state, "num.partitions", partitions)
         canonical, problem = _problem(collisions, name, count, spread_so_far - before + count, configs)

@@ -13,7 +13,7 @@ import math
 from typing import NamedTuple, cast
 
 from shards.config import internal_topics
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.replicas import Result, replicas_of
 from shards.settings.broker_config import EVERY_BROKER, given
 

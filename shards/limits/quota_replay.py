@@ -57,8 +57,8 @@ class MeterReplay:
         refill = refill_per_s(quota_per_s)
         return TokenBucket.burst(self._window, refill) - self._sensor.peek(refill, now_ms=now_ms)
 
-    def told(self, amount: float, quota_per_s: float | None, *, recorded_ms: int, now_ms: int) -> None:
-        """Another shard told what it had recorded, in the sensor's own unit."""
+    def insert(self, amount: float, quota_per_s: float | None, *, recorded_ms: int, now_ms: int) -> None:
+        """Records what another shard had recorded, in the sensor's own unit."""
         if isinstance(self._sensor, Rate):
             self._sensor.insert(amount, at_ms=recorded_ms, now_ms=now_ms)
         else:

@@ -8,7 +8,7 @@ shards, journal records) goes out once, when `at_end_of_pass` runs.
 Going to sleep through trio and being woken again costs as much as a small request does. So after a pass the poller may first
 wait by itself, for `linger_s`: under load the next event comes sooner. What trio's other tasks wait for is not seen meanwhile,
 so a process most of whose work is in tasks does not linger. Being woken by the kernel costs more than the answer to a message
-takes: after one on a link whose answers somebody waits for (`expect`), it stays awake for EXPECTED_NS. A connection that arrives
+takes: after one on a link whose answers are waited for (`expect`), it stays awake for EXPECTED_NS. A connection that arrives
 is the first of several events, and who makes them may need this very core: after it has slept until a `herald` came, the poller
 yields the core once, and serves in one pass what came meanwhile.
 

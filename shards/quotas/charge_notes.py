@@ -8,7 +8,7 @@ all_of_it   from the first charge of a key, or from a note `began`, its sensor c
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from shards.quotas.history import MeterKey
+from shards.quotas.charge_history import MeterKey
 from shards.quotas.meters import Decision
 
 
@@ -43,7 +43,7 @@ class ChargeNotes(Protocol):
         """The sensor of a key holds this (`state` of rate.py or bucket.py) before its next charge; empty: nothing."""
         ...
 
-    def told(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
+    def inserted(self, place: MeterKey, amount: float, *, recorded_ms: int, at_ms: int) -> None:
         """Another shard told what it had recorded of a key, in its sensor's own unit."""
         ...
 

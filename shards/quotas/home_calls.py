@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.loop.timers import Timer, Timers
-from shards.quotas.attendance import ANSWER_WITHIN_MS
-from shards.quotas.publications import Call
+from shards.quotas.away_homes import ANSWER_WITHIN_MS
+from shards.quotas.history_replication import Call
 
 T = TypeVar("T")
 

@@ -39,7 +39,7 @@ from shards.limits.quota_entities import CALLBACK, KAFKAS, SEMANTICS, Entity, is
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.short_names import LONGEST_KNOWN
 from shards.ownership import home_of
-from shards.quotas.history import MeterKey
+from shards.quotas.charge_history import MeterKey
 
 KINDS: Final = (PRODUCE, FETCH, REQUEST, MUTATION)
 EXPIRED_AT_ONCE: Final = 2000

@@ -5,18 +5,20 @@ home for each request it charges, so a client on many connections of many shards
 grants are handed out ahead: they would have to be taken back before the throttle that is reported could be the right one.
 All that a pass of the loop charges at one home is one call.
 
-**Stand-ins.** While a home is away (attendance.py: its link is lost, or it did not answer within ANSWER_WITHIN_MS), the shard
-that a request came to decides the charge itself: with its own sensor of that key, by the same arithmetic. What that sensor
-knows of the others' decisions it has from their histories (history.py): a home tells all other shards when 1/UNTOLD_SHARE of
-what a quota lets pass at once is untold, a stand-in of each charge. A home that is back is told first and asked then, so its
-window goes on from what the stand-ins recorded. A shard that starts is told everything before it decides anything, but waits
-no longer than STARTING_MS for that: its own charges are held, those that it is asked are decided by their askers.
+**Stand-ins.** While a home is away (away_homes.py: its link is lost, or it did not answer within ANSWER_WITHIN_MS), the shard
+that a request came to decides the charge itself: with its own sensor of that key, by the same arithmetic. That sensor has the
+others' decisions from their charge histories (history_replication.py): a home publishes to all other shards once 1/UNTOLD_SHARE
+of what a quota lets pass at once is untold, a stand-in publishes each charge. A home that is back is sent the history before it
+is asked again, so its window goes on from what the stand-ins recorded. A shard that starts is sent all histories before it decides
+anything, but waits no longer than STARTING_MS for that: its own charges are held, those that it is asked are decided by their
+askers.
 
 The most that one Kafka meter lets pass without a throttle in any span of `quota.window.num` windows is
 M = quota * (num + 1) * size (mutations: quota * 2 * num * size).
 
 never_unlimited     a charge under a quota is recorded, and answered within ANSWER_WITHIN_MS, or STARTING_MS after a start
-one_meter           while all homes are attended, and have been told after a start, what passes is what one meter lets pass: M
+one_meter           while no home is away, and each was sent the histories after its start, what passes is what one meter lets
+                    pass: M
 knows_the_others    what a shard decides by lacks of another's decisions at most that one's untold share, M / UNTOLD_SHARE, and
                     what is on its way to it; so what passes in a span is at most M + (shards - 1) * M / UNTOLD_SHARE, and
                     what several shards decide within one message's time of each other
@@ -41,11 +43,11 @@ from shards.limits.quota_replay import UNTOLD_SHARE
 from shards.limits.rate import Window
 from shards.limits.short_names import short_name
 from shards.loop.deferred import Deferred, MaybeDeferred
-from shards.quotas.attendance import Attendance, PendingBatch
+from shards.quotas.away_homes import AwayHomes, PendingBatch
+from shards.quotas.charge_history import ChargeHistory, MeterKey
 from shards.quotas.charge_notes import Charge, ChargeNotes
-from shards.quotas.history import History, MeterKey
+from shards.quotas.history_replication import REPLICATE, Call, HistoryReplication
 from shards.quotas.meters import EXPIRED_AT_ONCE, Meters, QuotaImage
-from shards.quotas.publications import TELL, Call, Publications
 
 _CHARGE: Final = "charge"
 MOST_IN_A_CALL: Final = 500
@@ -96,20 +98,20 @@ class ShardedQuotas(Meters):
     ) -> None:
         self._notes = notes
         self._noted: set[MeterKey] = set()  # keys of whose sensors the notes have all that counts
-        self._peers = [shard for shard in range(shards) if shard != me]
-        self._attendance: Attendance[list[_Waiting]] = Attendance(self._peers)
-        self._history = History(me, {})
+        self._others = [shard for shard in range(shards) if shard != me]
+        self._homes: AwayHomes[list[_Waiting]] = AwayHomes(self._others)
+        self._history = ChargeHistory(me, {})
         super().__init__(me, shards, image, now_ms=now_ms, callback_mistaken=callback_mistaken)
-        self.publications = Publications(
-            self._history, self._attendance, self._peers, call=call, touch=touch, lose=self.peer_lost
+        self.replication = HistoryReplication(
+            self._history, self._homes, self._others, call=call, touch=touch, lose=self.peer_lost
         )
         self._call = call
         self._touch = touch
         self._after = after
         self._mistaken = mistaken
-        self._to_ask: dict[int, list[_Waiting]] = {}  # what this pass charges at each home
-        self._timing = False
-        self._unheard: set[int] = set()  # shards that have yet to tell this one, which starts
+        self._to_send: dict[int, list[_Waiting]] = {}  # what this pass charges at each home
+        self._is_timer_set = False
+        self._awaited: set[int] = set()  # shards whose history this one, which starts, has yet to receive
         self._held: list[_Waiting] = []
 
     def _build(self, window: Window, mutations: Window) -> None:
@@ -129,13 +131,13 @@ class ShardedQuotas(Meters):
         self._noted.discard(MeterKey(kind, *key))
 
     def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
-        """Offers the sensors at home here to the other shards, and hears what they recorded."""
+        """Offers the sensors at home here to the other shards, and receives their charge histories."""
         serve(_CHARGE, self._serve_charges)
-        serve(TELL, self._hear)
+        serve(REPLICATE, self._receive_history)
 
     def reset(self) -> None:
         """Forgets what every client used, as a broker that starts."""
-        self.publications.reset(now_ms=self._now_ms())
+        self.replication.reset(now_ms=self._now_ms())
         super().reset()
         if self._notes is not None:
             self._notes.reset(at_ms=self._now_ms())
@@ -151,16 +153,16 @@ class ShardedQuotas(Meters):
             return NOTHING_RECORDED
         charge = Charge(kind, user, short_name(client_id), amount, strict)
         home = self._metered(kind, user, client_id).home
-        if home != self._me and home not in self._attendance.away:
-            return self._charge_there(home, charge)
-        if not self._unheard:
+        if home != self._me and home not in self._homes.away:
+            return self._ask_home(home, charge)
+        if not self._awaited:
             return self._decide(charge, self._me)
         held = _Waiting(Deferred(), charge)
         self._held.append(held)
         return held.answer
 
     def _decide(self, charge: Charge, asker: int) -> RecordedCharge:
-        """Decides a charge of a shard here, at its home or as a stand-in, and has the others told when it is time."""
+        """Decides a charge of a shard here, at its home or as a stand-in, and publishes it when it is time."""
         kind, user, client_id, amount, strict = charge
         now_ms = self._now_ms()
         home, limit, place = self._metered(kind, user, client_id)
@@ -177,10 +179,10 @@ class ShardedQuotas(Meters):
                 self._notes.charged(
                     charge, decision, limit, asker=asker, at_ms=now_ms, stand_in=stand_in, shares=not is_kept
                 )
-            for units in recorded if self._peers and is_kept else ():
+            for units in recorded if self._others and is_kept else ():
                 untold = self._history.record(place, units, now_ms=now_ms)
                 if home != self._me or untold >= limit * self.window_s[kind] / UNTOLD_SHARE:
-                    self.publications.publish(place, now_ms=now_ms)
+                    self.replication.publish(place, now_ms=now_ms)
         return RecordedCharge(accepted, throttle_ms, now_ms, home != self._me)
 
     def _begin_notes(self, notes: ChargeNotes, place: MeterKey, now_ms: int) -> None:
@@ -192,35 +194,37 @@ class ShardedQuotas(Meters):
                 notes.began(place, state, at_ms=now_ms)
             self._noted.add(place)
 
-    def _charge_there(self, home: int, charge: Charge) -> Deferred[RecordedCharge]:
+    def _ask_home(self, home: int, charge: Charge) -> Deferred[RecordedCharge]:
         answer: Deferred[RecordedCharge] = Deferred()
-        waiting = self._to_ask.setdefault(home, [])
+        waiting = self._to_send.setdefault(home, [])
         waiting.append(_Waiting(answer, charge))
         if len(waiting) == 1:
             self._touch()
         elif len(waiting) >= MOST_IN_A_CALL:
-            self._ask(home)
+            self._send_charges(home)
         return answer
 
     def flush(self) -> None:
-        """Tells the others, and then asks them; at the end of each pass, before the mesh writes."""
-        self.publications.flush()
-        while self._to_ask:
-            self._ask(next(iter(self._to_ask)))
-        self.publications.flush()  # of what was decided here after all
+        """Sends updates of the history to the others, and then charges; at the end of each pass, before the mesh writes."""
+        self.replication.flush()
+        while self._to_send:
+            self._send_charges(next(iter(self._to_send)))
+        self.replication.flush()  # of what was decided here after all
 
-    def _ask(self, home: int) -> None:
-        waiting = self._to_ask.pop(home)
-        if home in self._attendance.away:
+    def _send_charges(self, home: int) -> None:
+        waiting = self._to_send.pop(home)
+        if home in self._homes.away:
             self._decide_all(waiting)
             return
         now_ms = self._now_ms()
-        asked = self._attendance.ask(home, waiting, now_ms=now_ms)
-        self._watch_time()
+        asked = self._homes.ask(home, waiting, now_ms=now_ms)
+        self._watch_deadline()
         told = self._call(home, _CHARGE, [charge for _, charge in waiting], now_ms)
-        told.add_callback(partial(self._came, home, asked))
+        told.add_callback(partial(self._home_answered, home, asked))
 
-    def _came(self, home: int, asked: PendingBatch[list[_Waiting]], told: Deferred[list[list[object] | None]]) -> None:
+    def _home_answered(
+        self, home: int, asked: PendingBatch[list[_Waiting]], told: Deferred[list[list[object] | None]]
+    ) -> None:
         """The answers of a home. None, or no answer at all: it did not decide."""
         try:
             answers: list[list[Any] | None] = told.result()
@@ -229,7 +233,7 @@ class ShardedQuotas(Meters):
             return
         except Exception:  # a mistake there, which was reported there
             answers = [None] * len(asked.batch)
-        if self._attendance.answered(home, asked):
+        if self._homes.answered(home, asked):
             for waiting, answer in zip(asked.batch, answers, strict=True):
                 if answer is None:
                     self._decide_all([waiting])
@@ -238,7 +242,7 @@ class ShardedQuotas(Meters):
 
     def _decide_all(self, charges: list[_Waiting]) -> None:
         """Decides charges here, each by itself: an error is that of one client. A shard that starts holds them."""
-        if self._unheard:
+        if self._awaited:
             self._held += charges
             return
         for answer, charge in charges:
@@ -251,7 +255,7 @@ class ShardedQuotas(Meters):
 
     def _serve_charges(self, peer: int, charges: list[list[Any]], asked_ms: int) -> list[RecordedCharge | None]:
         """Decides what another shard charges here; None for what it is to decide itself: late, while this one starts, a mistake."""
-        if self._attendance.is_stale(peer, asked_ms, now_ms=self._now_ms()) or self._unheard:
+        if self._homes.is_stale(peer, asked_ms, now_ms=self._now_ms()) or self._awaited:
             return [None] * len(charges)
         answers: list[RecordedCharge | None] = []
         for charge in charges:
@@ -264,62 +268,62 @@ class ShardedQuotas(Meters):
 
     # Homes that don't answer
 
-    def _watch_time(self) -> None:
-        if not self._timing:
-            due_ms = self._attendance.next_due_ms()
+    def _watch_deadline(self) -> None:
+        if not self._is_timer_set:
+            due_ms = self._homes.next_due_ms()
             if due_ms is not None:
                 self._wake_at(due_ms)
 
     def _wake_at(self, due_ms: int) -> None:
-        self._timing = True
-        self._after(max(due_ms - self._now_ms(), 1), partial(self._time_up, due_ms))
+        self._is_timer_set = True
+        self._after(max(due_ms - self._now_ms(), 1), partial(self._deadline_passed, due_ms))
 
-    def _time_up(self, due_ms: int) -> None:
-        self._timing = False
+    def _deadline_passed(self, due_ms: int) -> None:
+        self._is_timer_set = False
         now_ms = self._now_ms()
         if now_ms - due_ms >= _LATE_MS:
             self._wake_at(now_ms + _LATE_MS // 2)
             return
-        for waiting in self._attendance.overdue(now_ms=now_ms):
+        for waiting in self._homes.overdue(now_ms=now_ms):
             self._decide_all(waiting)
-        self.publications.retry()
-        self._watch_time()
+        self.replication.retry()
+        self._watch_deadline()
 
     def peer_lost(self, shard: int) -> None:
         """The link to a shard broke, or it does not answer: it is away, and what it was asked is decided here."""
-        for waiting in self._attendance.lost(shard):
+        for waiting in self._homes.mark_away(shard):
             self._decide_all(waiting)
 
     # A shard that starts
 
     def await_peers(self) -> None:
-        """This shard starts, beside others that may have decided what it is to go on from: it decides nothing before they have
-        told it, or STARTING_MS have passed."""
-        self._unheard = set(self._peers)
-        if self._unheard:
-            self._after(STARTING_MS, self._go_on)
+        """This shard starts, beside others that may have decided what it is to go on from: it decides nothing before it has
+        received their histories, or STARTING_MS have passed."""
+        self._awaited = set(self._others)
+        if self._awaited:
+            self._after(STARTING_MS, self._decide_held)
 
-    def _hear(self, peer: int, rows: list[list[object]], complete: bool) -> None:
-        """Another shard tells what was recorded; `complete`: by now all that it knows."""
+    def _receive_history(self, peer: int, rows: list[list[object]], complete: bool) -> None:
+        """An update of another shard's history; `complete`: with it, all that the shard knows has been received."""
         now_ms = self._now_ms()
-        for place, at_ms, amount in self.publications.hear(rows):
+        for place, at_ms, amount in self.replication.receive(rows):
             self.insert(place, amount, at_ms=at_ms, now_ms=now_ms)
             if self._notes is not None and place in self._noted:
-                self._notes.told(place, amount, recorded_ms=at_ms, at_ms=now_ms)
+                self._notes.inserted(place, amount, recorded_ms=at_ms, at_ms=now_ms)
             if not self.is_kept(place):  # it shares a sensor, which keeps that (sensor_table.py)
                 self._history.forget(place)
-        if complete and self._unheard == {peer}:
-            self._go_on()
+        if complete and self._awaited == {peer}:
+            self._decide_held()
         elif complete:
-            self._unheard.discard(peer)
+            self._awaited.discard(peer)
 
-    def _go_on(self) -> None:
-        self._unheard.clear()
+    def _decide_held(self) -> None:
+        self._awaited.clear()
         held, self._held = self._held, []
         self._decide_all(held)
 
     def expire(self, most: int = EXPIRED_AT_ONCE) -> None:
         """Forgets what counts no more, of `most` keys at a time, in turn; and asks shards that are away whether they are back."""
         super().expire(most)
-        self.publications.expire(most, now_ms=self._now_ms())
-        self.publications.retry()
+        self.replication.expire(most, now_ms=self._now_ms())
+        self.replication.retry()

@@ -19,8 +19,8 @@ from shards.limits.short_names import LONGEST_KNOWN
 from shards.loop.deferred import MaybeDeferred
 from shards.loop.timers import Timers
 from shards.ownership import home_of
+from shards.quotas.history_replication import Call
 from shards.quotas.home_calls import HomeCalls
-from shards.quotas.publications import Call
 
 _CHARGE: Final = "charge_bucket"
 _MOST_KNOWN: Final = 10_000

@@ -18,8 +18,8 @@ from typing import Final
 from shards.limits.node_throughput import NodeDelays, NodeThroughput
 from shards.loop.deferred import MaybeDeferred
 from shards.loop.timers import Timers
+from shards.quotas.history_replication import Call
 from shards.quotas.home_calls import HomeCalls
-from shards.quotas.publications import Call
 
 HOME: Final = 0
 _CHARGE: Final = "charge_throughput"

@@ -7,7 +7,7 @@ of the cluster (shards/tokens/cluster_pool.py), and follow the same coordinator.
 
 silent_until_set  Until a version sets the rate or observes it, or a shard that has such a version sends something, no message is
     sent and nothing is counted. Then a home asks all others for their use, as any home that starts does.
-outlives_a_broker  What the shards of a home's broker used is remembered by shards of another one (rate_memory.py,
+outlives_a_broker  What the shards of a home's broker used is remembered by shards of another one (rate_recovery.py,
     use_survives_one_death): a broker whose shards all die opens no second window.
 """
 

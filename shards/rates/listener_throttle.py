@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from shards.limits.rate import Rate, Window
-from shards.rates.windows import headroom
+from shards.rates.rate_windows import headroom
 
 AnswerAsk = Callable[[int, str, int, int, int, int], None]
 """answer(holder, listener, units that go now, when one more goes (0: there is none), spare units, when recorded)."""

@@ -4,7 +4,7 @@ questions to that of the whole cluster.
 Each rate has one home, as an enforced one has (rates.py). Nothing waits for an answer and no listener stops, so the shard that has
 admitted connections gathers its questions: it asks each home, itself too, at the end of a pass, and what comes up within the next
 GATHER_MS at the end of the first pass after that. There is one four times a second at least (shard_process.py). While there is an
-observed world (broker/accept/rehearsal.py) it asks after every pass, as the answers decide when connections come into it.
+observed world (broker/accept/observed_world.py) it asks after every pass, as the answers decide when connections come into it.
 
 other_rates_only  An observed rate is asked only if it differs from the rate in force.
 windows_begin_empty  Windows begin empty when the first rate begins to be observed, when the last one ends, when their home starts

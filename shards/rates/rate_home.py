@@ -4,7 +4,7 @@ Each shard is home to a part of its broker's addresses and users. One shard of a
 all its listeners. The rates of the whole cluster have a RateHome of their own (cluster_rate.py).
 
 earlier_use_known_first  A home that starts decides no ask before it knows the use that an earlier home recorded, or has waited
-    for it in vain (rate_memory.py, told_use_before_decisions). Until then asks wait in `_parked`.
+    for it in vain (rate_recovery.py, told_use_before_decisions). Until then asks wait in `_parked`.
 answers_carry_their_version  Every answer carries the configuration version that it was given under, and the time at which its
     units were recorded.
 window_changes_are_journaled  Each change of a window is journaled, in order. So the arithmetic can be done again from the
@@ -22,8 +22,8 @@ from shards.config.image import ClusterImage
 from shards.limits.caps import OF_CLUSTER
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
-from shards.rates.rate_memory import RateUse
-from shards.rates.windows import Windows
+from shards.rates.rate_recovery import RateUse
+from shards.rates.rate_windows import RateWindows
 from shards.settings.ranges import INT_MAX
 
 Post = Callable[[int, tuple[object, ...]], None]
@@ -161,9 +161,9 @@ class RateHome:
         return within, delay_ms, spare
 
     def _empty_windows(self) -> None:
-        self.windows = {kind: Windows(self.window) for kind in ("ip", "user", *OF_CLUSTER)}
+        self.windows = {kind: RateWindows(self.window) for kind in ("ip", "user", *OF_CLUSTER)}
 
-    def _windows_of(self, key: str) -> Windows:
+    def _windows_of(self, key: str) -> RateWindows:
         return self.windows[key.partition(":")[0]]
 
     def _answer(self, peer: int, listener: str, units: int, until_ms: int, spare: int, at_ms: int) -> None:

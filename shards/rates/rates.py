@@ -7,7 +7,7 @@ per connection, once per pass and key, and may hold spare units that are already
     holder -> home   ask key units more | unused key units when | count listener units
     home -> holder   within key units over delay spare when version | go listener units until spare when version
                      blocked listener until
-    rate_memory.py   spent key units | tell round what | recent round last [when key units]...
+    rate_recovery.py backup key units | ask_use round prefix | use round last [when key units]...
 
 recorded_before_going_on  A unit is recorded at the home before its connection goes on: so no number of shards admits more
     than one Kafka broker would.
@@ -19,7 +19,7 @@ losses_err_on_the_strict_side  When the links between a home and a holder break,
     they are up, and its spare units are void; units that are recorded for the holder stay so until their sample is
     obsolete. Both err on the strict side, also where both processes live: a unit is recorded before it is used, so what is
     on its way may be lost. Only the memory of a home that starts makes a difference between a peer that is lost and one
-    that is dead (rate_memory.py, told_use_before_decisions).
+    that is dead (rate_recovery.py, told_use_before_decisions).
 Times are milliseconds of the machine's monotonic clock, the same in all processes. The links keep the order of messages
 and deliver nothing of an earlier incarnation (mesh.py, channels_deliver_in_order and downs_follow_ups).
 """
@@ -32,7 +32,7 @@ from shards.limits.rate import Window
 from shards.ownership import home_of
 from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
 from shards.rates.rate_home import RateHome, RecordEvent
-from shards.rates.rate_memory import RateMemory, RateUse
+from shards.rates.rate_recovery import RateRecovery, RateUse
 from shards.settings.ranges import INT_MAX
 
 __all__ = ["NAME", "UNAVAILABLE", "RateWaiter", "Rates", "RatesSnapshot"]
@@ -78,7 +78,7 @@ class Rates:
         every: tuple[str, ...] = ("",),
         together: int = 1,
     ) -> None:
-        """`every`: what keys begin with (rate_home.py); `together`: how many shards may die at once (rate_memory.py)."""
+        """`every`: what keys begin with (rate_home.py); `together`: how many shards may die at once (rate_recovery.py)."""
         self.me: Final = me
         self.shards: Final = shards
         self.limits_listeners = False
@@ -95,11 +95,11 @@ class Rates:
         self._here = RateHome(
             me, shards, listeners, image, post=self._post, block=self._block_all, journal=journal, every=every
         )
-        self._memory = RateMemory(me, shards, self.home, self._post, self._resume, together)
+        self._recovery = RateRecovery(me, shards, self.home, self._post, self._resume, together)
         self._handlers: dict[str, Callable[..., None]] = {
             "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,
-            "go": self._go, "blocked": self._block, "spent": self._memory.spent, "tell": self._memory.tell,
-            "recent": self._memory.heard,
+            "go": self._go, "blocked": self._block, "backup": self._recovery.receive_backup, "ask_use": self._recovery.send_use,
+            "use": self._recovery.receive_use,
         }  # fmt: skip
 
     # The accept path
@@ -109,14 +109,14 @@ class Rates:
         gets it, or None: the waiter is told later."""
         allowance = self._allowances.get(key)
         if allowance is not None and allowance.use(now_ms):
-            self._memory.used(key, 1, allowance.home, now_ms=now_ms)
+            self._recovery.record_use(key, 1, allowance.home, now_ms=now_ms)
             return 0
         home = self.home(key) if allowance is None else allowance.home
         if home == self.me and (allowance is None or not allowance.waiters):
             wait_ms = self._here.record(key, now_ms=now_ms)
             if wait_ms is not None:
                 if not wait_ms or key.startswith("listener:"):
-                    self._memory.used(key, 1, home, now_ms=now_ms)
+                    self._recovery.record_use(key, 1, home, now_ms=now_ms)
                 return wait_ms
         self._allowances.wait(key, home, waiter, now_ms)
         if home == self.me:
@@ -131,7 +131,7 @@ class Rates:
         allowance = self._allowances.get(key)
         home = self.home(key) if allowance is None else allowance.home
         while units and allowance is not None and allowance.use(now_ms):
-            self._memory.used(key, 1, home, now_ms=now_ms)
+            self._recovery.record_use(key, 1, home, now_ms=now_ms)
             waiter.recorded(key, 0)
             units -= 1
         if not units:
@@ -146,7 +146,7 @@ class Rates:
         """Record units in a listener's rate without asking. -1: the connection violated its address's rate, so the unit of
         its listener is taken back; +1: a connection held for such a violation gets in after all."""
         if self.limits_listeners:
-            self._memory.used(f"listener:{listener}", units, self.listeners_home, now_ms=now_ms)
+            self._recovery.record_use(f"listener:{listener}", units, self.listeners_home, now_ms=now_ms)
             self._post(self.listeners_home, ("count", listener, units))
 
     def has_quota(self, key: str) -> bool:
@@ -177,7 +177,7 @@ class Rates:
         window = Window(image.get("quota.window.num"), image.get("quota.window.size.seconds") * 1000)
         if window != here.window:
             here.start(window)
-            self._memory.start(window)
+            self._recovery.start(window)
         self._allowances.void()
         quota = image.rate_of("broker").rate if self._listeners else None
         quotas = {name: image.rate_of(f"listener:{name}").rate for name in self._listeners}
@@ -186,25 +186,25 @@ class Rates:
         limits_listeners = quota is not None or any(each is not None for each in quotas.values())
         if limits_listeners and not self.limits_listeners and self.me == self.listeners_home and here.complete:
             here.forget_listeners()
-            self._memory.ask_again(now_ms=now_ms)
+            self._recovery.ask_for_listeners(now_ms=now_ms)
         self.limits_listeners = limits_listeners
-        self._memory.configured(now_ms=now_ms)
+        self._recovery.configured(now_ms=now_ms)
 
     def reset(self, *, now_ms: int) -> None:
         """Forgets every connection that was recorded, here and for other homes; called on each shard of a cluster."""
         self._delayed.clear()
-        self._memory.start(self._here.window)
+        self._recovery.start(self._here.window)
         self._here.reset(now_ms)
 
     def note_unrecorded(self, listener: str, total: int, *, now_ms: int) -> None:
         """A listener has taken `total` connections so far; called a few times a second. A rate that is switched on starts
         from them, as Kafka records connections also without a quota."""
-        self._memory.note_unrecorded(f"listener:{listener}", total, count=not self.limits_listeners, now_ms=now_ms)
+        self._recovery.note_unrecorded(f"listener:{listener}", total, count=not self.limits_listeners, now_ms=now_ms)
 
     def peer_up(self, peer: int) -> None:
         """An incarnation of a peer can be sent to."""
         self._outbox[peer] = []
-        self._memory.peer_up(peer)
+        self._recovery.peer_up(peer)
         self._allowances.home_up(peer)
 
     def peer_lost(self, peer: int, *, now_ms: int) -> None:
@@ -212,11 +212,11 @@ class Rates:
         self._outbox.pop(peer, None)
         self._here.forget(peer)
         self._allowances.home_lost(peer, now_ms)
-        self._memory.peer_lost(peer)
+        self._recovery.peer_lost(peer)
 
     def peer_dead(self, peer: int, *, now_ms: int) -> None:
         """The process of a peer whose links broke has ended: what it has not told of its use will not come."""
-        self._memory.peer_dead(peer, now_ms=now_ms)
+        self._recovery.peer_dead(peer, now_ms=now_ms)
 
     def receive(self, peer: int, items: list[Any], *, now_ms: int) -> None:
         """The items of a message from a peer."""
@@ -237,7 +237,7 @@ class Rates:
 
     def tick(self, *, now_ms: int) -> None:
         """Deadlines; about four times a second."""
-        self._memory.tick(now_ms=now_ms)
+        self._recovery.tick(now_ms=now_ms)
         self._allowances.give_up(now_ms, lambda home: home == self.me or home in self._outbox)
 
     @property
@@ -251,7 +251,7 @@ class Rates:
             local, self._local = self._local, []
             self.receive(self.me, local, now_ms=now_ms)
         self._allowances.flush()
-        self._memory.flush()
+        self._recovery.flush()
         for peer, items in self._outbox.items():
             if items:
                 self._outbox[peer] = []
@@ -285,7 +285,7 @@ class Rates:
 
     def _within(self, peer: int, now_ms: int, key: str, units: int, over: int, delay_ms: int, *grant: int) -> None:
         allowance = self._allowances.answered(key, now_ms)
-        self._tell(allowance, key, units, 0, grant[1], now_ms)
+        self._hand_out(allowance, key, units, 0, grant[1], now_ms)
         for _ in range(over):
             waiter = allowance.next()
             if waiter is not None:
@@ -295,14 +295,14 @@ class Rates:
     def _go(self, peer: int, now_ms: int, listener: str, units: int, until_ms: int, *grant: int) -> None:
         key = f"listener:{listener}"
         allowance = self._allowances.answered(key, now_ms)
-        self._tell(allowance, key, units, 0, grant[1], now_ms)
+        self._hand_out(allowance, key, units, 0, grant[1], now_ms)
         if until_ms:
-            self._tell(allowance, key, 1, max(0, until_ms - now_ms), grant[1], now_ms)
+            self._hand_out(allowance, key, 1, max(0, until_ms - now_ms), grant[1], now_ms)
         else:
             self._delayed.discard(listener)
         self._grant(key, *grant)
 
-    def _tell(self, allowance: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
+    def _hand_out(self, allowance: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
         """Hands recorded units to as many waiters; the units of waiters that timed out are given back."""
         unused = 0
         for _ in range(units):
@@ -313,7 +313,7 @@ class Rates:
                 waiter.recorded(key, wait_ms)
         if used := units - unused:
             allowance.used += used
-            self._memory.used(key, used, allowance.home, now_ms=now_ms)
+            self._recovery.record_use(key, used, allowance.home, now_ms=now_ms)
         if unused:
             self._post(allowance.home, ("unused", key, unused, at_ms))
 

@@ -121,7 +121,7 @@ HIDDEN = "[hidden]"
 """The text that is shown for a password (Kafka: Password.HIDDEN)."""
 PASSWORD = ValueType(ConfigType.PASSWORD, "string", lambda text: HIDDEN if text.strip() else "")
 """A password that is set with the cluster. Its value as a setting is only that there is one: what is stored, pushed,
-journaled and shown does not have it. Who needs it is handed it by the process that read the command line."""
+journaled and shown does not have it. A process that needs it is handed it by the one that read the command line."""
 
 
 def one_of(*choices: str) -> ValueType:

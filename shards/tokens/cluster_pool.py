@@ -1,5 +1,5 @@
 """The pool `cluster` as one shard sees it: a token of it for each connection to any broker, while it has a cap; and beside it the
-pool `observed/cluster`, for the connections of the observed world (broker/accept/rehearsal.py) while a cap is observed.
+pool `observed/cluster`, for the connections of the observed world (broker/accept/observed_world.py) while a cap is observed.
 
 Their tokens are those of any other pool (tokens.py), but their members are the shards of all brokers, each of which follows the
 same coordinator. So a shard has two sets of tokens: that of its broker's pools, which no other broker's shard can hold up, and this

@@ -123,7 +123,7 @@ class PoolTable:
         self._next_turn_s: float | None = None
 
     def begin_change(self, refresh: Callable[[Pool], None]) -> None:
-        """Until `end_change`, whoever asks for a pool by its key calls `refresh` first (newest_rule_decides)."""
+        """Until `end_change`, a caller that asks for a pool by its key calls `refresh` first (newest_rule_decides)."""
         self.changing = refresh
 
     def end_change(self) -> None:

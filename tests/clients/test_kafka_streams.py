@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import Cluster, running, until
 
 from scripts.peers import jars
-from shards.ownership import home_of_key
+from shards.ownership import home_of_coordinator_key
 
 pytestmark = pytest.mark.jars
 
@@ -103,7 +103,7 @@ def test_counts_are_exact_whoever_is_killed(classpath: str, tmp_path: Path) -> N
             until(lambda: first.is_running() and second.is_running(), within_s=60, what="both instances")
             say(cluster.bootstrap, said, 700)
             until(lambda: counts(consumer, known) == said, within_s=60, what="the first counts")
-            os.kill(cluster.shard_pid(home_of_key(GROUP, 1, 2)), signal.SIGKILL)
+            os.kill(cluster.shard_pid(home_of_coordinator_key(GROUP, 1, 2)), signal.SIGKILL)
             say(cluster.bootstrap, said, 700)
             first.kill()
             say(cluster.bootstrap, said, 700)

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from harness import connect, running, until
 
-from shards.ownership import home_of_key
+from shards.ownership import home_of_coordinator_key
 
 pytestmark = pytest.mark.jars
 
@@ -103,7 +103,7 @@ def test_each_record_is_accepted_once_while_homes_are_killed(filled, topic, memb
         produce(filled.bootstrap, topic, 20)
         first += 20
         until(partial(lambda most: len(given(members)) == most, first), within_s=90, what="more records")
-    home = home_of_key(topic, 1, 2)
+    home = home_of_coordinator_key(topic, 1, 2)
     for count, shard in ((first + 300, home), (first + 600, 1 - home)):
         os.kill(filled.shard_pid(shard), signal.SIGKILL)
         produce(filled.bootstrap, topic, 300)

@@ -6,14 +6,14 @@ import pytest
 
 from shards.ownership import (
     PARTITIONS,
+    bucket_leaders,
+    bucket_of,
     home_of,
     home_of_bucket,
-    home_of_key,
+    home_of_coordinator_key,
     home_of_partition,
     java_abs_hash,
-    leader_of,
-    leaders,
-    partition_of,
+    leader_of_bucket,
 )
 
 
@@ -62,7 +62,7 @@ def test_names_of_any_script_have_a_home() -> None:
 )
 def test_a_text_is_hashed_as_by_java(text: str, expected: int) -> None:
     assert java_abs_hash(text) == expected
-    assert partition_of(text) == expected % PARTITIONS
+    assert bucket_of(text) == expected % PARTITIONS
 
 
 def test_the_longest_text_is_hashed() -> None:
@@ -75,9 +75,11 @@ def test_the_longest_text_is_hashed() -> None:
 @pytest.mark.parametrize("brokers", [1, 2, 3, 7])
 @pytest.mark.parametrize("shards", [1, 2, 3, 7])
 def test_groups_are_spread_over_the_brokers_and_over_the_shards_of_each(brokers: int, shards: int) -> None:
-    assert leaders(brokers) == [leader_of(n, brokers) for n in range(PARTITIONS)]
-    homes = [(leader_of(n, brokers), home_of_bucket(n, brokers, shards)) for n in range(PARTITIONS)]
+    assert bucket_leaders(brokers) == [leader_of_bucket(n, brokers) for n in range(PARTITIONS)]
+    homes = [(leader_of_bucket(n, brokers), home_of_bucket(n, brokers, shards)) for n in range(PARTITIONS)]
     counts = [homes.count((broker, shard)) for broker in range(brokers) for shard in range(shards)]
     assert min(counts) >= 1
     assert max(counts) - min(counts) <= 1
-    assert all(home_of_key(key, brokers, shards) == homes[partition_of(key)][1] for key in ("a", "b", "group-1"))
+    assert all(
+        home_of_coordinator_key(key, brokers, shards) == homes[bucket_of(key)][1] for key in ("a", "b", "group-1")
+    )

@@ -109,7 +109,7 @@ def test_a_listeners_rate_that_is_switched_on_knows_what_came_before(seed):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("what", ["address", "listener"])
 def test_a_home_that_dies_leaves_no_room_behind(seed, what):
-    """Its successor hears from the others what was used, and from its stand-in what it used itself."""
+    """Its successor is sent by the others what they used, and by its backup shard what it used itself."""
     name = USER if seed % 2 else "10.0.0.1"
     quotas, sets = ([(name, 30)], []) if what == "address" else ([], [(RATE, 30)])
     world = RateWorld(seed, 3, sets=[*SETS, *sets], quotas=quotas)
@@ -165,7 +165,7 @@ def test_a_home_that_forgets_a_users_window_is_seen():
         RateHome,
         "_windows_of",
         'self.windows[key.partition(":")[0]]',
-        'self.windows["ip"] if key.startswith("ip:") else Windows(self.window)',
+        'self.windows["ip"] if key.startswith("ip:") else RateWindows(self.window)',
         "1",
     )
     quotas, arrivals = [(USER, 20)], poisson(5, 80, ip=USER)

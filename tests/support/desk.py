@@ -40,17 +40,17 @@ from broker.serve.call import Call
 from broker.serve.client_quotas import ClientQuotas, side_by_side
 from broker.serve.redpanda_quotas import RedpandaQuotas
 from broker.wire import apis, wire
-from shards.config.changes import static_settings
 from shards.config.cluster_plan import ListenerEndpoint
 from shards.config.coordinator import Coordinator
 from shards.config.image import ClusterImage
+from shards.config.setting_changes import static_settings
 from shards.config.store import Store
 from shards.config.subscriber import AppliedVersion, Subscriber
 from shards.errors import PeerLost, RemoteError
 from shards.loop.deferred import Deferred, Spawn
 from shards.loop.turns import Turns
 from shards.mesh.mesh import COORDINATOR
-from shards.ownership import home_of_bucket, home_of_key
+from shards.ownership import home_of_bucket, home_of_coordinator_key
 from shards.quotas.sharded_quotas import ShardedQuotas
 from shards.quotas.shared_buckets import SharedBuckets
 from shards.settings.errors import TurnstileError
@@ -248,5 +248,7 @@ class Desk:
         shown = ClusterMetadata(ClusterImage(0), 0, self.brokers, "")
         names = (f"group{n}" for n in range(10_000))
         return next(
-            g for g in names if shown.coordinator(g) == broker and home_of_key(g, self.brokers, self.shards) == shard
+            g
+            for g in names
+            if shown.coordinator(g) == broker and home_of_coordinator_key(g, self.brokers, self.shards) == shard
         )

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from cluster_pools import uncapped
 
-from broker.accept.rehearsal import Rehearsal
+from broker.accept.observed_world import ObservedWorld
 from shards.config.image import ClusterImage
 from shards.limits.caps import OBSERVED
 from shards.limits.quota_entities import key_of_entity
@@ -76,7 +76,7 @@ class Desk:
             ),
         )  # fmt: skip
         self.rates = rates
-        self.rehearsal = Rehearsal(cast(Any, context), self.open, rates)
+        self.rehearsal = ObservedWorld(cast(Any, context), self.open, rates)
         if shards > 1:
             self.tokens.peer_up(1, 2)
         self.observe(**observed)

@@ -17,9 +17,10 @@ from broker.kafka.security.guarded_route import GuardedRoute
 from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.kafka.transactions.verification import Verification
 from broker.serve.call import Call
+from broker.storage.append_notices import AppendNotices
 from broker.storage.log_ends import LogEnds
 from broker.storage.log_manager import LogManager
-from broker.storage.partitions import GrowthNotices, Partitions
+from broker.storage.partitions import Partitions
 from broker.wire import wire
 from shards.config.image import ClusterImage
 from shards.errors import PeerLost
@@ -88,7 +89,7 @@ class Broker:
             directory=str(self.directory),
             image=self.image,
             ends=self.ends,
-            on_growth=GrowthNotices(DirectMesh(shard, self.peers), shard, self.shards).tell,
+            on_append=AppendNotices(DirectMesh(shard, self.peers), shard, self.shards).send,
         )
 
     def _partitions(self, logs: LogManager) -> Partitions:

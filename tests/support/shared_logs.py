@@ -81,7 +81,7 @@ class Shards:
             self.ends.end_of(0, "t", 0),
             shard=shard,
             version=lambda: self.version[shard],
-            tell=lambda bits: self.told.append((shard, bits)),
+            notify=lambda bits: self.told.append((shard, bits)),
             limits=self.limits,
         )
 

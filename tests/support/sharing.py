@@ -18,7 +18,7 @@ from broker.kafka.share.share_partition_manager import SharePartitionManager
 from broker.kafka.share.share_session import ShareSessions
 from broker.kafka.share.share_store import ShareStore
 from shards.loop.deferred import Deferred
-from shards.ownership import home_of_bucket, home_of_key
+from shards.ownership import home_of_bucket, home_of_coordinator_key
 
 TOPIC_ID = UUID(int=1)
 
@@ -30,7 +30,7 @@ class SharingBroker(Broker):
         self.managers: list[SharePartitionManager] = [None] * shards  # type: ignore[list-item]
         self.share_homes: list[ShareHomes] = [None] * shards  # type: ignore[list-item]
         super().__init__(directory, shards)
-        self.home = home_of_key("g", 1, shards)
+        self.home = home_of_coordinator_key("g", 1, shards)
         self.configure("g", share_auto_offset_reset="earliest")
 
     def configure(self, group: str, **configs: str) -> None:

@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from shards.config.changes import static_settings
+from shards.config.setting_changes import static_settings
 from turnstile.cli.main import turnstile
 from turnstile.presets import presets, settings_like
 

@@ -74,7 +74,7 @@ def _data_dir_of(cluster: AdminClient) -> Path:
 
 
 def _follow(file: IO[str], data_dir: Path) -> None:
-    """Ends when the cluster has, and when nobody reads our output any more."""
+    """Ends when the cluster has, and when our output is not read any more."""
     reader = select.poll()
     reader.register(1, 0)
     begun = ""

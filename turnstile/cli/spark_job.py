@@ -181,7 +181,7 @@ def _write(content: bytes, place: str, spark: SparkSession | None) -> None:
         return
     from turnstile.pipeline.hadoop_files import HadoopFiles
 
-    assert spark is not None  # who is given a URI begins one
+    assert spark is not None  # a job that is given a URI begins one
     HadoopFiles(spark).write(place, content)
 
 

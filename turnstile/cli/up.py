@@ -243,8 +243,9 @@ def _check(
     brokers: int, settings: tuple[tuple[str, str], ...], observed: tuple[tuple[str, str], ...], file: ConfigFile
 ) -> None:
     """Checks the options before the cluster starts. Raises UsageError for what the cluster would refuse."""
-    from shards.config.changes import ConfigState, observed_delta, static_settings
+    from shards.config.config_state import ConfigState
     from shards.config.quota_changes import quotas_delta, users_delta
+    from shards.config.setting_changes import observed_delta, static_settings
     from shards.config.stored_records import CredentialRecord
     from shards.limits.quota_callback import check_callback
     from shards.settings.errors import ConfigInvalid
@@ -283,7 +284,7 @@ def _converted(texts: list[str], kind: ParamType[T]) -> tuple[T, ...]:
 
 
 def _any_if_default(option: str, port: int) -> int:
-    """0 instead of the port that is everybody's default."""
+    """0 instead of the default port, which other programs use, too."""
     source = click.get_current_context().get_parameter_source(option)
     return 0 if source is click.core.ParameterSource.DEFAULT else port
 

@@ -15,7 +15,7 @@ _OF_A_SERVICE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|U
 _ADDRESS = re.compile(r"(tcp|udp|sctp)://.*|\d{1,5}|[0-9a-fA-F.:]+|tcp|udp|sctp")
 _URL = re.compile(r"(tcp|udp|sctp)://.*")
 _BARE_PORT = re.compile(r"(?<!_SERVICE)_PORT$")
-"""Has a URL in Kubernetes and Docker's links; with a number it is somebody's who means a port."""
+"""Has a URL in Kubernetes and Docker's links; with a number it is of a user who means a port."""
 
 
 def is_of_others(name: str, value: str) -> bool:

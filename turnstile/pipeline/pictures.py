@@ -133,7 +133,7 @@ def histogram(bins: Sequence[tuple[float, float, float]], *, x: str, y: str = "c
 
 
 def svg(parts: Sequence[str], height: float, name: str) -> str:
-    """A picture with a name for who can't see it; on a narrow screen it scrolls."""
+    """A picture with a name for readers who can't see it; on a narrow screen it scrolls."""
     drawn = f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(name)}">{"".join(parts)}</svg>'
     return f'<div class="scroll">{drawn}</div>'
 

@@ -1,4 +1,4 @@
-"""A cluster that somebody else has started, of which one client is judged."""
+"""A cluster that was running before, of which one client is judged."""
 
 from __future__ import annotations
 

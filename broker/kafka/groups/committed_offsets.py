@@ -28,17 +28,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from broker.kafka.groups.kept_group import KeptGroup
 from broker.kafka.groups.pending_offsets import PendingOffsets
+from broker.kafka.groups.stored_group import StoredGroup
 from broker.runtime import collector
 from broker.storage.record_file import CompactedFile
 from broker.storage.topic_partition import TopicPartition
-from shards.ownership import PARTITIONS
-from shards.ownership import partition_of as bucket_of
+from shards.ownership import PARTITIONS, bucket_of
 
 GENERATION, COMMIT, DROP, FORGET, PEND, END, MEMBERS, SHARE, STREAMS, CLASSIC = range(10)
-KEPT = MEMBERS, SHARE, STREAMS, CLASSIC
-"""Records of a group that is kept with its members."""
+WITH_MEMBERS = MEMBERS, SHARE, STREAMS, CLASSIC
+"""Records of a group that is stored with its members."""
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -53,16 +52,16 @@ class OffsetAndMetadata(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class GroupOffsets:
-    """The records of a group: committed offsets, the last generation, and `kept` of a group that is kept with its members."""
+    """The records of a group: committed offsets, the last generation, and `stored` of a group that is stored with its members."""
 
     offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
     generation: int = 0
     protocol_type: str | None = None
-    kept: KeptGroup | None = None
+    stored: StoredGroup | None = None
 
     @property
     def entries(self) -> int:
-        return len(self.offsets) + 1 + (len(self.kept.members) if self.kept is not None else 0)
+        return len(self.offsets) + 1 + (len(self.stored.members) if self.stored is not None else 0)
 
 
 class OffsetsFile(CompactedFile):
@@ -87,7 +86,7 @@ class OffsetsFile(CompactedFile):
             return sum(len(parts) for _, _, parts in body[3])
         if kind == DROP:
             return len(body[2])
-        return 1 + len(body[3]) if kind in KEPT else 1
+        return 1 + len(body[3]) if kind in WITH_MEMBERS else 1
 
     def apply(self, body: Sequence[Any]) -> None:
         kind, group = body[0], body[1]
@@ -116,8 +115,8 @@ class OffsetsFile(CompactedFile):
         elif kind == PEND:
             _commit(self.pending.of(body[4], group), body[2], body[3])
             self.pending.count()
-        elif kind in KEPT:
-            known.kept = _kept(known.kept, kind, body[2], body[3])
+        elif kind in WITH_MEMBERS:
+            known.stored = _updated(known.stored, kind, body[2], body[3])
         self._live += known.entries - held
 
     def _end(self, producer_id: int, *, commit: bool) -> None:
@@ -190,10 +189,10 @@ class CommittedOffsets:
         found = self._find(group)
         return LastGeneration(found.generation, found.protocol_type) if found is not None else LastGeneration(0, None)
 
-    def kept(self, group: str, kind: int) -> KeptGroup | None:
-        """A group with its members as it was last kept; `kind` is one of KEPT; None: it is none of these."""
+    def stored_group(self, group: str, kind: int) -> StoredGroup | None:
+        """A group with its members as it was last written; `kind` is one of WITH_MEMBERS; None: it is none of these."""
         found = self._find(group)
-        return found.kept if found is not None and found.kept is not None and found.kept.kind == kind else None
+        return found.stored if found is not None and found.stored is not None and found.stored.kind == kind else None
 
     def in_bucket(self, bucket: int) -> BucketOffsets:
         """(a number that rises with every change, the groups of a bucket); of a bucket whose home is here."""
@@ -223,17 +222,18 @@ class CommittedOffsets:
         """The marker of a transaction that may have offsets in groups of a bucket."""
         self._write(self._buckets[bucket], [END, "", producer_id, commit])
 
-    def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
+    def store_generation(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._append(group, [GENERATION, group, generation, protocol_type])
 
-    def keep(
+    def store_group(
         self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
     ) -> None:
-        """Writes the change of a group with members, `kind` is one of KEPT: its row, and those of the members that changed."""
+        """Writes the change of a group with members, `kind` is one of WITH_MEMBERS: its row, and those of the members that
+        changed."""
         self._append(group, [kind, group, row, members])
 
     def forget_members(self, group: str) -> None:
-        """A group of any protocol is kept with its members no more; its offsets stay."""
+        """A group of any protocol is stored with its members no more; its offsets stay."""
         self._append(group, [MEMBERS, group, None, {}])
 
     def drop(self, group: str, partitions: Iterable[TopicPartition]) -> None:
@@ -254,12 +254,12 @@ class CommittedOffsets:
         file.append(body, partial(file.apply, body))
 
 
-def _kept(
-    known: KeptGroup | None, kind: int, row: Sequence[object] | None, members: Mapping[str, Sequence[object] | None]
-) -> KeptGroup | None:
+def _updated(
+    known: StoredGroup | None, kind: int, row: Sequence[object] | None, members: Mapping[str, Sequence[object] | None]
+) -> StoredGroup | None:
     if row is None:
         return None
-    known = known if known is not None and known.kind == kind else KeptGroup(kind)
+    known = known if known is not None and known.kind == kind else StoredGroup(kind)
     known.apply(row, members)
     return known
 
@@ -282,8 +282,8 @@ def _commit(offsets: dict[TopicPartition, OffsetAndMetadata], now_ms: int, topic
 
 def _snapshot(group: str, held: GroupOffsets) -> Iterator[list[object]]:
     yield [GENERATION, group, held.generation, held.protocol_type]
-    if held.kept is not None:
-        yield [held.kept.kind, group, held.kept.row, held.kept.members]
+    if held.stored is not None:
+        yield [held.stored.kind, group, held.stored.row, held.stored.members]
     for now_ms, topics in _by_time(held.offsets):
         yield [COMMIT, group, now_ms, topics]
 

@@ -1,8 +1,8 @@
 """The groups whose home is this shard, with their clock and their files.
 
-Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same.
-Joins and syncs may be answered later; all else is answered at once. Groups are kept with their members, and go on when their shard
-was killed (modern/kept_groups.py, classic/records.py). Its successor answers other shards only from when `run` has begun: before,
+Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same. Joins and
+syncs may be answered later; all else is answered at once. Groups are stored with their members, and go on when their shard was
+killed (modern/modern_groups.py, classic/records.py). Its successor answers other shards only from when `run` has begun: before,
 it does not know the topics, and would say that nothing was ever committed.
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
@@ -85,7 +85,7 @@ class GroupCoordinator(OffsetsHome):
             self.groups,
             offsets,
             admit_classic=self._admit_classic,
-            is_other=self._has_members_kept,
+            is_other=self._is_modern,
             served=self._look_again,
             now_ms=now_ms,
         )
@@ -119,8 +119,8 @@ class GroupCoordinator(OffsetsHome):
         """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
         self.topics.image_changed(["topic"])
         self.groups.load(self._now_ms())
-        for kept in self._kept_groups():
-            kept.load()
+        for groups in self._modern_groups():
+            groups.load()
         self._open.resolve(None)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.topics.run)
@@ -135,7 +135,7 @@ class GroupCoordinator(OffsetsHome):
             with trio.move_on_after(max(0.0, (self._asleep_until_ms - self._now_ms()) / 1000)):
                 await self._wake.wait()
             now_ms = self._now_ms()
-            while any([each.tick(now_ms) for each in (self.groups, *self._kept_groups())]):  # noqa: C419  all of them
+            while any([each.tick(now_ms) for each in (self.groups, *self._modern_groups())]):  # noqa: C419  all of them
                 await trio.lowlevel.checkpoint()
             if now_ms >= check_ms:
                 await self.expire()
@@ -179,8 +179,8 @@ class GroupCoordinator(OffsetsHome):
         share = self.shares.get(group_id)
         if share is not None:
             return self.share.delete(share, lambda: self._written(group_id, lambda: self._forget(group_id)))
-        kept = self.consumers.get(group_id) or self.streams.get(group_id)
-        if (group is not None and (group.members or group.pending)) or (kept is not None and kept.members):
+        modern = self.consumers.get(group_id) or self.streams.get(group_id)
+        if (group is not None and (group.members or group.pending)) or (modern is not None and modern.members):
             return codes.NON_EMPTY_GROUP
         return self._written(group_id, lambda: self._forget(group_id))
 
@@ -203,11 +203,11 @@ class GroupCoordinator(OffsetsHome):
             return
         retention_ms = self._image.get("offsets.retention.minutes") * _MINUTE_MS
         now_ms, oldest_ms = self._now_ms(), self._wall_ms() - retention_ms
-        group, kept = self.groups.get(group_id), self.consumers.get(group_id) or self.streams.get(group_id)
+        group, modern = self.groups.get(group_id), self.consumers.get(group_id) or self.streams.get(group_id)
         empty = (group is None or (group.state is GroupState.EMPTY and not group.pending)) and not (
-            kept is not None and kept.members
+            modern is not None and modern.members
         )
-        changed_ms = max((each.changed_ms for each in (group, kept) if each is not None), default=None)
+        changed_ms = max((each.changed_ms for each in (group, modern) if each is not None), default=None)
         long_empty = empty and (changed_ms is None or changed_ms <= now_ms - retention_ms)
         held = self.offsets.of(group_id)
         gone = [

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from broker.kafka.groups.messages import ListGroups
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.mesh.peer import PeerKey
-from shards.ownership import home_of_key
+from shards.ownership import home_of_coordinator_key
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class GroupRouter:
 
     def ask(self, message: GroupMessage, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
         """The answer of the home of the message's group; of another shard it may be PeerLost or DeadlineExceeded."""
-        shard = home_of_key(message.group, self._brokers, len(self.shards))
+        shard = home_of_coordinator_key(message.group, self._brokers, len(self.shards))
         return self._send(shard, message, timeout_s)
 
     def ask_shard(self, shard: int, message: ListGroups, *, timeout_s: float = 5.0) -> MaybeDeferred[Any]:

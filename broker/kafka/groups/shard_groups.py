@@ -17,7 +17,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 
-from broker.kafka.groups.classic.group_table import GroupTable
+from broker.kafka.groups.classic.classic_groups import ClassicGroups
 from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.kafka.groups.consumer.consumer_groups import ConsumerGroups
 from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
@@ -43,7 +43,7 @@ class ShardGroups:
         self._image = image
         self._now_ms = now_ms
         configs = GroupConfigs(image)
-        self.groups = GroupTable(
+        self.groups = ClassicGroups(
             limits=configs.classic,
             new_id=lambda: str(uuid.uuid4()),
             store=offsets,
@@ -71,18 +71,18 @@ class ShardGroups:
         """True if there is a group of any protocol by that id."""
         return self.groups.get(group_id) is not None or group_id in self.offsets
 
-    def _has_members_kept(self, group_id: str) -> bool:
+    def _is_modern(self, group_id: str) -> bool:
         """True if it is a group of another than the classic protocol."""
-        return any(each.get(group_id) is not None for each in self._kept_groups())
+        return any(each.get(group_id) is not None for each in self._modern_groups())
 
-    def _kept_groups(self) -> Sequence[ConsumerGroups | ShareGroups | StreamsGroups]:
+    def _modern_groups(self) -> Sequence[ConsumerGroups | ShareGroups | StreamsGroups]:
         return self.consumers, self.shares, self.streams
 
     def _make_way(self, group_id: str) -> bool:
-        """True if no other group is in the way of a new one that is kept with its members (one_protocol_per_group); one of the
-        classic protocol without members gives way."""
+        """True if no other group is in the way of a new one of a modern protocol (one_protocol_per_group): a classic group without
+        members gives way."""
         group = self.groups.get(group_id)
-        if (group is not None and group.members) or self._has_members_kept(group_id):
+        if (group is not None and group.members) or self._is_modern(group_id):
             return False
         self.groups.drop(group_id)
         return True
@@ -92,7 +92,7 @@ class ShardGroups:
         also to one that only asks for its id, as in Kafka 4.3."""
         consumer = self.consumers.get(group_id)
         if consumer is None:
-            return codes.INCONSISTENT_GROUP_PROTOCOL if self._has_members_kept(group_id) else codes.NONE
+            return codes.INCONSISTENT_GROUP_PROTOCOL if self._is_modern(group_id) else codes.NONE
         if consumer.members:
             return codes.INCONSISTENT_GROUP_PROTOCOL
         if self._written(group_id, lambda: self.offsets.forget_members(group_id)):
@@ -121,5 +121,5 @@ class ShardGroups:
         return found is not None and found.id.hex == topic_id
 
     def _next_deadline_ms(self) -> int | None:
-        due = (each.next_deadline_ms() for each in (self.groups, *self._kept_groups()))
+        due = (each.next_deadline_ms() for each in (self.groups, *self._modern_groups()))
         return min((each for each in due if each is not None), default=None)

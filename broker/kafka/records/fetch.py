@@ -198,7 +198,7 @@ class _Fetch:
         return self._respond(topics, committed, call, answers, session.id)
 
     def _withdrawn(self, session: FetchSession, call: Call[FetchTypes]) -> FetchTypes.FetchResponse:
-        """The answer that tells of the session is withheld, so nobody knows it."""
+        """The answer that tells of the session is withheld, so its client does not know it."""
         self._sessions.remove(session.id)
         return call.types.FetchResponse(error_code=codes.NONE, session_id=NO_SESSION, responses=())
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import trio
 
+from broker.kafka.groups.classic.classic_groups import ClassicGroups
 from broker.kafka.groups.classic.group import ClassicGroup
-from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.rebalance import GroupState
 from broker.kafka.groups.committed_offsets import CLASSIC, MEMBERS, CommittedOffsets, GroupOffsets
 from broker.kafka.groups.group_records import GROUP, OFFSET, GroupMember, GroupMetadata, consumer_group
@@ -40,7 +40,7 @@ from shards.config.image import ClusterImage
 from shards.config.internal_topics import CONFIGS, GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
 from shards.loop.turns import Turns
-from shards.ownership import PARTITIONS, home_of_bucket, leader_of
+from shards.ownership import PARTITIONS, home_of_bucket, leader_of_bucket
 
 BRING_UP = "internal.bring_up"
 
@@ -57,7 +57,7 @@ class InternalRecords:
         image: ClusterImage,
         *,
         offsets: CommittedOffsets,
-        groups: GroupTable,
+        groups: ClassicGroups,
         transactions: TransactionLog,
         turns: Turns,
     ) -> None:
@@ -78,7 +78,7 @@ class InternalRecords:
         by_home: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         me, brokers, shards = self._homes.me.broker, self._homes.brokers, self._homes.shards
         for topic, number in dict.fromkeys(places):
-            if topic in CONFIGS and 0 <= number < PARTITIONS and leader_of(number, brokers) == me:
+            if topic in CONFIGS and 0 <= number < PARTITIONS and leader_of_bucket(number, brokers) == me:
                 by_home[home_of_bucket(number, brokers, shards)].append((topic, number))
         asked = [
             or_lost(self._homes.call(Shard(me, home), BRING_UP, there), lambda there=there: there)  # type: ignore[misc]
@@ -131,9 +131,9 @@ class InternalRecords:
         """Keys and values of group_records.py."""
         ids = {topic.name: topic.id.hex for topic in self._image.topics}
         for name, group in known:
-            if group.kept is not None and group.kept.kind != CLASSIC:
-                if group.kept.kind == MEMBERS:
-                    yield from [*consumer_group(name, group.kept.row, [*group.kept.members.items()])]
+            if group.stored is not None and group.stored.kind != CLASSIC:
+                if group.stored.kind == MEMBERS:
+                    yield from [*consumer_group(name, group.stored.row, [*group.stored.members.items()])]
             elif group.generation:
                 yield (GROUP, name), self._classic(name, group, view, now_ms)
             for (topic, partition), committed in [*group.offsets.items()]:

@@ -100,7 +100,7 @@ def _partition(
     types: ProduceTypes, index: int, answer: PartitionAnswer, unknown: int
 ) -> ProduceTypes.PartitionProduceResponse:
     code, base_offset, append_time_ms, start_offset, message, bad = answer
-    if code == UNVERIFIED:  # without a transactional id nobody can be asked
+    if code == UNVERIFIED:  # without a transactional id there is no coordinator to ask
         code, bad = codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ()
     if code == codes.UNKNOWN_TOPIC_OR_PARTITION:
         code = unknown

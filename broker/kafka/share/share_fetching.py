@@ -44,10 +44,10 @@ class _Wait:
     def freed(self) -> None:
         self.over.set()
 
-    def grown(self, _size_bytes: int) -> None:
+    def appended(self, _size_bytes: int) -> None:
         self.over.set()
 
-    def gone(self) -> None:
+    def closed(self) -> None:
         self.over.set()
 
     def end(self) -> None:

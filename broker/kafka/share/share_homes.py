@@ -1,6 +1,6 @@
 """Where share partitions are at home, and how other shards reach them.
 
-The share partition (group, topic, partition) is at home in the shard `home_of_key(group)` of the broker that leads the
+The share partition (group, topic, partition) is at home in the shard `home_of_coordinator_key(group)` of the broker that leads the
 partition: all shares of a group are decided by one shard of each broker, beside the group itself where that broker coordinates
 it. What is asked of several partitions is asked once of each broker.
 """
@@ -26,7 +26,7 @@ from broker.kafka.transactions.homes import ClusterHomes, Shard
 from broker.wire import codes
 from shards.config.image import ClusterImage
 from shards.loop.deferred import Deferred, MaybeDeferred, gather, then
-from shards.ownership import home_of_key
+from shards.ownership import home_of_coordinator_key
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class ShareHomes:
         return self._ask(self.me.broker, group, message, timeout_s)
 
     def _ask(self, broker: int, group: str, message: ShareMessage, timeout_s: float = 5.0) -> MaybeDeferred[Any]:
-        home = Shard(broker, home_of_key(group, self._homes.brokers, self._homes.shards))
+        home = Shard(broker, home_of_coordinator_key(group, self._homes.brokers, self._homes.shards))
         return self._homes.call(home, _method(type(message)), *message, timeout_s=timeout_s)
 
     # What the coordinator of a group asks

@@ -26,13 +26,13 @@ from broker.kafka.share.in_flight import RecordState, Run
 from broker.kafka.share.share_partition import SharePartition
 from broker.kafka.share.share_session import TopicIdPartition
 from broker.storage.record_file import CompactedFile
-from shards.ownership import PARTITIONS, partition_of
+from shards.ownership import PARTITIONS, bucket_of
 
 WHOLE, CHANGE, FORGET = range(3)
 SHARE_PARTITIONS = PARTITIONS
 """Kafka's default of share.coordinator.state.topic.num.partitions; here it can't be set."""
 
-Kept: TypeAlias = tuple[int, Sequence[Run]]
+WrittenState: TypeAlias = tuple[int, Sequence[Run]]
 """A start offset, and the runs in flight."""
 
 
@@ -87,7 +87,7 @@ class SharePartitionsFile(CompactedFile):
             self.groups.pop(group, None)
 
     def _put(self, kind: int, group: str, topic_id: str, partition: int, start: int, rows: Any) -> None:
-        runs = [Run(first, last, _kept_state(state), deliveries) for first, last, state, deliveries in rows]
+        runs = [Run(first, last, _state_after_restart(state), deliveries) for first, last, state, deliveries in rows]
         known = self.groups.setdefault(group, {}).setdefault(
             TopicIdPartition(topic_id, partition), SharePartition(start)
         )
@@ -137,7 +137,7 @@ class ShareLog:
         self._count += is_new
         return partition
 
-    def keep(self, key: ShareKey, partition: SharePartition, before: Kept) -> None:
+    def write(self, key: ShareKey, partition: SharePartition, before: WrittenState) -> None:
         """Writes the changes since `before`. If they can't be written, the partition is as it was then."""
         start, runs = before
         known = set(runs)
@@ -162,16 +162,16 @@ class ShareLog:
             self._count += len(bucket.groups.get(group, {})) - before
 
     def _of(self, group: str) -> SharePartitionsFile:
-        return self._buckets[partition_of(group)]
+        return self._buckets[bucket_of(group)]
 
 
-def _kept_state(state: int) -> RecordState:
-    """The state after a restart: restart_releases_acquired."""
+def _state_after_restart(state: int) -> RecordState:
+    """See restart_releases_acquired."""
     return RecordState.AVAILABLE if state == RecordState.ACQUIRED else RecordState(state)
 
 
-def _body(kind: int, key: ShareKey, kept: Kept) -> list[object]:
-    start, runs = kept
+def _body(kind: int, key: ShareKey, written: WrittenState) -> list[object]:
+    start, runs = written
     rows = [[run.first, run.last, int(run.state), run.deliveries] for run in runs]
     return [kind, key.group, key.place.topic_id, key.place.partition, start, rows]
 

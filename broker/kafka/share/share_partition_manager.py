@@ -172,7 +172,7 @@ class SharePartitionManager:
             return ApiError(codes.INVALID_REQUEST)
         if not self._may_read(request.reader, topic):
             return ApiError(codes.TOPIC_AUTHORIZATION_FAILED)
-        partition = self.store.kept.get(key)
+        partition = self.store.log.get(key)
         if partition is None:
             return ApiError(codes.UNKNOWN_TOPIC_OR_PARTITION)
         lock = self.store.lock(request.group, request.member)
@@ -203,7 +203,7 @@ class SharePartitionManager:
         """`rows`: (topic id, partition, AcquiredRecords) that were acquired by an answer which was withheld."""
         for topic_id, number, acquired in rows:
             key = ShareKey(group, TopicIdPartition(topic_id, number))
-            partition = self.store.kept.get(key)
+            partition = self.store.log.get(key)
             if partition is not None:
                 records = [AcquiredRecords(*each) for each in acquired]
                 self.store.try_change(key, partition, lambda p=partition, r=records: p.give_back(member, r))  # type: ignore[misc]
@@ -219,9 +219,9 @@ class SharePartitionManager:
         self.sessions.close(session.group, session.member)
         self._fetching.end(session)
         limit = self.store.delivery_count_limit(session.group)
-        for place in self.store.kept.of_group(session.group):
+        for place in self.store.log.of_group(session.group):
             key = ShareKey(session.group, place)
-            partition = self.store.kept.get(key)
+            partition = self.store.log.get(key)
             if partition is not None:
                 self.store.try_change(key, partition, lambda p=partition: p.release(session.member, limit))  # type: ignore[misc]
 
@@ -238,7 +238,7 @@ class SharePartitionManager:
         return [self._offset_of(ShareKey(group, TopicIdPartition(*row))) for row in rows]
 
     def _offset_of(self, key: ShareKey) -> ShareOffset:
-        partition = self.store.kept.get(key)
+        partition = self.store.log.get(key)
         if partition is None:
             return ShareOffset()
         try:
@@ -251,7 +251,7 @@ class SharePartitionManager:
 
     def places(self, group: str) -> list[TopicIdPartition]:
         """The partitions of which the group has a state here."""
-        return self.store.kept.of_group(group)
+        return self.store.log.of_group(group)
 
     def alter(self, group: str, rows: Sequence[Sequence[Any]]) -> list[int]:
         """A code for each (topic id, partition, start offset)."""
@@ -262,7 +262,7 @@ class SharePartitionManager:
 
     def _alter(self, key: ShareKey, offset: int) -> int:
         try:
-            self.store.kept.begin(key, offset)
+            self.store.log.begin(key, offset)
         except OSError:
             return codes.KAFKA_STORAGE_ERROR
         self.store.freed(key)
@@ -271,7 +271,7 @@ class SharePartitionManager:
     def delete(self, group: str, topic_ids: Sequence[str] | None) -> int:
         try:
             for topic_id in [None] if topic_ids is None else topic_ids:
-                self.store.kept.forget(group, topic_id)
+                self.store.log.forget(group, topic_id)
         except OSError:
             return codes.KAFKA_STORAGE_ERROR
         return codes.NONE
@@ -280,9 +280,9 @@ class SharePartitionManager:
         """The image has another version, in which records of `kinds` differ: what is kept of topics that are gone is forgotten."""
         if "topic" not in kinds:
             return
-        topics = {key.place.topic_id: key.place for key in self.store.kept}
+        topics = {key.place.topic_id: key.place for key in self.store.log}
         gone = {topic_id for topic_id, place in topics.items() if self.store.name_of(place) is None}
-        for key in self.store.kept if gone else ():
+        for key in self.store.log if gone else ():
             if key.place.topic_id in gone:
                 self.delete(key.group, [key.place.topic_id])
 

@@ -52,14 +52,14 @@ class ShareStore:
 
     def __init__(
         self,
-        kept: ShareLog,
+        log: ShareLog,
         partitions: Partitions,
         image: ClusterImage,
         *,
         now_ms: Callable[[], int] = lambda: int(trio.current_time() * 1000),
         wall_ms: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
-        self.kept = kept
+        self.log = log
         self.deadlines: Deadlines[ShareKey] = Deadlines()
         self._partitions = partitions
         self._image = image
@@ -102,12 +102,12 @@ class ShareStore:
 
     def open(self, key: ShareKey) -> SharePartition:
         """The share partition, begun if there is none yet. Raises Unavailable, and OSError."""
-        known = self.kept.get(key)
+        known = self.log.get(key)
         return self._begin(key) if known is None else known
 
     def _begin(self, key: ShareKey) -> SharePartition:
         """At the offset that share.auto.offset.reset names."""
-        if len(self.kept) >= self._image.get("turnstile.share.partitions.max"):
+        if len(self.log) >= self._image.get("turnstile.share.partitions.max"):
             raise Unavailable(codes.UNKNOWN_SERVER_ERROR, "turnstile.share.partitions.max are kept already.")
         strategy = str(self._image.group_get(key.group, "share.auto.offset.reset"))
         offset = -1
@@ -115,7 +115,7 @@ class ShareStore:
             offset = self._offset_at(key, self._wall_ms() - duration_ms(strategy.partition(":")[2]))
         if offset < 0:
             offset = self._offset_at(key, -2 if strategy == "earliest" else -1)
-        return self.kept.begin(key, offset)
+        return self.log.begin(key, offset)
 
     def _offset_at(self, key: ShareKey, timestamp: int) -> int:
         asked = (self.topic_of(key), key.place.partition, -1, timestamp)
@@ -128,12 +128,12 @@ class ShareStore:
         """Returns what `make` does, once its change is written. Raises OSError (unwritten_changes_have_not_happened)."""
         before = partition.start_offset, partition.runs
         made = make()
-        self.kept.keep(key, partition, before)
+        self.log.write(key, partition, before)
         self._note(key, partition.lock_deadline_ms())
         return made
 
     def try_change(self, key: ShareKey, partition: SharePartition, make: Callable[[], object]) -> bool:
-        """The same for what nobody waits for; who waits for the partition is told."""
+        """The same for a change that no request waits for; the waiters of the partition are told."""
         try:
             self.change(key, partition, make)
         except OSError as fault:
@@ -182,7 +182,7 @@ class ShareStore:
 
     def _expire(self, now_ms: int, key: ShareKey) -> int:
         """The number of records that were looked at."""
-        partition = self.kept.get(key)
+        partition = self.log.get(key)
         if partition is None:
             return 0
         looked_at = partition.in_flight
@@ -193,8 +193,8 @@ class ShareStore:
 
     def reset(self) -> None:
         """No share group has anything left."""
-        for group in {key.group for key in self.kept}:
-            self.kept.forget(group)
+        for group in {key.group for key in self.log}:
+            self.log.forget(group)
         self.deadlines.clear()
 
 

@@ -82,7 +82,7 @@ def _created(types: CreateTopicsTypes, name: str) -> CreateTopicsTypes.Creatable
 
 
 def delete_topics(access: Access, handler: Handler) -> Handler:
-    """Version 6 names topics by id or name. Whoever may not describe a topic is not told the name of an id."""
+    """Version 6 names topics by id or name. A client that may not describe a topic is not told the name of its id."""
 
     def handle(request: DeleteTopicsRequest, call: Call[DeleteTopicsTypes]) -> Answer:
         if access.may_cluster(call, Operation.DELETE):

@@ -10,7 +10,14 @@ from broker.storage.topic_partition import TopicPartition
 from shards.config.internal_topics import GROUP_METADATA
 from shards.loop.deferred import Deferred, MaybeDeferred
 from shards.mesh.peer import PeerKey
-from shards.ownership import PARTITIONS, home_of_bucket, home_of_key, home_of_partition, leader_of, partition_of
+from shards.ownership import (
+    PARTITIONS,
+    bucket_of,
+    home_of_bucket,
+    home_of_coordinator_key,
+    home_of_partition,
+    leader_of_bucket,
+)
 
 
 class Shard(NamedTuple):
@@ -60,7 +67,9 @@ class ClusterHomes:
         return self._mesh.call(key, method, *args, timeout_s=timeout_s)
 
     def of_transaction(self, transactional_id: str) -> Shard:
-        return Shard(self._coordinator(transactional_id), home_of_key(transactional_id, self.brokers, self.shards))
+        return Shard(
+            self._coordinator(transactional_id), home_of_coordinator_key(transactional_id, self.brokers, self.shards)
+        )
 
     def coordinates(self, key: str) -> bool:
         """True if this broker is the coordinator of a group or a transactional id."""
@@ -77,9 +86,9 @@ class ClusterHomes:
         """The home of the groups of a partition of __consumer_offsets; None if it has no such partition."""
         if not 0 <= partition < PARTITIONS:
             return None
-        return Shard(leader_of(partition, self.brokers), home_of_bucket(partition, self.brokers, self.shards))
+        return Shard(leader_of_bucket(partition, self.brokers), home_of_bucket(partition, self.brokers, self.shards))
 
 
 def offsets_place(group: str) -> TopicPartition:
     """The partition that stands for a group's offsets in a transaction."""
-    return GROUP_METADATA, partition_of(group)
+    return GROUP_METADATA, bucket_of(group)

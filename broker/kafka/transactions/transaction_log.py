@@ -24,8 +24,7 @@ from typing import Any
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
 from broker.runtime.partitions_by_topic import by_topic
 from broker.storage.record_file import CompactedFile
-from shards.ownership import PARTITIONS
-from shards.ownership import partition_of as bucket_of
+from shards.ownership import PARTITIONS, bucket_of
 
 PUT, FORGET = range(2)
 

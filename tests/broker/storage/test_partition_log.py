@@ -358,10 +358,10 @@ def test_who_waits_is_told_of_growth_and_of_the_end(tmp_path: Path) -> None:
         def __init__(self) -> None:
             self.what: list[object] = []
 
-        def grown(self, size_bytes: int) -> None:
+        def appended(self, size_bytes: int) -> None:
             self.what.append(size_bytes)
 
-        def gone(self) -> None:
+        def closed(self) -> None:
             self.what.append("gone")
 
     log, told = opened(tmp_path), Told()

@@ -146,10 +146,10 @@ def test_who_waits_is_told_by_the_others(shards: Shards) -> None:
         def __init__(self) -> None:
             self.bytes = 0
 
-        def grown(self, size_bytes: int) -> None:
+        def appended(self, size_bytes: int) -> None:
             self.bytes += size_bytes
 
-        def gone(self) -> None:
+        def closed(self) -> None:
             pass
 
     zero, one = shards.views
@@ -160,14 +160,14 @@ def test_who_waits_is_told_by_the_others(shards: Shards) -> None:
     zero.append(raw, NOW)
     zero.append(raw, NOW)
     assert shards.told == [(0, 0b10)], "once"
-    one.grown()
+    one.appended_elsewhere()
     assert told.bytes == 2 * len(raw)
     one.append(raw, NOW)
     assert (told.bytes, shards.told) == (3 * len(raw), [(0, 0b10)])
     zero.append(raw, NOW)
     assert shards.told == [(0, 0b10)] * 2
     one.waiters.clear()
-    one.grown()
+    one.appended_elsewhere()
     zero.append(raw, NOW)
     assert shards.told == [(0, 0b10)] * 2
     assert zero._words[WAITING] == 0

@@ -3,8 +3,8 @@
 import pytest
 
 from shards.config.acl_changes import acls_delta, check_acl_record, key_of_acl
-from shards.config.changes import ConfigState
-from shards.config.recovery import usable
+from shards.config.config_state import ConfigState
+from shards.config.store_recovery import usable_records
 from shards.settings.errors import ConfigInvalid
 
 ACL = [2, "orders", 3, "User:alice", "*", 3, 3]
@@ -40,6 +40,6 @@ def test_there_are_at_most_as_many_as_are_set():
                        (" " + key_of_acl(ACL), True), (key_of_acl(["2", *ACL[1:]]), True)],
 )  # fmt: skip
 def test_a_damaged_record_is_left_out(key, value):
-    good, faults = usable([("acl", key_of_acl(ACL), True), ("acl", key, value)])
+    good, faults = usable_records([("acl", key_of_acl(ACL), True), ("acl", key, value)])
     assert good == [("acl", key_of_acl(ACL), True)] and len(faults) == 1
     check_acl_record(key_of_acl(ACL), True)

@@ -18,10 +18,11 @@ from shards.config.advertised import (
     spelled,
 )
 from shards.config.advertised_changes import AddressChange, advertised_delta, advertised_rows, check_advertised_record
-from shards.config.changes import ConfigState, static_settings
 from shards.config.cluster_plan import ListenerEndpoint
+from shards.config.config_state import ConfigState
 from shards.config.image import ClusterImage
-from shards.config.recovery import usable
+from shards.config.setting_changes import static_settings
+from shards.config.store_recovery import usable_records
 from shards.settings.errors import ConfigInvalid
 
 
@@ -193,7 +194,7 @@ def test_records_are_read_back_and_others_left_out() -> None:
     change(state, "EDGE", "localhost:1,2,3")
     change(state, "IN", "auto")
     records = [("advertised", key, address) for key, address in state.advertised.items()]
-    assert usable(records) == (records, [])
+    assert usable_records(records) == (records, [])
     for key, address in (("0/E", "a"), ("x/E", "a:1"), ("0", "a:1"), ("0/E", 5), ("0/E", "a:1,2"), ("0/E", " a:1")):
         with pytest.raises((ConfigInvalid, ValueError)):
             check_advertised_record(key, address)

@@ -7,7 +7,7 @@ import trio
 from direct import Cluster, Shard
 
 from shards.config import publisher
-from shards.config.changes import Change
+from shards.config.config_state import Change
 from shards.config.publisher import BUSY_DEADLINE_S, PART_BYTES, _parts
 from shards.settings.errors import ConfigInvalid
 

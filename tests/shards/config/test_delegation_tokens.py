@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.delegation_tokens import MOST_CHARACTERS, create, expire, expired, fits, renew
-from shards.config.recovery import usable
+from shards.config.store_recovery import usable_records
 from shards.settings.ranges import LONG_MAX
 
 ALICE, BOB, CAROL = (["User", name] for name in ("alice", "bob", "carol"))
@@ -75,7 +75,7 @@ def test_it_expires_at_once_or_later_and_is_deleted_by_a_negative_time():
     token_id, record = made(now, 1000)
     assert expire(now, token_id, ALICE, 0, now_ms=NOW)[1] == ["", NOW]
     delta, _ = expire(now, token_id, ALICE, 0, now_ms=NOW - 1)
-    assert usable(delta) == (delta, []), "where the clock was set back"
+    assert usable_records(delta) == (delta, []), "where the clock was set back"
     assert expire(now, token_id, ALICE, 5000, now_ms=NOW)[1] == ["", record["max_ms"]]
     for period_ms in (-1, -(2**63)):
         assert expire(now, token_id, ALICE, period_ms, now_ms=NOW) == ([("token", token_id, None)], ["", NOW])
@@ -123,4 +123,4 @@ def test_a_name_may_be_anything_and_comes_back_as_it_was():
 def test_a_damaged_record_is_left_out(wrong):
     token_id, record = made(state())
     good = ("token", token_id, record)
-    assert usable([good, ("token", "b", {**record, **wrong}), ("token", "", record)])[0] == [good]
+    assert usable_records([good, ("token", "b", {**record, **wrong}), ("token", "", record)])[0] == [good]

@@ -7,7 +7,7 @@ import trio
 from direct import Cluster
 
 from shards.config.host_overrides import AT_ONCE, WITHIN_S
-from shards.config.notes import notes_in_force
+from shards.config.limit_notes import notes_in_force
 from shards.config.store import Store
 from shards.settings.errors import ConfigInvalid
 

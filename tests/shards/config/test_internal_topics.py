@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.internal_topics import CONFIGS, GROUP_METADATA, TRANSACTION_STATE
 from shards.config.topic_changes import create_partitions, create_topics, delete_topics
-from shards.ownership import PARTITIONS, leaders
+from shards.ownership import PARTITIONS, bucket_leaders
 
 
 @pytest.mark.parametrize("name", [GROUP_METADATA, TRANSACTION_STATE])
@@ -18,7 +18,7 @@ def test_an_internal_topic_has_its_partitions_and_leaders_however_it_is_made(nam
         delta, results = create_topics(now, [[name, partitions, {}]])
         assert results == [["", ""]]
         now.put(delta)
-        assert now.topics[name]["leaders"] == leaders(3)
+        assert now.topics[name]["leaders"] == bucket_leaders(3)
         assert now.topics[name]["configs"] == CONFIGS[name]
         now.put(create_topics(now, [["u", 1, {}]])[0])
         assert now.topics["u"]["leaders"] == [2]  # those of others go on where they were

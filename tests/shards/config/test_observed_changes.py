@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shards.config.changes import ConfigState, observed_delta, settings_delta
-from shards.config.history import Changed, told
-from shards.config.notes import notes_of_observed
-from shards.config.recovery import usable
+from shards.config.change_history import ChangedValue, with_values_in_force
+from shards.config.config_state import ConfigState
+from shards.config.limit_notes import notes_of_observed
+from shards.config.setting_changes import observed_delta, settings_delta
+from shards.config.store_recovery import usable_records
 from shards.settings.errors import ConfigInvalid
 
 PER_IP = "kafka_connections_max_per_ip"
@@ -55,14 +56,14 @@ def test_the_rules_between_settings_are_those_of_both_together():
 def test_a_damaged_record_counts_as_not_observed():
     records = [("observed", f"/{PER_IP}", "5"), ("observed", f"/{PER_IP}x", "5"), ("observed", "/num.partitions", "5"),
                ("observed", f"/{PER_IP}", 5)]  # fmt: skip
-    found = usable(records)
+    found = usable_records(records)
     assert found.records == [("observed", f"/{PER_IP}", "5")]
     assert len(found.faults) == 3
 
 
 def test_the_history_tells_it_as_it_is():
-    change = Changed("observed", f"/{PER_IP}", None, "5")
-    assert told([change], {f"/{PER_IP}": "100"}, {}) == [change]
+    change = ChangedValue("observed", f"/{PER_IP}", None, "5")
+    assert with_values_in_force([change], {f"/{PER_IP}": "100"}, {}) == [change]
 
 
 def test_what_is_in_force_already_is_said_to_be_of_no_use():

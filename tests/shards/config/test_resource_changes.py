@@ -2,7 +2,7 @@
 
 import pytest
 
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.resource_changes import check_resource_record, resource_configs_delta
 from shards.settings.errors import ConfigInvalid
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.config.changes import ConfigState
+from shards.config.config_state import ConfigState
 from shards.config.topic_changes import (
     create_partitions,
     create_topics,

@@ -7,7 +7,7 @@ from one_clock import OneClock
 from shards.limits.client_buckets import ClientBuckets
 from shards.limits.client_quota_managers import FETCH, MUTATION, PRODUCE
 from shards.loop.deferred import Deferred
-from shards.quotas.attendance import ANSWER_WITHIN_MS
+from shards.quotas.away_homes import ANSWER_WITHIN_MS
 from shards.quotas.shared_buckets import SharedBuckets
 
 SHARDS = 3

@@ -7,7 +7,7 @@ from one_clock import OneClock
 
 from shards.limits.node_throughput import NodeDelays
 from shards.loop.deferred import Deferred
-from shards.quotas.attendance import ANSWER_WITHIN_MS
+from shards.quotas.away_homes import ANSWER_WITHIN_MS
 from shards.quotas.shared_throughput import HOME, SharedThroughput
 
 SHARDS = 3

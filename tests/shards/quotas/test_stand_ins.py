@@ -6,7 +6,7 @@ from quota_broker import QuotaBroker, at_home, elsewhere
 from shards.errors import RemoteError
 from shards.limits.client_quota_managers import PRODUCE
 from shards.ownership import home_of
-from shards.quotas.attendance import ANSWER_WITHIN_MS, STALE_AFTER_MS
+from shards.quotas.away_homes import ANSWER_WITHIN_MS, STALE_AFTER_MS
 from shards.quotas.sharded_quotas import STARTING_MS
 
 
@@ -125,7 +125,7 @@ async def test_a_shard_that_starts_decides_nothing_before_it_was_told():
     broker.restart(0)
     asked = broker.meters[0].charge(PRODUCE, "ANONYMOUS", name, 1)
     assert not asked.resolved
-    broker.meters[1].publications.greet(0)
+    broker.meters[1].replication.send_everything(0)
     broker.meters[1].flush()
     assert asked.result().throttle_ms == 40_010, "5001 recorded, of 1000"
 
@@ -140,7 +140,7 @@ async def test_a_shard_that_starts_stands_in_for_no_home_before_it_was_told():
     broker.meters[0].flush()
     assert not asked.resolved
     broker.down = set()
-    broker.meters[1].publications.greet(0)
+    broker.meters[1].replication.send_everything(0)
     broker.meters[1].flush()
     assert (asked.result().throttle_ms, asked.result().stand_in) == (40_010, True), "5001 recorded, of 1000"
 
@@ -150,10 +150,10 @@ async def test_a_home_that_starts_has_charges_decided_by_their_askers_before_it_
     name = at_home(0, 3)
     await broker.charge(0, PRODUCE, "ANONYMOUS", name, 5000)  # which it tells both
     broker.restart(0)
-    broker.meters[1].publications.greet(0)
+    broker.meters[1].replication.send_everything(0)
     broker.meters[1].flush()
     answers = [await broker.charge(1, PRODUCE, "ANONYMOUS", name, 1)]
-    broker.meters[2].publications.greet(0)
+    broker.meters[2].replication.send_everything(0)
     broker.meters[2].flush()
     answers.append(await broker.charge(1, PRODUCE, "ANONYMOUS", name, 1))
     assert [(answer.throttle_ms, answer.stand_in) for answer in answers] == [(40_010, True), (40_020, False)]
@@ -177,6 +177,6 @@ async def test_a_reset_forgets_what_others_tell_of_before():
     broker.now_ms = 5
     for meters in broker.meters:
         meters.reset()
-    broker.meters[1 - home].publications.greet(home)
+    broker.meters[1 - home].replication.send_everything(home)
     broker.meters[1 - home].flush()
     assert (await broker.charge(home, PRODUCE, "alice", "app", 500)).throttle_ms == 0

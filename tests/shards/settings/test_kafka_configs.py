@@ -2,7 +2,7 @@
 
 import pytest
 
-from shards.config.changes import static_settings
+from shards.config.setting_changes import static_settings
 from shards.settings import kafka_configs
 from shards.settings.config_def import BROKER, TOPIC, broker_setting, parse
 from shards.settings.config_key import NOT_EMULATED, ConfigKey

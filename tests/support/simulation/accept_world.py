@@ -31,7 +31,7 @@ from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
 from broker.accept.observed_outcomes import CLOSED, ENDED
-from broker.accept.rehearsal import ObservedAttempt
+from broker.accept.observed_world import ObservedAttempt
 from broker.accept.steps import Step
 from broker.accept.user_rehearsal import ObservedLogin
 from broker.journal.writer import K_OBSERVED
@@ -219,7 +219,7 @@ class AcceptingShard:
                 sock.listener, self.context.journal, self.context.counters, self.context.top_talkers, SourceCounts()
             )
             self.admissions[sock.listener] = UserAdmission(
-                self.context, self.acceptors.rates, outcomes, cast(Any, self.acceptors.rehearsal.users.came_in)
+                self.context, self.acceptors.rates, outcomes, cast(Any, self.acceptors.observed_world.users.came_in)
             )
             self.acceptors.open(
                 outcomes, cast(Any, sock), partial(self.admitted, sock.listener), answering=lambda *_: None

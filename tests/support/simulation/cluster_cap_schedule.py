@@ -14,7 +14,7 @@ from simulation.world import DEADLINE_S, TTL_S
 
 from broker.accept.admission import Admission
 from broker.accept.observed_tokens import ObservedTokens
-from broker.accept.rehearsal import Rehearsal
+from broker.accept.observed_world import ObservedWorld
 from broker.accept.step_actions import StepActions
 from shards.ownership import BrokerShard
 from shards.tokens.cluster_pool import ClusterPool
@@ -188,8 +188,8 @@ MUTANTS = [
 OBSERVED_MUTANTS = [
     with_line(ClusterPool, "apply", "self._has_caps or self._had_caps", "self.is_on", "3"),
     with_line(ClusterPool, "flush", "self.is_on or self.is_observed", "self.is_on", "3"),
-    with_line(Rehearsal, "follow", "self._cluster.follow_observed(self._members)", "pass", "1/5"),
-    with_line(Rehearsal, "_end", "self._world.cancel(attempt)", "self._tokens.cancel(attempt)", "4"),
+    with_line(ObservedWorld, "follow", "self._cluster.follow_observed(self._members)", "pass", "1/5"),
+    with_line(ObservedWorld, "_end", "self._observed_tokens.cancel(attempt)", "self._tokens.cancel(attempt)", "4"),
     with_line(ObservedTokens, "answered", "self._cluster.release_observed()", "pass", "4"),
     with_line(
         ObservedTokens, "answered", "others is ADMITTED and self._cluster.is_observed", "others is ADMITTED", "4"

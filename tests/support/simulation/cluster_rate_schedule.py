@@ -13,7 +13,7 @@ from shards.ownership import BrokerShard
 from shards.rates.cluster_rate import ClusterRate
 from shards.rates.observed_rates import ClusterAnswers
 from shards.rates.rate_home import RateHome
-from shards.rates.rate_memory import TELL_MS, RateMemory
+from shards.rates.rate_recovery import WAIT_FOR_USE_MS, RateRecovery
 from shards.rates.rates import Rates
 
 
@@ -90,11 +90,11 @@ class ClusterRateSchedule:
             world.relink()
 
     def _kill(self, places: list[BrokerShard]) -> None:
-        """Once in a run, and while all others can tell their use within TELL_MS: no more is promised."""
+        """Once in a run, and while all others can tell their use within WAIT_FOR_USE_MS: no more is promised."""
         world, draw = self.world, self.draw
         if self.quiet_until_ms or not world.is_whole:
             return
-        self.quiet_until_ms = world.now_ms + 3 * TELL_MS + 1000
+        self.quiet_until_ms = world.now_ms + 3 * WAIT_FOR_USE_MS + 1000
         is_seen = draw.random() < 0.8
         for place in places:
             world.crash(place, is_seen=is_seen)
@@ -109,22 +109,24 @@ MUTANTS = [
     with_line(RateHome, "asked", "not self.complete", "False", "one_window"),
     with_line(RateHome, "record", "not self.complete", "False", "one_window"),
     with_line(
-        RateMemory,
+        RateRecovery,
         "_dies_with_me",
         "shard // self._together == self._me // self._together",
         "shard == self._me",
         "one_window",
     ),
     with_line(
-        RateMemory,
+        RateRecovery,
         "peer_dead",
-        "self._of_dead.append(self._of_living.pop(peer))",
-        "self._of_living.pop(peer)",
+        "self._backups_of_dead.append(self._backups_of_living.pop(peer))",
+        "self._backups_of_living.pop(peer)",
         "one_window",
     ),
-    with_line(RateMemory, "tell", "self._of_dead", "[]", "one_window"),
-    with_line(RateMemory, "tell", "if shard == peer or shard not in self._up", "", "told_once"),
-    with_line(Rates, "_tell", "self._memory.used(key, used, allowance.home, now_ms=now_ms)", "pass", "one_window"),
+    with_line(RateRecovery, "send_use", "self._backups_of_dead", "[]", "one_window"),
+    with_line(RateRecovery, "send_use", "if shard == peer or shard not in self._up", "", "told_once"),
+    with_line(
+        Rates, "_hand_out", "self._recovery.record_use(key, used, allowance.home, now_ms=now_ms)", "pass", "one_window"
+    ),
 ]
 """Each with the invariant of cluster_rate_world.py that it is expected to break."""
 OBSERVED_MUTANTS = [

@@ -1,7 +1,7 @@
 """Client quotas broken on purpose, one guard at a time: each mutant must violate an invariant within ENOUGH schedules.
 
-The oracle has to see it: the parts' own check() is off. Not here: a tell that failed is not made again. On a link that lives
-it arrives all the same, and when a link comes up everything is told; only a call that found no room on its link is lost.
+The oracle has to see it: the parts' own check() is off. Not here: an update that failed is not made again. On a link that lives
+it arrives all the same, and when a link comes up everything is sent; only a call that found no room on its link is lost.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from simulation.oracle import Violation
 from simulation.quota_schedule import QuotaSchedule
 
 from shards.limits.rate import Rate
-from shards.quotas import attendance, sharded_quotas
-from shards.quotas.attendance import STALE_AFTER_MS, Attendance
-from shards.quotas.history import CurvePart, History, MeterKey, Recorded
-from shards.quotas.publications import Publications
+from shards.quotas import away_homes, sharded_quotas
+from shards.quotas.away_homes import STALE_AFTER_MS, AwayHomes
+from shards.quotas.charge_history import ChargeHistory, CurvePart, MeterKey, Recorded
+from shards.quotas.history_replication import HistoryReplication
+from shards.quotas.replication_queue import ReplicationQueue
 from shards.quotas.sharded_quotas import NOTHING_RECORDED, ShardedQuotas
 
 ENOUGH = 200
@@ -33,7 +34,12 @@ class Mutant(NamedTuple):
     invariant: str
 
 
-_decide_all, _merge, _since, _lost = ShardedQuotas._decide_all, History.merge, History.since, Attendance.lost
+_decide_all, _merge, _since, _mark_away = (
+    ShardedQuotas._decide_all,
+    ChargeHistory.merge,
+    ChargeHistory.since,
+    AwayHomes.mark_away,
+)
 
 
 def accepts_what_no_home_answers(quotas: ShardedQuotas, charges: list[Any]) -> None:
@@ -47,37 +53,37 @@ def decides_by_an_empty_meter(
     return
 
 
-def waits_for_an_answer(attendance: Attendance[Any], *, now_ms: int) -> list[Any]:
+def waits_for_an_answer(homes: AwayHomes[Any], *, now_ms: int) -> list[Any]:
     return []
 
 
-def loses_what_was_asked(attendance: Attendance[Any], shard: int) -> list[Any]:
-    _lost(attendance, shard)
+def loses_what_was_asked(homes: AwayHomes[Any], shard: int) -> list[Any]:
+    _mark_away(homes, shard)
     return []
 
 
-def counts_twice(history: History, row: CurvePart) -> list[Recorded]:
-    told = _merge(history, row)
-    return told + told
+def counts_twice(history: ChargeHistory, row: CurvePart) -> list[Recorded]:
+    news = _merge(history, row)
+    return news + news
 
 
-def counts_again_what_comes_again(history: History, row: CurvePart) -> list[Recorded]:
+def counts_again_what_comes_again(history: ChargeHistory, row: CurvePart) -> list[Recorded]:
     _merge(history, row)
     pairs = zip(row.points, row.points[1:], strict=False)
-    return [Recorded(row.place, point.at_ms, point.total - last.total) for last, point in pairs]
+    return [Recorded(row.key, point.at_ms, point.total - last.total) for last, point in pairs]
 
 
-def tells_the_last_point_alone(history: History, place: MeterKey, number: int) -> Iterator[CurvePart]:
-    for row in _since(history, place, number):
+def sends_the_last_point_alone(history: ChargeHistory, key: MeterKey, number: int) -> Iterator[CurvePart]:
+    for row in _since(history, key, number):
         yield row._replace(points=row.points[-2:])
 
 
-def greets_with_nothing(attendance: Attendance[Any], shard: int, places: Any) -> None:
-    other = attendance._others[shard]
-    other.is_told, other.greets = False, True
+def sends_a_new_shard_nothing(queue: ReplicationQueue, shard: int, keys: Any) -> None:
+    other = queue._others[shard]
+    other.is_under_way, other.needs_all = False, True
 
 
-def tells_nobody(publications: Publications, place: MeterKey, *, now_ms: int) -> None:
+def publishes_nothing(replication: HistoryReplication, key: MeterKey, *, now_ms: int) -> None:
     return
 
 
@@ -91,12 +97,12 @@ def knows_no_predecessor(quotas: ShardedQuotas) -> None:
 
 
 def stands_in_before_it_was_told(quotas: ShardedQuotas, charges: list[Any]) -> None:
-    unheard, quotas._unheard = quotas._unheard, set()
+    awaited, quotas._awaited = quotas._awaited, set()
     _decide_all(quotas, charges)
-    quotas._unheard = unheard
+    quotas._awaited = awaited
 
 
-def decides_what_was_asked_after_it(attendance: Attendance[Any], asker: int, asked_ms: int, *, now_ms: int) -> bool:
+def decides_what_was_asked_after_it(homes: AwayHomes[Any], asker: int, asked_ms: int, *, now_ms: int) -> bool:
     return now_ms - asked_ms >= STALE_AFTER_MS
 
 
@@ -105,15 +111,17 @@ MUTANTS = (
         "accepts_what_no_home_answers", ShardedQuotas, "_decide_all", accepts_what_no_home_answers, "never_unlimited"
     ),
     Mutant("decides_by_an_empty_meter", ShardedQuotas, "insert", decides_by_an_empty_meter, "knows_the_others"),
-    Mutant("waits_for_an_answer", Attendance, "overdue", waits_for_an_answer, "bounded_wait"),
-    Mutant("loses_what_was_asked", Attendance, "lost", loses_what_was_asked, "bounded_wait"),
-    Mutant("counts_twice", History, "merge", counts_twice, "counted"),
-    Mutant("counts_again_what_comes_again", History, "merge", counts_again_what_comes_again, "counted"),
-    Mutant("decides_what_is_stale", attendance, "STALE_AFTER_MS", 10**9, "counted"),
-    Mutant("decides_what_was_asked_after_it", Attendance, "is_stale", decides_what_was_asked_after_it, "counted"),
-    Mutant("tells_the_last_point_alone", History, "since", tells_the_last_point_alone, "knows_the_others"),
-    Mutant("greets_with_nothing", Attendance, "greeted", greets_with_nothing, "knows_the_others"),
-    Mutant("tells_nobody", Publications, "publish", tells_nobody, "knows_the_others"),
+    Mutant("waits_for_an_answer", AwayHomes, "overdue", waits_for_an_answer, "bounded_wait"),
+    Mutant("loses_what_was_asked", AwayHomes, "mark_away", loses_what_was_asked, "bounded_wait"),
+    Mutant("counts_twice", ChargeHistory, "merge", counts_twice, "counted"),
+    Mutant("counts_again_what_comes_again", ChargeHistory, "merge", counts_again_what_comes_again, "counted"),
+    Mutant("decides_what_is_stale", away_homes, "STALE_AFTER_MS", 10**9, "counted"),
+    Mutant("decides_what_was_asked_after_it", AwayHomes, "is_stale", decides_what_was_asked_after_it, "counted"),
+    Mutant("sends_the_last_point_alone", ChargeHistory, "since", sends_the_last_point_alone, "knows_the_others"),
+    Mutant(
+        "sends_a_new_shard_nothing", ReplicationQueue, "add_everything", sends_a_new_shard_nothing, "knows_the_others"
+    ),
+    Mutant("publishes_nothing", HistoryReplication, "publish", publishes_nothing, "knows_the_others"),
     Mutant("keeps_a_window_to_itself", sharded_quotas, "UNTOLD_SHARE", 0.5, "knows_the_others"),
     Mutant("drops_what_is_told_late", Rate, "insert", drops_what_is_told_late, "knows_the_others"),
     Mutant("knows_no_predecessor", ShardedQuotas, "await_peers", knows_no_predecessor, "knows_the_others"),
@@ -131,9 +139,9 @@ SEEN = {
     "counts_again_what_comes_again": 1,
     "decides_what_is_stale": 3,
     "decides_what_was_asked_after_it": 5,
-    "tells_the_last_point_alone": 7,
-    "greets_with_nothing": 8,
-    "tells_nobody": 3,
+    "sends_the_last_point_alone": 7,
+    "sends_a_new_shard_nothing": 8,
+    "publishes_nothing": 3,
     "keeps_a_window_to_itself": 3,
     "drops_what_is_told_late": 5,
     "knows_no_predecessor": 17,
@@ -164,7 +172,7 @@ def _no_check(part: object) -> None:
 @contextmanager
 def _broken(mutant: Mutant) -> Iterator[None]:
     changes: list[tuple[Any, str, Callable[..., Any]]] = [
-        (mutant.of, mutant.member, mutant.other), (Attendance, "check", _no_check), (History, "check", _no_check),
+        (mutant.of, mutant.member, mutant.other), (AwayHomes, "check", _no_check), (ChargeHistory, "check", _no_check),
     ]  # fmt: skip
     originals = [(of, name, vars(of)[name]) for of, name, _ in changes if name in vars(of)]
     try:

@@ -25,8 +25,8 @@ from simulation.oracle import Violation
 from shards.limits.client_quota_managers import MUTATION
 from shards.limits.quota_entities import key_of_entity
 from shards.ownership import home_of
-from shards.quotas.attendance import ANSWER_WITHIN_MS
-from shards.quotas.history import MeterKey
+from shards.quotas.away_homes import ANSWER_WITHIN_MS
+from shards.quotas.charge_history import MeterKey
 from shards.quotas.sharded_quotas import STARTING_MS, UNTOLD_SHARE, RecordedCharge
 
 if TYPE_CHECKING:

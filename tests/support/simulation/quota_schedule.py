@@ -98,7 +98,7 @@ class QuotaSchedule:
         world.end_passes()
         world.run(self.end_ms + STILL_MS)
         for shard in world.shards:
-            assert shard.alive and not shard.meters._attendance.away, "all shards are attended again"
+            assert shard.alive and not shard.meters._homes.away, "no shard is away any more"
         world.oracle.check_counted()
         if world.oracle.violation is not None:
             raise world.oracle.violation

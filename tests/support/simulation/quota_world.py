@@ -191,7 +191,7 @@ class QuotaWorld:
             shard = self.touched.popitem()[0]
             if shard.alive and shard.running:
                 shard.meters.flush()
-                shard.meters._attendance.check()
+                shard.meters._homes.check()
                 self.passes += 1
                 if self.passes % CHECK_CURVES_EVERY == 0:
                     shard.meters._history.check()
@@ -223,7 +223,7 @@ class QuotaWorld:
         second.linked[one] = first.process
         self.oracle.linked(first.process, second.process)
         for shard, peer in ((first, other), (second, one)):
-            shard.do(partial(shard.meters.publications.greet, peer))
+            shard.do(partial(shard.meters.replication.send_everything, peer))
 
     def cut(self, one: int, other: int) -> None:
         """The links between two shards break, and come up again."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import harness
 import pytest
 
-from shards.config.changes import static_settings
+from shards.config.setting_changes import static_settings
 from shards.settings.config_def import LIMITS
 from turnstile.cli import config_file
 from turnstile.cli.init import content

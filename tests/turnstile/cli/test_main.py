@@ -177,7 +177,7 @@ main()
         ("turnstile.admin_client", ["quota", "list"]),
         ("rich.console", ["load", "--list"]),
         ("broker.process", ["up", "--port", "0", "--admin-port", "0"]),
-        ("shards.config.changes", ["up", "--port", "0", "--admin-port", "0"]),
+        ("shards.config.setting_changes", ["up", "--port", "0", "--admin-port", "0"]),
     ],
 )
 def test_ctrl_c_during_an_import_is_the_same_quiet_line(last, words, tmp_path):

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from shards.config.changes import Change, ConfigState, settings_delta
+from shards.config.config_state import Change, ConfigState
 from shards.config.image import ClusterImage
 from shards.config.quota_changes import quotas_delta
+from shards.config.setting_changes import settings_delta
 from shards.limits.connection_limits import IPV6_PREFIX, READ
 from shards.settings.errors import ConfigInvalid
 from turnstile.pipeline.errors import PipelineError

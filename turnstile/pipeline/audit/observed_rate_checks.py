@@ -31,7 +31,7 @@ HELD_TEXT = (
     "{arrivals} arrivals at observed rates, each answered as Kafka's arithmetic says; {refused} would have been refused by them, "
     "{refused_by_core} before them by a rate of a core"
 )
-"""A rate of a core is asked first, on the shard itself: who it would have refused arrives at no other."""
+"""A rate of a core is asked first, on the shard itself: a connection that it would have refused asks no other."""
 READ = (*INCARNATION, "seq", "mono_ns", "ip", "user", "listener", "bytes", "throttle_ms", "version", "detail")
 _NAMED = (*INCARNATION, "seq", "mono_ns", "ip", "user", "reason", "limit", "limit_value", "version")
 

@@ -136,7 +136,7 @@ class _Part:
             told = json.loads(row["detail"])
             if self._replay is not None:
                 quota = row["in_force"]
-                self._replay.told(told["amount"], quota, recorded_ms=int(told["recorded_ms"]), now_ms=at_ms)
+                self._replay.insert(told["amount"], quota, recorded_ms=int(told["recorded_ms"]), now_ms=at_ms)
         elif row["what"] == CHARGE:
             self._charge(row, place, at_ms)
         self._at_ms, self._version, self._begun = at_ms, row["version"], True

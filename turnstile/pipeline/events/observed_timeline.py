@@ -92,7 +92,7 @@ class ObservedTimeline(Timeline):
         return self._quotas_of(version, (QUOTA, OBSERVED_QUOTA)) if observed and any(observed.values()) else observed
 
     def _has_world(self, version: int, broker: int) -> bool:
-        """True if there are observed pools, as broker/accept/rehearsal.py has it."""
+        """True if there are observed pools, as broker/accept/observed_world.py has it."""
         limits = self.limits(version, broker)
         enforced, would_be = self._enforced.limits(version, broker), self._rehearsed(version, broker)
         other_ip_rates = enforced.ip_quotas.by_ip != would_be.ip_quotas.by_ip

@@ -152,7 +152,7 @@ def _had_no_cpu(timeline: Timeline, mute: _Mute) -> bool:
 
 def _broken(group: Sequence[_Mute]) -> list[_Mute]:
     """Those after which the client sent too early; what came at once counts where it is the rule, and what came while the machine
-    stalled: whoever waits for an answer, or for a throttle time, sends nothing, however slow it is."""
+    stalled: a client that waits for an answer, or for a throttle time, sends nothing, however slow it is."""
     excused = [mute for mute in group if mute.early or mute.excused]
     if len(excused) >= ENOUGH and 2 * len(excused) >= len(group):
         return excused

@@ -55,7 +55,7 @@ def judge(timeline: Timeline) -> Finding:
 
 def _in_time(timeline: Timeline, steps: Iterable[Step]) -> int:
     """The number of pushes that came in time although the machine had let an early one be early: it served, but for a short time,
-    since the one before. Who always pushes too early has none."""
+    since the one before. A client that always pushes too early has none."""
     found = 0
     for step in steps:
         most_ms = _STALLED * step.detail["interval_ms"]

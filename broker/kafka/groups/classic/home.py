@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.kafka.groups.classic.group_table import GroupTable
+from broker.kafka.groups.classic.classic_groups import ClassicGroups
 from broker.kafka.groups.classic.members import JoinGroupResult, JoinRequest
 from broker.kafka.groups.classic.messages import DEAD, ClassicGroupDescription, MemberDescription, SyncGroup
 from broker.kafka.groups.classic.rebalance import GroupState
@@ -27,7 +27,7 @@ class ClassicCoordinator:
 
     def __init__(
         self,
-        groups: GroupTable,
+        groups: ClassicGroups,
         offsets: CommittedOffsets,
         *,
         admit_classic: Callable[[str], int],

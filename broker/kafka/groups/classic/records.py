@@ -18,7 +18,7 @@ from typing import Any
 from broker.kafka.groups.classic.group import ClassicGroup
 from broker.kafka.groups.classic.members import Member
 from broker.kafka.groups.classic.rebalance import GroupState
-from broker.kafka.groups.kept_group import KeptGroup
+from broker.kafka.groups.stored_group import StoredGroup
 
 
 def group_row(group: ClassicGroup) -> list[object]:
@@ -33,10 +33,10 @@ def to_row(member: Member, protocol: str) -> list[object]:
 
 
 def restored(
-    group_id: str, kept: KeptGroup, last_generation: int, now_ms: int, new_id: Callable[[], str]
+    group_id: str, stored: StoredGroup, last_generation: int, now_ms: int, new_id: Callable[[], str]
 ) -> ClassicGroup:
     """The group of these rows, whose members' sessions begin now. `last_generation`: the last of which a member may know."""
-    row: Sequence[Any] = kept.row
+    row: Sequence[Any] = stored.row
     generation, protocol_type, protocol, leader = row
     group = ClassicGroup(
         id=group_id,
@@ -48,7 +48,7 @@ def restored(
         state=GroupState.STABLE,
         changed_ms=now_ms,
     )
-    for member_id, each in kept.members.items():
+    for member_id, each in stored.members.items():
         group.membership.add(_member(member_id, each, protocol, now_ms))
     if leader in group.members:
         group.membership.leader = leader

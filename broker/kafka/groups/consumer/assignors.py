@@ -1,6 +1,6 @@
 """Server-side assignors (KIP-848): which member is to own which partitions. Pure functions of the subscriptions.
 
-every_partition_has_one_owner  Every partition of a topic that somebody subscribes to has one owner, who subscribes to it.
+every_partition_has_one_owner  Every partition of a topic that a member subscribes to has one owner, a member that subscribes to it.
     No other is owned.
 uniform_is_even_and_sticky  uniform: if all subscribe to the same topics, shares differ by one partition at most, and a
     member keeps what it had as far as its share allows. If not, no partition can move to a subscriber that has two

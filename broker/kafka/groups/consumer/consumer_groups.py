@@ -1,4 +1,4 @@
-"""The groups of the consumer protocol of one shard; kept as kept_groups.py says."""
+"""The groups of the consumer protocol of one shard; written and restored as modern_groups.py says."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from broker.kafka.groups.consumer.consumer_topics import ConsumerTopics
 from broker.kafka.groups.consumer.group import ConsumerGroup
 from broker.kafka.groups.consumer.member import ConsumerGroupConfig, ConsumerMember, Heartbeat
 from broker.kafka.groups.consumer.records import from_row, to_row
-from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
+from broker.kafka.groups.modern.modern_groups import ModernGroups
 
 
-class ConsumerGroups(KeptGroups[ConsumerGroup, Heartbeat, HeartbeatResult, ConsumerGroupConfig, ConsumerTopics]):
+class ConsumerGroups(ModernGroups[ConsumerGroup, Heartbeat, HeartbeatResult, ConsumerGroupConfig, ConsumerTopics]):
     """Group id -> ConsumerGroup."""
 
     kind = MEMBERS

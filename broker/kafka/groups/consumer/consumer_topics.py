@@ -1,7 +1,7 @@
 """The topics of the cluster as groups of the consumer protocol see them, and which of them match clients' expressions.
 
 An expression is compiled when a client first sends it and matched with every topic by a task, a slice at a time, so that
-many topics delay nobody else. A topic that comes or goes is matched with the
+many topics delay no other client. A topic that comes or goes is matched with the
 expressions that are known.
 
 expressions_match_this_version  What is known of an expression is what it matches of the topics of this version.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from broker.kafka.groups.modern.kept_groups import KeptGroups
+from broker.kafka.groups.modern.modern_groups import ModernGroups
 
 
 class HomeOfGroups(NamedTuple):
@@ -19,7 +19,7 @@ class HomeOfGroups(NamedTuple):
     """A clock that only goes forward."""
 
 
-K = TypeVar("K", bound=KeptGroups[Any, Any, Any, Any, Any])
+K = TypeVar("K", bound=ModernGroups[Any, Any, Any, Any, Any])
 
 
 class ModernCoordinator(Generic[K]):

@@ -1,4 +1,5 @@
-"""A group that is kept with its members: of the consumer protocol (KIP-848), a share group (KIP-932) or a streams group (KIP-1071).
+"""A modern group, which is stored with its members: of the consumer protocol (KIP-848), a share group (KIP-932) or a streams
+group (KIP-1071).
 
 A change of what members ask for raises the epoch of the group; the assignment epoch follows when each member has the target of
 that epoch. Targets are made at most once in `*.assignment.interval.ms`: heartbeats until then are answered by the last ones. A

@@ -1,9 +1,9 @@
 """The assignor of share groups (KIP-932), `simple`: which members are to read which partitions. A pure function.
 
-every_partition_is_read  Every partition of a topic that somebody subscribes to is read by one member at least, who
+every_partition_is_read  Every partition of a topic that a member subscribes to is read by one member at least, who
     subscribes to it; no other is read.
 share_assignment_is_even  If all subscribe to the same topics, shares differ by one partition at most, and every member has
-    one if there are any. If not, the same holds for each topic and those who subscribe to it.
+    one if there are any. If not, the same holds for each topic and the members that subscribe to it.
 readers_are_few_and_sticky  With M members and P partitions, ceil(M / P) members at most read a partition. A member keeps
     what it had as far as that allows.
 

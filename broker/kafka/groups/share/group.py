@@ -1,6 +1,6 @@
 """A share group: its members, their requests, and what they are assigned (KIP-932). No I/O and no clock; `now_ms` comes in.
 
-A partition may be read by several members, so nobody waits until another gives something up: a member has its target from its
+A partition may be read by several members, so no member waits until another gives something up: a member has its target from its
 next heartbeat on. Only partitions that were initialized for the group are assigned. A heartbeat that brings topics is answered
 first and initializes them; the next heartbeat raises the epoch and assigns them, as in Kafka.
 

@@ -1,4 +1,4 @@
-"""The share groups of one shard; kept as kept_groups.py says.
+"""The share groups of one shard; written and restored as modern_groups.py says.
 
 share_groups_are_bounded
     There are at most `turnstile.share.groups.max` of them; a member that would begin another is refused with
@@ -13,8 +13,8 @@ from typing import Any
 
 from broker.kafka.groups.committed_offsets import SHARE
 from broker.kafka.groups.consumer.records import unpacked
-from broker.kafka.groups.modern.kept_groups import KeptGroups
 from broker.kafka.groups.modern.member import HeartbeatResult
+from broker.kafka.groups.modern.modern_groups import ModernGroups
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.share.group import ShareGroup
 from broker.kafka.groups.share.member import ShareGroupConfig, ShareHeartbeat, ShareMember
@@ -25,7 +25,7 @@ from broker.wire import codes
 MOST_GROUPS = "turnstile.share.groups.max"
 
 
-class ShareGroups(KeptGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareGroupConfig, GroupTopics]):
+class ShareGroups(ModernGroups[ShareGroup, ShareHeartbeat, HeartbeatResult, ShareGroupConfig, GroupTopics]):
     """Group id -> ShareGroup."""
 
     kind = SHARE

@@ -1,4 +1,4 @@
-"""The streams groups of one shard; kept as kept_groups.py says."""
+"""The streams groups of one shard; written and restored as modern_groups.py says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from broker.kafka.groups.committed_offsets import STREAMS
-from broker.kafka.groups.modern.kept_groups import KeptGroups
+from broker.kafka.groups.modern.modern_groups import ModernGroups
 from broker.kafka.groups.modern.topics import GroupTopics
 from broker.kafka.groups.streams.group import StreamsGroup
 from broker.kafka.groups.streams.member import StreamsGroupConfig, StreamsHeartbeat, StreamsMember, StreamsResult
@@ -14,7 +14,7 @@ from broker.kafka.groups.streams.records import from_row, to_row
 from broker.kafka.groups.streams.topology import topology_of
 
 
-class StreamsGroups(KeptGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, StreamsGroupConfig, GroupTopics]):
+class StreamsGroups(ModernGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, StreamsGroupConfig, GroupTopics]):
     """Group id -> StreamsGroup."""
 
     kind = STREAMS

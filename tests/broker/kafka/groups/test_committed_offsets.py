@@ -21,7 +21,7 @@ from broker.kafka.groups.committed_offsets import (
 from broker.runtime.set_aside import set_aside_in
 from broker.storage import record_file
 from broker.storage.record_file import MAX_WASTE, RecordFile
-from shards.ownership import PARTITIONS, home_of_bucket, home_of_key, partition_of
+from shards.ownership import PARTITIONS, bucket_of, home_of_bucket, home_of_coordinator_key
 
 A, B = "a" * 32, "b" * 32
 
@@ -52,7 +52,7 @@ def test_a_successor_finds_what_was_committed(tmp_path: Path) -> None:
     first = CommittedOffsets(tmp_path)
     first.commit("g", [("t", A, 0, 5, 3, "m"), ("u", B, 2, 7, -1, "")], 1000)
     commit(first, "g", 0, 6, at=2000)
-    first.remember("g", 4, "consumer")
+    first.store_generation("g", 4, "consumer")
     second = CommittedOffsets(tmp_path)
     assert second.of("g") == {
         ("t", 0): OffsetAndMetadata(6, -1, "", 2000, A),
@@ -118,7 +118,7 @@ def test_another_number_of_shards_finds_the_same_groups(tmp_path: Path) -> None:
     for shard in range(2):
         offsets = CommittedOffsets(tmp_path, lambda bucket, shard=shard: home_of_bucket(bucket, 1, 2) == shard)
         for n in range(100):
-            if home_of_key(f"g{n}", 1, 2) == shard:
+            if home_of_coordinator_key(f"g{n}", 1, 2) == shard:
                 commit(offsets, f"g{n}", 0, n)
     found: set[str] = set()
     for shard in range(3):
@@ -134,7 +134,7 @@ def test_another_number_of_shards_finds_the_same_groups(tmp_path: Path) -> None:
 def test_a_file_stays_within_a_multiple_of_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(record_file, "COMPACT_BYTES", 10_000)
     offsets = CommittedOffsets(tmp_path)
-    file = tmp_path / f"{partition_of('g'):02d}.offsets"
+    file = tmp_path / f"{bucket_of('g'):02d}.offsets"
     most = 0
     for n in range(4000):
         commit(offsets, "g", n % 8, n, metadata="x" * 50)
@@ -197,7 +197,7 @@ def test_a_damaged_commit_leaves_the_ones_before_and_behind_it(tmp_path: Path) -
     offsets = CommittedOffsets(tmp_path)
     for n in range(3):
         commit(offsets, "g", n, n)
-    file = tmp_path / f"{partition_of('g'):02d}.offsets"
+    file = tmp_path / f"{bucket_of('g'):02d}.offsets"
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
@@ -209,7 +209,7 @@ def test_a_damaged_commit_leaves_the_ones_before_and_behind_it(tmp_path: Path) -
 def test_a_sound_record_of_another_kind_is_stepped_over(tmp_path: Path, body: object) -> None:
     offsets = CommittedOffsets(tmp_path)
     commit(offsets, "g", 0, 1)
-    log = RecordFile(tmp_path / f"{partition_of('g'):02d}.offsets")
+    log = RecordFile(tmp_path / f"{bucket_of('g'):02d}.offsets")
     log.append(body if isinstance(body, bytes) else msgpack.packb(body))
     commit(offsets, "g", 1, 2)
     assert list(CommittedOffsets(tmp_path).of("g")) == [("t", 0), ("t", 1)]

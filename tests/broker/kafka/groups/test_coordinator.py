@@ -64,7 +64,7 @@ async def test_expiry_survives_a_failing_disk(home: GroupCoordinator, monkeypatc
 
 async def test_expiry_of_many_groups_lets_others_run(home: GroupCoordinator) -> None:
     for n in range(6 * EXPIRED_AT_ONCE):
-        home.offsets.remember(f"g{n}", 1, "consumer")
+        home.offsets.store_generation(f"g{n}", 1, "consumer")
     turns = 0
 
     async def count() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from broker.kafka.groups.committed_offsets import CommittedOffsets
 from broker.storage import record_file
-from shards.ownership import partition_of
+from shards.ownership import bucket_of
 
 TOPIC = "t", "0" * 32
 
@@ -16,7 +16,7 @@ def place(offset: int) -> tuple[str, str, int, int, int, str]:
 
 
 def end(offsets: CommittedOffsets, producer_id: int, *, commit: bool, group: str = "g") -> None:
-    offsets.end_transaction(partition_of(group), producer_id, commit=commit)
+    offsets.end_transaction(bucket_of(group), producer_id, commit=commit)
 
 
 def offset(offsets: CommittedOffsets) -> int | None:

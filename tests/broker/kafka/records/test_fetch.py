@@ -14,8 +14,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from broker.kafka.records.fetch import routes as fetch_routes
 from broker.kafka.records.fetch_sessions import FetchSessionCache
+from broker.storage.append_notices import APPENDED
 from broker.storage.partition_log import PartitionLog
-from broker.storage.partitions import GROWN, MOST_AT_ONCE
+from broker.storage.partitions import MOST_AT_ONCE
 from broker.storage.segment import LogSegment
 from broker.wire import apis, codes
 
@@ -157,14 +158,14 @@ async def test_a_shard_that_waits_is_told_once(broker: Broker, autojump_clock: M
     await wait_all_tasks_blocked()
     calls = broker.partitions[1].mesh.calls
     append(broker, there, b"new")
-    assert calls == [GROWN]
+    assert calls == [APPENDED]
     append(broker, there, b"new")
-    assert calls == [GROWN] * 2, "it still waited"
+    assert calls == [APPENDED] * 2, "it still waited"
     append(broker, there, b"new")
     assert values(await waiting) == [[b"new"] * 3]
     for _ in range(3):
         append(broker, there, b"new")
-    assert calls == [GROWN] * 4, "the first of these found the mark of a wait that was over"
+    assert calls == [APPENDED] * 4, "the first of these found the mark of a wait that was over"
 
 
 async def test_a_shard_that_is_not_told_sees_what_came_when_its_wait_is_over(

@@ -19,7 +19,7 @@ from broker.kafka.transactions.transaction_state import TransactionMetadata, Tra
 from broker.storage.record_batches import records_in
 from broker.wire import codes
 from shards.config.internal_topics import GROUP_METADATA, TRANSACTION_STATE
-from shards.ownership import PARTITIONS, home_of_key, partition_of
+from shards.ownership import PARTITIONS, bucket_of, home_of_coordinator_key
 
 FETCH, LIST_OFFSETS = 1, 2
 LATEST = -1
@@ -83,13 +83,13 @@ async def read(broker: TransactionalBroker, shard: int, topic: str, partition: i
 
 
 def commit(broker: TransactionalBroker, group: str, offset: int, topic: str = "t") -> None:
-    home = broker.groups[home_of_key(group, 1, broker.shards)]
+    home = broker.groups[home_of_coordinator_key(group, 1, broker.shards)]
     assert home.commit(group, "", None, -1, [[topic, broker.image.topics.get("t").id.hex, 0, offset, -1, "m"]]) == 0
 
 
 @pytest.mark.parametrize("shard", [0, 1])
 async def test_a_committed_offset_is_read_on_every_shard(broker: TransactionalBroker, shard: int) -> None:
-    place = GROUP_METADATA, partition_of("g")
+    place = GROUP_METADATA, bucket_of("g")
     assert await end(broker, shard, *place) == (0, 0)
     commit(broker, "g", 5)
     assert await end(broker, shard, *place) == (0, 1)
@@ -100,7 +100,7 @@ async def test_a_committed_offset_is_read_on_every_shard(broker: TransactionalBr
     commit(broker, "g", 6)
     code, ((_, value),) = await read(broker, shard, *place, offset=1)
     assert value[:10] == pack(">hq", 4, 6)
-    other = GROUP_METADATA, (partition_of("g") + 1) % PARTITIONS
+    other = GROUP_METADATA, (bucket_of("g") + 1) % PARTITIONS
     assert await end(broker, shard, *other) == (0, 0)
 
 
@@ -108,24 +108,24 @@ async def test_a_group_with_many_offsets_is_read_whole(broker: TransactionalBrok
     broker.put_topic("many", 3000, topic_id=9)
     topic_id = broker.image.topics.get("many").id.hex
     places = [["many", topic_id, n, n, -1, ""] for n in range(3000)]
-    assert broker.groups[home_of_key("g", 1, broker.shards)].commit("g", "", None, -1, places) == 0
-    place = GROUP_METADATA, partition_of("g")
+    assert broker.groups[home_of_coordinator_key("g", 1, broker.shards)].commit("g", "", None, -1, places) == 0
+    place = GROUP_METADATA, bucket_of("g")
     assert await end(broker, 1, *place) == (0, 3000)
     code, found = await read(broker, 0, *place, offset=2990)
     assert (code, found[-1][0][-4:]) == (0, pack(">i", 2999))
 
 
 async def test_an_offset_that_is_gone_is_a_tombstone(broker: TransactionalBroker) -> None:
-    place = GROUP_METADATA, partition_of("g")
+    place = GROUP_METADATA, bucket_of("g")
     commit(broker, "g", 5)
     _, ((key, _),) = await read(broker, 0, *place)
-    broker.groups[home_of_key("g", 1, broker.shards)].offsets.forget("g")
+    broker.groups[home_of_coordinator_key("g", 1, broker.shards)].offsets.forget("g")
     assert await read(broker, 0, *place, offset=1) == (0, [(key, None)])
 
 
 async def test_offsets_of_a_deleted_topic_are_gone(broker: TransactionalBroker) -> None:
     commit(broker, "g", 5)
-    place = GROUP_METADATA, partition_of("g")
+    place = GROUP_METADATA, bucket_of("g")
     await read(broker, 0, *place)
     broker.drop_topic("t")
     _, ((_, value),) = await read(broker, 0, *place, offset=1)
@@ -133,8 +133,8 @@ async def test_offsets_of_a_deleted_topic_are_gone(broker: TransactionalBroker) 
 
 
 async def test_what_a_killed_shard_had_not_shown_is_shown_by_its_successor(broker: TransactionalBroker) -> None:
-    place = GROUP_METADATA, partition_of("g")
-    home = home_of_key("g", 1, broker.shards)
+    place = GROUP_METADATA, bucket_of("g")
+    home = home_of_coordinator_key("g", 1, broker.shards)
     commit(broker, "g", 5)
     await end(broker, home, *place)
     commit(broker, "g", 6)
@@ -144,7 +144,7 @@ async def test_what_a_killed_shard_had_not_shown_is_shown_by_its_successor(broke
 
 
 async def test_a_classic_group_is_read_with_its_members_and_assignments(broker: TransactionalBroker) -> None:
-    table = broker.groups[home_of_key("g", 1, broker.shards)].groups
+    table = broker.groups[home_of_coordinator_key("g", 1, broker.shards)].groups
     answers: list[Any] = []
     protocols = (("range", b"subscribed"),)
     request = JoinRequest("", "one", "c", "/127.0.0.1", 10_000, 10_000, "consumer", protocols, False, True)
@@ -154,16 +154,16 @@ async def test_a_classic_group_is_read_with_its_members_and_assignments(broker: 
     table.sync(
         SyncGroup("g", joined.member_id, "one", 1, (None, None), [(joined.member_id, b"assigned")]), print, 10_000
     )
-    _, ((key, value),) = await read(broker, 0, GROUP_METADATA, partition_of("g"))
+    _, ((key, value),) = await read(broker, 0, GROUP_METADATA, bucket_of("g"))
     assert key == key_of((GROUP, "g"))
     assert joined.member_id.encode() in value and b"subscribed" in value and value.endswith(b"assigned")
 
 
 async def test_while_the_home_is_away_clients_are_to_ask_again(broker: TransactionalBroker) -> None:
-    home = home_of_key("g", 1, broker.shards)
+    home = home_of_coordinator_key("g", 1, broker.shards)
     commit(broker, "g", 5)
     away = broker.peers.pop(home)
-    place = GROUP_METADATA, partition_of("g")
+    place = GROUP_METADATA, bucket_of("g")
     assert await end(broker, 1 - home, *place) == (codes.NOT_LEADER_OR_FOLLOWER, -1)
     assert await read(broker, 1 - home, *place) == (codes.NOT_LEADER_OR_FOLLOWER, [])
     broker.peers[home] = away
@@ -171,12 +171,12 @@ async def test_while_the_home_is_away_clients_are_to_ask_again(broker: Transacti
 
 
 async def test_a_transactional_id_is_read(broker: TransactionalBroker) -> None:
-    place = TRANSACTION_STATE, partition_of("tx")
+    place = TRANSACTION_STATE, bucket_of("tx")
     metadata = TransactionMetadata(
         transactional_id="tx", producer_id=7, producer_epoch=1, timeout_ms=60_000, update_ms=1_700_000_000_000,
         state=TransactionState.ONGOING, partitions=frozenset({("t", 1), ("t", 0)}), start_ms=1_700_000_000_000,
     )  # fmt: skip
-    broker.kept_transactions[home_of_key("tx", 1, broker.shards)].put(metadata)
+    broker.kept_transactions[home_of_coordinator_key("tx", 1, broker.shards)].put(metadata)
     assert await read(broker, 0, *place) == (0, [(b"\x00\x00\x00\x02tx", transaction_value(metadata))])
 
 

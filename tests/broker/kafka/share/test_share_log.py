@@ -10,7 +10,7 @@ from broker.kafka.share.share_log import ShareKey, ShareLog
 from broker.kafka.share.share_partition import Lock, OffsetSpan, SharePartition, Wanted
 from broker.kafka.share.share_session import TopicIdPartition
 from broker.storage import record_file
-from shards.ownership import partition_of
+from shards.ownership import bucket_of
 
 KEY = ShareKey("g", TopicIdPartition("0" * 32, 3))
 LOCK = Lock("m", 100, 5)
@@ -22,10 +22,10 @@ def changed(log: ShareLog, key: ShareKey = KEY) -> SharePartition:
     before = partition.start_offset, partition.runs
     start = partition.end_offset
     partition.acquire([OffsetSpan(start, start + 9, 1)], LOCK, Wanted(500, 500, 2000))
-    log.keep(key, partition, before)
+    log.write(key, partition, before)
     before = partition.start_offset, partition.runs
     partition.acknowledge([AcknowledgementBatch(start + 1, start + 9, [1])], LOCK)
-    log.keep(key, partition, before)
+    log.write(key, partition, before)
     return partition
 
 
@@ -60,7 +60,7 @@ def test_a_start_that_was_set_anew_stays_so(tmp_path: Path) -> None:
 
 def test_only_the_buckets_at_home_are_read(tmp_path: Path) -> None:
     changed(ShareLog(tmp_path))
-    assert len(ShareLog(tmp_path, lambda bucket: bucket != partition_of("g"))) == 0
+    assert len(ShareLog(tmp_path, lambda bucket: bucket != bucket_of("g"))) == 0
 
 
 def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         before = partition.start_offset, partition.runs
         partition.acquire([OffsetSpan(offset, offset, 1)], LOCK, Wanted(500, 500, 2000))
         partition.acknowledge([AcknowledgementBatch(offset, offset, [1])], LOCK)
-        log.keep(KEY, partition, before)
+        log.write(KEY, partition, before)
     (file,) = tmp_path.iterdir()
     assert file.stat().st_size < 5000
     found = ShareLog(tmp_path).get(KEY)
@@ -103,7 +103,7 @@ def test_a_write_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.
     with monkeypatch.context() as patch:
         patch.setattr("os.write", full)
         with pytest.raises(OSError, match="no space"):
-            log.keep(KEY, partition, before)
+            log.write(KEY, partition, before)
     assert (partition.start_offset, partition.runs) == before
 
 

@@ -45,7 +45,7 @@ class ShareMachine(RuleBasedStateMachine):
         return found
 
     def keep(self, before: tuple[int, list]) -> None:
-        self.log.keep(KEY, self.partition, before)
+        self.log.write(KEY, self.partition, before)
 
     @property
     def before(self) -> tuple[int, list]:

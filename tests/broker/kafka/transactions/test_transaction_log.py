@@ -7,7 +7,7 @@ import pytest
 from broker.kafka.transactions.transaction_log import TransactionLog
 from broker.kafka.transactions.transaction_state import TransactionMetadata, TransactionState
 from broker.storage import record_file
-from shards.ownership import partition_of
+from shards.ownership import bucket_of
 
 
 def metadata(name: str, **fields: object) -> TransactionMetadata:
@@ -31,7 +31,7 @@ def test_what_was_put_last_is_there_after_a_restart(tmp_path: Path) -> None:
 
 def test_only_the_buckets_at_home_are_read(tmp_path: Path) -> None:
     TransactionLog(tmp_path).put(metadata("a"))
-    assert len(TransactionLog(tmp_path, lambda bucket: bucket != partition_of("a"))) == 0
+    assert len(TransactionLog(tmp_path, lambda bucket: bucket != bucket_of("a"))) == 0
 
 
 def test_a_file_is_compacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

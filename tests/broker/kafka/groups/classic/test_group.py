@@ -18,25 +18,25 @@ from typing import Any
 
 import pytest
 
+from broker.kafka.groups.classic.classic_groups import ClassicGroups
 from broker.kafka.groups.classic.group import ClassicGroup
-from broker.kafka.groups.classic.group_table import GroupTable
 from broker.kafka.groups.classic.members import GroupConfig, JoinGroupResult, JoinRequest, SyncGroupResult
 from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.classic.rebalance import GroupState
 from broker.kafka.groups.committed_offsets import LastGeneration
-from broker.kafka.groups.kept_group import KeptGroup
+from broker.kafka.groups.stored_group import StoredGroup
 from broker.wire import codes
 
 LIMITS = GroupConfig(min_session_ms=3000, max_session_ms=60_000, max_size=100, initial_delay_ms=0)
 RANGE = (("range", b"r"),)
 
 
-class Kept:
+class FakeStore:
     """The records of groups, as CommittedOffsets has them."""
 
     def __init__(self) -> None:
         self.generations: dict[str, LastGeneration] = {}
-        self.groups: dict[str, KeptGroup] = {}
+        self.groups: dict[str, StoredGroup] = {}
         self.is_full = False
 
     def __iter__(self) -> Iterator[str]:
@@ -45,18 +45,18 @@ class Kept:
     def generation(self, group: str) -> LastGeneration:
         return self.generations.get(group, LastGeneration(0, None))
 
-    def remember(self, group: str, generation: int, protocol_type: str | None) -> None:
+    def store_generation(self, group: str, generation: int, protocol_type: str | None) -> None:
         self._write()
         self.generations[group] = LastGeneration(generation, protocol_type)
 
-    def kept(self, group: str, kind: int) -> KeptGroup | None:
+    def stored_group(self, group: str, kind: int) -> StoredGroup | None:
         return self.groups.get(group)
 
-    def keep(
+    def store_group(
         self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
     ) -> None:
         self._write()
-        self.groups.setdefault(group, KeptGroup(kind)).apply(row, members)
+        self.groups.setdefault(group, StoredGroup(kind)).apply(row, members)
 
     def forget_members(self, group: str) -> None:
         self._write()
@@ -73,15 +73,15 @@ class Table:
     def __init__(self, limits: GroupConfig = LIMITS) -> None:
         self.ids = itertools.count()
         self.now_ms = 0
-        self.kept = Kept()
+        self.store = FakeStore()
         self.limits = limits
         self.groups = self.loaded()
 
-    def loaded(self) -> GroupTable:
-        groups = GroupTable(
+    def loaded(self) -> ClassicGroups:
+        groups = ClassicGroups(
             limits=lambda: self.limits,
             new_id=lambda: f"id{next(self.ids)}",
-            store=self.kept,
+            store=self.store,
             on_fault=lambda *args: self.failed(*args),
         )
         groups.load(self.now_ms)
@@ -203,7 +203,7 @@ def test_a_lone_member_leads_its_generation(table: Table) -> None:
     assert (joined.code, joined.generation, joined.protocol, joined.protocol_type) == (0, 1, "range", "consumer")
     assert joined.leader == joined.member_id == "c-id0"
     assert joined.members == (("c-id0", None, b"r"),)
-    assert table.kept.generation("g") == (1, "consumer")
+    assert table.store.generation("g") == (1, "consumer")
     (synced,) = table.sync(joined, {"c-id0": b"all"})
     assert synced == SyncGroupResult(0, "consumer", "range", b"all")
     assert table.state is GroupState.STABLE
@@ -388,7 +388,7 @@ def test_the_last_to_leave_empties_the_group(table: Table) -> None:
     table.leave(first.member_id)
     table.leave(second.member_id)
     assert table.state is GroupState.EMPTY
-    assert table.kept.generation("g") == (3, "consumer")
+    assert table.store.generation("g") == (3, "consumer")
     answers = table.join()
     table.pass_ms(0)
     assert answers[0].generation == 4
@@ -652,12 +652,12 @@ def test_a_group_that_all_have_left_is_empty_when_its_shard_was_killed(table: Ta
 
 def test_a_full_disk_keeps_no_group_from_working_and_its_members_join_anew_when_it_was_killed(table: Table) -> None:
     first, second = pair(table)
-    table.kept.is_full = True
+    table.store.is_full = True
     table.leave(second.member_id)
     (again,) = table.join(first.member_id)
     table.stable(again)
     assert table.beat(again) == codes.NONE
-    table.kept.is_full = False
+    table.store.is_full = False
     table.kill()
     assert table.beat(again) == codes.ILLEGAL_GENERATION, "what was written before the disk was full"
 

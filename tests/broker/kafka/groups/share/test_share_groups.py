@@ -38,7 +38,7 @@ def test_partitions_whose_state_cannot_be_written_begin_no_group(shard, monkeypa
         raise OSError("no space")
 
     with monkeypatch.context() as patch:
-        patch.setattr(shard.store, "keep", full)
+        patch.setattr(shard.store, "store_group", full)
         assert shard.groups.initialize("other", [("t", 0)]).code == codes.COORDINATOR_NOT_AVAILABLE
     assert shard.groups.get("other") is None
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from shards.quotas.history import MOST_POINTS, CurvePart, History, MeterKey
+from shards.quotas.charge_history import MOST_POINTS, ChargeHistory, CurvePart, MeterKey
 
 PLACE = MeterKey("producer_byte_rate", "alice", "")
 KEEP = {PLACE.kind: 11_000}
@@ -20,7 +20,7 @@ def over_the_wire(row):
 
 
 def test_what_is_recorded_is_untold_until_it_is_published():
-    history = History(0, KEEP)
+    history = ChargeHistory(0, KEEP)
     assert history.record(PLACE, 300, now_ms=5) == 300
     assert history.record(PLACE, -100, now_ms=6) == 200
     assert not rows_of(history)
@@ -31,7 +31,7 @@ def test_what_is_recorded_is_untold_until_it_is_published():
 @pytest.mark.parametrize("seed", range(20))
 def test_lost_repeated_and_reordered_tells_count_each_amount_once_and_never_early(seed):
     chance = random.Random(seed)
-    teller, between, hears = History(0, KEEP), History(1, KEEP), History(2, KEEP)
+    teller, between, hears = ChargeHistory(0, KEEP), ChargeHistory(1, KEEP), ChargeHistory(2, KEEP)
     recorded, told, now_ms = [], [], 0
     for turn in range(200):
         now_ms += chance.randint(0, 40)
@@ -56,18 +56,18 @@ def test_lost_repeated_and_reordered_tells_count_each_amount_once_and_never_earl
 
 
 def test_a_shard_that_starts_again_learns_what_its_predecessor_recorded():
-    first, other = History(0, KEEP), History(1, KEEP)
+    first, other = ChargeHistory(0, KEEP), ChargeHistory(1, KEEP)
     first.record(PLACE, 700, now_ms=5)
     first.publish(PLACE, now_ms=5)
     for row in rows_of(first):
         other.merge(row)
-    second = History(0, KEEP)
+    second = ChargeHistory(0, KEEP)
     second.record(PLACE, 1, now_ms=6)
     assert [each.amount for row in other.whole(PLACE) for each in second.merge(row)] == [700]
 
 
 def test_what_counts_no_more_is_forgotten_and_a_total_goes_on():
-    history, other = History(0, KEEP), History(1, KEEP)
+    history, other = ChargeHistory(0, KEEP), ChargeHistory(1, KEEP)
     for at_ms in (0, 6000, 12_000, 18_000):
         history.record(PLACE, 10, now_ms=at_ms)
         history.publish(PLACE, now_ms=at_ms)
@@ -79,7 +79,7 @@ def test_what_counts_no_more_is_forgotten_and_a_total_goes_on():
 
 
 def test_many_points_are_thinned_and_their_amounts_count_a_little_later():
-    history, other = History(0, KEEP), History(1, KEEP)
+    history, other = ChargeHistory(0, KEEP), ChargeHistory(1, KEEP)
     for at_ms in range(0, 10_000, 5):
         history.record(PLACE, 1, now_ms=at_ms)
         history.publish(PLACE, now_ms=at_ms)
@@ -94,7 +94,7 @@ def test_many_points_are_thinned_and_their_amounts_count_a_little_later():
 
 
 def test_a_number_of_an_earlier_curve_asks_for_all_of_the_next():
-    history = History(0, KEEP)
+    history = ChargeHistory(0, KEEP)
     for at_ms in range(20):
         history.record(PLACE, 1, now_ms=at_ms)
         number = history.publish(PLACE, now_ms=at_ms)
@@ -105,7 +105,7 @@ def test_a_number_of_an_earlier_curve_asks_for_all_of_the_next():
 
 
 def test_what_was_told_and_forgotten_since_is_not_counted_again():
-    history, other = History(0, KEEP), History(1, KEEP)
+    history, other = ChargeHistory(0, KEEP), ChargeHistory(1, KEEP)
     for at_ms in (0, 100, 200):
         history.record(PLACE, 10, now_ms=at_ms)
         number = history.publish(PLACE, now_ms=at_ms)

@@ -1,4 +1,4 @@
-"""The groups with members of one protocol and one shard: kept before anybody hears of a change, looked at when they are due.
+"""The groups of one modern protocol (consumer, share, streams) and one shard: written before a change is answered, ticked when due.
 
 answered_group_is_written
     What an answer says has been written: a member that heartbeats after the death of this process is known to the next.
@@ -59,7 +59,7 @@ C = TypeVar("C", bound=ModernGroupConfig)
 T = TypeVar("T", bound=GroupTopics)
 
 
-class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
+class ModernGroups(GroupMap[G], Generic[G, Q, R, C, T]):
     """Group id -> group. `now_ms` is asked for sessions that begin anew.
 
     G is the class of the groups, Q that of their members' heartbeats, R that of the answers, C that of a group's settings, T
@@ -113,12 +113,12 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
 
     @abstractmethod
     def _row(self, member: Any) -> Sequence[object]:
-        """The row that is kept of a member."""
+        """The row that is written of a member."""
 
     def load(self) -> None:
-        """All that was kept; called once the configuration is known."""
+        """Restores all that was written; called once the configuration is known."""
         for group_id in self._store:
-            if self._store.kept(group_id, self.kind) is not None:
+            if self._store.stored_group(group_id, self.kind) is not None:
                 self._restore(group_id)
                 self._members += self._count(group_id)
 
@@ -177,7 +177,7 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
             if changes is not None:
                 row, members = changes
                 rows = {name: None if member is None else self._row(member) for name, member in members.items()}
-                self._store.keep(group.id, self.kind, row, rows)
+                self._store.store_group(group.id, self.kind, row, rows)
                 self._groups[group.id] = group
         except OSError as fault:
             log.error("a change of a group was not written", group=group.id, error=str(fault))
@@ -196,13 +196,13 @@ class KeptGroups(GroupMap[G], Generic[G, Q, R, C, T]):
 
     def _restore(self, group_id: str) -> None:
         """The group as it was last written, whose members' sessions begin now; no group, if it never was."""
-        kept = self._store.kept(group_id, self.kind)
-        if kept is None:
+        stored = self._store.stored_group(group_id, self.kind)
+        if stored is None:
             self._groups.pop(group_id, None)
             return
-        group = self._groups[group_id] = self._made(group_id, kept.row)
+        group = self._groups[group_id] = self._made(group_id, stored.row)
         group.changed_ms = self._now_ms()
         session_ms = self._config(group_id).session_ms
-        for member_id, row in kept.members.items():
+        for member_id, row in stored.members.items():
             group.restore(self._member(member_id, row), session_ms, group.changed_ms)
         self._deadlines.note(group_id, group.next_deadline_ms())

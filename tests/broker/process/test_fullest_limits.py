@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from broker.metrics.source_counts import SourceCounts
-from broker.process.fullest import FEW_QUOTAS, MOST, FullestHere
-from broker.process.watched import WatchedHere
+from broker.process.fullest_limits import FEW_QUOTAS, MOST, FullestLimits
+from broker.process.watched_figures import WatchedFigures
 from shards.config.image import ClusterImage
 from shards.limits.client_quota_managers import MUTATION, PRODUCE
 from shards.limits.quota_entities import key_of_entity
@@ -33,7 +33,7 @@ class Shard:
             0, 1, self.image, call=None, now_ms=lambda: self.now_ms, touch=None, after=None, mistaken=None
         )
         self.meters.read_quotas()
-        self.here = FullestHere(TOKENS, self.meters, self.image, lambda most: rates[:most])
+        self.here = FullestLimits(TOKENS, self.meters, self.image, lambda most: rates[:most])
 
     def produce(self, clients, amount=1):
         for client in clients:
@@ -60,7 +60,7 @@ def test_what_is_watched_is_told_by_name():
     shard.produce(["a"], 20_000)
     for outcome in ("admitted", "admitted", "ip_cap"):
         sources.add("10.0.0.1", outcome)
-    watched = WatchedHere(sources, shard.meters, {"ip:10.0.0.1": 2.5, "user:alice": 1.5, "user:bob": 9.0}.get)
+    watched = WatchedFigures(sources, shard.meters, {"ip:10.0.0.1": 2.5, "user:alice": 1.5, "user:bob": 9.0}.get)
     assert watched.describe(["10.0.0.1", "10.0.0.2"], [("", "a"), ("alice", ""), ("bob", "a")]) == {
         "counts": {"10.0.0.1": {"admitted": 2, "ip_cap": 1}, "10.0.0.2": {}},
         "rates": {"ip:10.0.0.1": 2.5, "user:alice": 1.5},

@@ -1,9 +1,9 @@
 """The limits of a shard that are closest to being reached: of addresses' and users' caps, rates, and clients' quotas.
 
 bounded  An answer has at most MOST limits of each kind, whatever the number of addresses and clients, and no question walks all
-    of them. Caps are looked at in the sweep of the tokens (shards/tokens/fullest_pools.py), quotas QUOTAS_AT_ONCE a tick. Of the
-    rates only those of the RATES latest addresses and users to connect are looked at: one that is close to its rate has just
-    connected.
+    of them. Caps are looked at in the sweep of the tokens (shards/tokens/fullest_pools.py), quotas QUOTAS_AT_ONCE a tick. Of
+    the rates only those of the RATES latest addresses and users to connect are looked at: one that is close to its rate has
+    just connected.
 as_it_is_now  A limit that is told of is told with its use at the time of the answer, however long ago it was looked at.
 """
 
@@ -27,7 +27,7 @@ RATES: Final = 1000
 LatestRates = Callable[[int], list[tuple[str, float]]]
 
 
-class FullestHere:
+class FullestLimits:
     """`rates(most)`: (key, connections a second) of addresses and users at home here that have a rate, the latest to connect
     first."""
 

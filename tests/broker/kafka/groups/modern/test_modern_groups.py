@@ -27,9 +27,9 @@ def test_a_change_that_cannot_be_written_did_not_happen(shard, monkeypatch):
         raise OSError("no space")
 
     shard.beat("m0", 0)
-    known = shard.store.kept("g", shard.groups.kind).members["m0"]
+    known = shard.store.stored_group("g", shard.groups.kind).members["m0"]
     with monkeypatch.context() as patch:
-        patch.setattr(shard.store, "keep", full)
+        patch.setattr(shard.store, "store_group", full)
         assert shard.beat("m1", 0).code == codes.COORDINATOR_NOT_AVAILABLE
         assert shard.beat("m1", 0, group="other").code == codes.COORDINATOR_NOT_AVAILABLE
         assert shard.leave("m0").code == codes.COORDINATOR_NOT_AVAILABLE

@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 from shards.config.acl_changes import check_acl_record
 from shards.config.advertised_changes import check_advertised_record
-from shards.config.changes import Change, ConfigState, check_brokers, contradiction
+from shards.config.config_state import Change, ConfigState
 from shards.config.delegation_tokens import check_token_record
 from shards.config.replicas import replicas_of
 from shards.config.resource_changes import check_resource_record
+from shards.config.setting_changes import check_brokers, contradiction
 from shards.config.store import PRODUCER_ID, Store, StoreDamaged
 from shards.config.stored_records import TopicRecord, UserRecord
 from shards.config.topic_changes import canonical_configs, illegal_name
@@ -44,7 +45,7 @@ class UsableRecords(NamedTuple):
     faults: list[str]
 
 
-def usable(records: Iterable[Change]) -> UsableRecords:
+def usable_records(records: Iterable[Change]) -> UsableRecords:
     """The records that can be used, and a sentence for each of the others (unreadable_records_are_left_out)."""
     good: list[Change] = []
     faults: list[str] = []
@@ -170,7 +171,7 @@ def open_store(
     except StoreDamaged as damage:
         aside, why = _set_aside(path, damage.why, set_aside), f"{path.name} is damaged ({damage.why})"
     salvaged = salvage(aside) if aside is not None else []
-    records, faults = usable(salvaged)
+    records, faults = usable_records(salvaged)
     known = {key for kind, key, _ in records if kind == "topic"}
     found = {name: topic for name, topic in topics_on_disk().items() if name not in known}
     records += [("topic", name, topic) for name, topic in found.items()]

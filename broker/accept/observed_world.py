@@ -42,7 +42,7 @@ OpenT = TypeVar("OpenT", bound=Callable[..., object])
 _BROKER = f"{OBSERVED}broker"
 
 
-class Rehearsal:
+class ObservedWorld:
     """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether there are observed pools
     (shards/limits/observed_limits.py)."""
 
@@ -50,9 +50,9 @@ class Rehearsal:
         self.is_on = False
         self._outcomes = ObservedOutcomes(context)
         self.counts = self._outcomes.counts
-        self._world = ObservedTokens(context.tokens, context.cluster)
+        self._observed_tokens = ObservedTokens(context.tokens, context.cluster)
         self.rates = RateRehearsal(context, rates, self._outcomes, self._rated)
-        self.users = UserRehearsal(context, connections, rates, self.rates, self._outcomes, world=self._world)
+        self.users = UserRehearsal(context, connections, rates, self.rates, self._outcomes, world=self._observed_tokens)
         self._image = context.image
         self._tokens = context.tokens
         self._cluster = context.cluster
@@ -106,7 +106,7 @@ class Rehearsal:
     def _open_capped(
         self, listener: str, slots: tuple[str, ...], asked_slots: tuple[str, ...], open_connection: OpenT
     ) -> Callable[..., None]:
-        tokens, world, poller, is_forced = self._tokens, self._world, self._poller, asked_slots != slots
+        tokens, world, poller, is_forced = self._tokens, self._observed_tokens, self._poller, asked_slots != slots
         take_at_hand = world.take_at_hand
 
         def open_observed(fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], *via: object) -> None:
@@ -162,7 +162,7 @@ class Rehearsal:
             return
         attempt = ObservedAttempt(self, arrival)
         attempt.is_late = True
-        decision = self._world.take(arrival.asked, attempt)
+        decision = self._observed_tokens.take(arrival.asked, attempt)
         if decision is not None:
             self._settle(attempt, decision)
         else:
@@ -170,7 +170,7 @@ class Rehearsal:
 
     def decided(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
         """Homes have answered."""
-        answer = self._world.answered(attempt.of.asked, attempt, decision)
+        answer = self._observed_tokens.answered(attempt.of.asked, attempt, decision)
         if answer is not None:
             self._settle(attempt, answer)
 
@@ -186,7 +186,7 @@ class Rehearsal:
         connection = self._connections.get(of.number)
         if connection is None:
             self._outcomes.note(of, CLOSED)
-            self._world.release(of.pools)
+            self._observed_tokens.release(of.pools)
         else:
             connection.hold(connection.pools + of.pools)
             if attempt.is_late:
@@ -211,12 +211,12 @@ class Rehearsal:
             self._outcomes.note(arrival, ENDED)
         self._unrated.clear()
         for attempt in self._under_way:
-            self._world.cancel(attempt)
+            self._observed_tokens.cancel(attempt)
             self._outcomes.note(attempt.of, ENDED)
         self._under_way.clear()
         self.users.end()
         for connection in self._connections.values():
-            leave(connection, self._world.release)
+            leave(connection, self._observed_tokens.release)
 
 
 class ObservedAttempt:
@@ -225,16 +225,16 @@ class ObservedAttempt:
     `of`: the connection. `is_late`: its decision did not come at once (each_wait_ends_in_the_journal).
     """
 
-    __slots__ = ("_rehearsal", "is_late", "of")
+    __slots__ = ("_world", "is_late", "of")
 
-    def __init__(self, rehearsal: Rehearsal, of: Arrival) -> None:
-        self._rehearsal = rehearsal
+    def __init__(self, world: ObservedWorld, of: Arrival) -> None:
+        self._world = world
         self.of = of
         self.is_late = False
 
     def decided(self, decision: Admitted | Refused) -> None:
         """Called by the tokens when homes have answered."""
-        self._rehearsal.decided(self, decision)
+        self._world.decided(self, decision)
 
     def waits(self, pool: str, rule: CapRule) -> None:
         """Called by the tokens whenever it comes to wait for a pool: nothing waits for it."""

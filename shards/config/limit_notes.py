@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from shards.config.changes import ConfigState, listeners_of, settings_delta
+from shards.config.config_state import ConfigState
 from shards.config.host_overrides import names_in_state
 from shards.config.messages import QuotaChange, SettingChange
+from shards.config.setting_changes import listeners_of, settings_delta
 from shards.limits.bursts import burst_notes
 from shards.limits.byte_rates import byte_rate_notes
 from shards.limits.connection_limits import ConnectionLimits

@@ -1,6 +1,6 @@
 """The groups of one shard: which exist, when each is to be looked at next, which replies are due. No I/O, no clock.
 
-empty_groups_are_dropped  A group without a generation, a member or a handed-out member id is not kept.
+empty_groups_are_dropped  A group without a generation, a member or a handed-out member id is not stored.
 generations_remembered_before_told  A new generation is remembered before any member hears of it.
 assignments_written_before_told  The members of a generation and what they are assigned are written before any of them hears of
     its assignment: members whose shard is killed go on with their next heartbeat or commit. If the write fails, the group works
@@ -22,7 +22,7 @@ from broker.kafka.groups.classic.messages import SyncGroup
 from broker.kafka.groups.classic.records import group_row, restored, to_row
 from broker.kafka.groups.committed_offsets import CLASSIC, LastGeneration
 from broker.kafka.groups.group_map import GroupMap
-from broker.kafka.groups.kept_group import KeptGroup
+from broker.kafka.groups.stored_group import StoredGroup
 from broker.runtime.logger import Logger
 from broker.wire import codes
 
@@ -32,24 +32,24 @@ log = Logger()
 
 
 class GroupStore(Protocol):
-    """CommittedOffsets, as far as groups are kept there; changes raise OSError if they can't be written."""
+    """CommittedOffsets, as far as groups are stored there; changes raise OSError if they can't be written."""
 
     def __iter__(self) -> Iterator[str]: ...
 
     def generation(self, group: str) -> LastGeneration: ...
 
-    def remember(self, group: str, generation: int, protocol_type: str | None) -> None: ...
+    def store_generation(self, group: str, generation: int, protocol_type: str | None) -> None: ...
 
-    def kept(self, group: str, kind: int) -> KeptGroup | None: ...
+    def stored_group(self, group: str, kind: int) -> StoredGroup | None: ...
 
-    def keep(
+    def store_group(
         self, group: str, kind: int, row: Sequence[object], members: Mapping[str, Sequence[object] | None]
     ) -> None: ...
 
     def forget_members(self, group: str) -> None: ...
 
 
-class GroupTable(GroupMap[ClassicGroup]):
+class ClassicGroups(GroupMap[ClassicGroup]):
     """Group id -> ClassicGroup. Its collaborators:
 
     `limits()` gives the settings in force, `new_id()` a fresh random part of a member id, `store` keeps what outlives this
@@ -73,10 +73,10 @@ class GroupTable(GroupMap[ClassicGroup]):
     def load(self, now_ms: int) -> None:
         """All groups that had members when they were last written."""
         for group_id in self._store:
-            kept = self._store.kept(group_id, CLASSIC)
-            if kept is not None and kept.members:
+            stored = self._store.stored_group(group_id, CLASSIC)
+            if stored is not None and stored.members:
                 known = self._store.generation(group_id).generation
-                group = self._groups[group_id] = restored(group_id, kept, known, now_ms, self._new_id)
+                group = self._groups[group_id] = restored(group_id, stored, known, now_ms, self._new_id)
                 self._deadlines.note(group_id, group.next_deadline_ms())
 
     # --- requests ----------------------------------------------------------------------------------------------
@@ -188,14 +188,16 @@ class GroupTable(GroupMap[ClassicGroup]):
             answers = [(reply, answer) for reply, answer in answers if reply is not waiting[0]] + [waiting]
         del self._groups[group.id]
         self._deadlines.forget(group.id)
-        if self._store.kept(group.id, CLASSIC) is not None:
+        if self._store.stored_group(group.id, CLASSIC) is not None:
             self._write(group.id, partial(self._store.forget_members, group.id))
         for reply, answer in answers:
             reply(answer)
 
     def _settle(self, group: ClassicGroup, known: int) -> None:
         if group.generation != known:
-            self._write(group.id, partial(self._store.remember, group.id, group.generation, group.protocol_type))
+            self._write(
+                group.id, partial(self._store.store_generation, group.id, group.generation, group.protocol_type)
+            )
         if group.is_unwritten:
             self._write(group.id, partial(self._keep, group))
             group.is_unwritten = False
@@ -209,14 +211,14 @@ class GroupTable(GroupMap[ClassicGroup]):
 
     def _keep(self, group: ClassicGroup) -> None:
         """Writes the members that are not as they were last written."""
-        kept = self._store.kept(group.id, CLASSIC)
-        before = {} if kept is None else kept.members
+        stored = self._store.stored_group(group.id, CLASSIC)
+        before = {} if stored is None else stored.members
         rows = {member.id: to_row(member, group.protocol or "") for member in group.members.values()}
         changed: dict[str, Sequence[object] | None] = {
             each: row for each, row in rows.items() if before.get(each) != row
         }
         changed.update((each, None) for each in before if each not in rows)
-        self._store.keep(group.id, CLASSIC, group_row(group), changed)
+        self._store.store_group(group.id, CLASSIC, group_row(group), changed)
 
     def _write(self, group_id: str, write: Callable[[], None]) -> None:
         try:

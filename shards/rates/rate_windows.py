@@ -23,7 +23,7 @@ def headroom(rate: Rate, quota_per_s: float, *, now_ms: int) -> int:
     return max(0, int((quota_per_s / 2 - rate.peek(now_ms=now_ms)) * ((samples - 1) * size_ms / 1000.0)))
 
 
-class Windows:
+class RateWindows:
     """The rate of each address, or of each user, whose home is here, by its key: `ip:ADDRESS` or `user:NAME`."""
 
     def __init__(self, window: Window) -> None:

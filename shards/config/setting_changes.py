@@ -1,148 +1,24 @@
-"""Requested changes -> the delta to store: validated whole, or refused whole. Pure: no clock, no I/O.
+"""Requested changes of settings, enforced or observed, -> the delta to store; and the settings that a cluster starts with. Pure.
 
-delta_whole_or_refused  A function here returns the complete delta or raises; it never changes the ConfigState.
-delta_holds_differences_only  A delta holds only what really becomes different, in canonical spelling; an empty one needs no
-    new version.
+Invariants as of config_state.py, and:
 stored_settings_satisfy_every_rule  After `ConfigState.put(delta)` every broker's settings satisfy every rule, so shards
     need not check again.
-values_read_back_equal  Each value of a delta, written as JSON or msgpack and read again, is equal to itself; so is each
-    setting's text, parsed.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
-
-import msgpack
+from typing import NamedTuple
 
 from shards.config.advertised import advertised_text, listeners_as_advertised
 from shards.config.cluster_plan import ListenerEndpoint
-from shards.config.messages import FaultChange, SettingChange
-from shards.config.stored_records import FaultRecord, TokenRecord, TopicRecord, UserRecord
+from shards.config.config_state import Change, ConfigState, bounded, storable
+from shards.config.messages import SettingChange
 from shards.limits.observed_limits import check_observable
 from shards.settings.broker_config import EVERY_BROKER, check_listener, check_live, check_together, given
 from shards.settings.config_def import BROKER, LIMITS, broker_setting, canonical_name, listener_of, parse
 from shards.settings.config_key import ConfigKey
 from shards.settings.config_types import Value
 from shards.settings.errors import ConfigInvalid
-
-Change = tuple[str, str, Any]  # kind, key, value or None
-MAX_CHANGES = 10_000
-MAX_FAULTS = 100
-MOST_OF_A_NAME = 100
-MOST_KEY_BYTES = 64 << 10
-"""The longest key of a record. Clients choose the names in it (a user, an entity, a resource); a client id may have 32 KB."""
-_encode = json.JSONEncoder(allow_nan=False).encode  # json.dumps would make an encoder for each value
-
-
-class RequestedChanges(NamedTuple):
-    """The delta that a request makes, and a result, [error name or "", message], for each record that the request names."""
-
-    delta: list[Change]
-    results: list[list[str]]
-
-
-class ConfigState:
-    """Everything the coordinator stores, at one version."""
-
-    def __init__(
-        self, brokers: int, static: Mapping[str, str], records: Iterable[Change] = (), version: int = 0
-    ) -> None:
-        self.brokers = brokers
-        self.static = dict(static)
-        self.version = version
-        self.settings: dict[str, str] = {}
-        self.quotas: dict[str, dict[str, float]] = {}
-        self.topics: dict[str, TopicRecord] = {}
-        self.users: dict[str, UserRecord] = {}
-        self.faults: dict[str, FaultRecord] = {}
-        self.acls: dict[str, bool] = {}
-        self.client_metrics: dict[str, dict[str, str]] = {}
-        self.group_configs: dict[str, dict[str, str]] = {}
-        self.features: dict[str, int] = {}
-        self.tokens: dict[str, TokenRecord] = {}
-        self.advertised: dict[str, str] = {}
-        self.observed: dict[str, str] = {}  # keyed as `settings`; observed, not enforced
-        self.observed_quotas: dict[str, dict[str, float]] = {}  # keyed as `quotas`; observed, not enforced
-        self.hosts: dict[str, list[str]] = {}  # the addresses of host names in overrides
-        self._tables: dict[str, dict[str, Any]] = {
-            "setting": self.settings, "quota": self.quotas, "user": self.users, "topic": self.topics,
-            "fault": self.faults, "acl": self.acls, "client_metrics": self.client_metrics,
-            "group_config": self.group_configs, "feature": self.features, "token": self.tokens,
-            "advertised": self.advertised, "observed": self.observed, "observed_quota": self.observed_quotas,
-            "host": self.hosts,
-        }  # fmt: skip
-        self.put(records)
-
-    def number(self, name: str, unreadable: Callable[[ConfigInvalid], None] | None = None) -> int:
-        """A setting that is a whole number, as it holds for all brokers; `unreadable` as in `given`."""
-        value = given(EVERY_BROKER, self.static, self.settings, unreadable).get(name, BROKER[name].default)
-        assert isinstance(value, int)
-        return value
-
-    def text(self, name: str) -> str:
-        """A setting that is text and always set, as it holds for all brokers."""
-        value = self.value(name)
-        assert isinstance(value, str)
-        return value
-
-    def value(self, name: str) -> Value:
-        """A setting as it holds for all brokers."""
-        return given(EVERY_BROKER, self.static, self.settings, lambda fault: None).get(name, BROKER[name].default)
-
-    def put(self, delta: Iterable[Change]) -> None:
-        """Apply a delta that was validated."""
-        for kind, key, value in delta:
-            table = self._tables[kind]
-            if value is None:
-                table.pop(key, None)
-            else:
-                table[key] = value
-
-    def find(self, kind: str, key: str) -> Any:
-        """The record, or None."""
-        return self._tables[kind].get(key)
-
-    def resources(self, kind: str) -> Mapping[str, Mapping[str, str]]:
-        """Configs by resource; `kind`: client_metrics or group_config."""
-        return self._tables[kind]
-
-    def dump(self) -> list[Change]:
-        """All of it as one delta, the command line's settings included."""
-        return [
-            *(("static", key, text) for key, text in self.static.items()),
-            *((kind, key, record) for kind, table in self._tables.items() for key, record in table.items()),
-        ]
-
-
-def bounded(changes: Sequence[object]) -> None:
-    """Raises ConfigInvalid if a request has more than MAX_CHANGES changes: one push carries them all."""
-    if len(changes) > MAX_CHANGES:
-        raise ConfigInvalid("the request", len(changes), f"it may hold at most {MAX_CHANGES} changes")
-
-
-def storable(delta: list[Change]) -> list[Change]:
-    """Returns the delta. Raises ConfigInvalid if a value would not survive the store (JSON) or a push (msgpack), as
-    values_read_back_equal requires, or if a new key is longer than MOST_KEY_BYTES."""
-    for kind, key, value in delta:
-        size = len(key.encode("utf-8", "surrogatepass"))
-        if size > MOST_KEY_BYTES and value is not None:
-            raise ConfigInvalid(f"{kind} {key[:MOST_OF_A_NAME]!r}...", None,
-                                f"has too long a name: {size} bytes, of at most {MOST_KEY_BYTES}",
-                                error="INVALID_REQUEST")  # fmt: skip
-        try:
-            again = json.loads(_encode([key, value]))
-            pushed = msgpack.unpackb(msgpack.packb([key, value]))
-        except (ValueError, TypeError, OverflowError, RecursionError):
-            again = pushed = None
-        if again != [key, value] or pushed != [key, value]:
-            raise ConfigInvalid(f"{kind} {key!r:.200}", None, "can't be stored: it would not read back as it was written",
-                                error="INVALID_REQUEST")  # fmt: skip
-    return delta
-
-
-# ---- settings
 
 
 def settings_delta(state: ConfigState, changes: Sequence[SettingChange]) -> list[Change]:
@@ -321,24 +197,3 @@ def limits_in_force(state: ConfigState) -> dict[str, str]:
     names = [*LIMITS, *(name for name in found if listener_of(name))]
     rows = {name: (broker_setting(name), found[name]) for name in names if name in found}
     return {name: row.kind.spell(value) for name, (row, value) in rows.items() if value != row.default}
-
-
-# ---- faults
-
-
-def faults_delta(state: ConfigState, changes: Sequence[FaultChange]) -> list[Change]:
-    """The delta of changed faults. `changes`: [name, fault or None to remove it]. The fields of a fault are checked in
-    broker/faults/fault.py, not here. Raises ConfigInvalid."""
-    wanted: dict[str, Mapping[str, object]] = dict(state.faults)
-    for name, fault in changes:
-        if not isinstance(name, str) or not 0 < len(name) <= MOST_OF_A_NAME:
-            raise ConfigInvalid("name", name, f"a fault's name has 1 to {MOST_OF_A_NAME} characters")
-        if fault is not None:
-            wanted[name] = fault
-        elif wanted.pop(name, None) is None:
-            sentence = f"there is no fault {name!r}; faults: {', '.join(state.faults) or 'none is set'}."
-            raise ConfigInvalid.saying(sentence, name="fault", error="RESOURCE_NOT_FOUND")
-    if len(wanted) > MAX_FAULTS:
-        raise ConfigInvalid("faults", len(wanted), f"there may be at most {MAX_FAULTS} at a time")
-    names = dict.fromkeys([*state.faults, *wanted])
-    return storable([("fault", name, wanted.get(name)) for name in names if wanted.get(name) != state.faults.get(name)])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from direct import Cluster
 
-from shards.config.changes import Change
-from shards.config.recovery import open_store, usable
+from shards.config.config_state import Change
 from shards.config.store import Store
+from shards.config.store_recovery import open_store, usable_records
 
 NOW_S = 1_800_000_000.0
 TOPIC = {"id": uuid.UUID(int=7).hex, "leaders": [0, 1], "configs": {"retention.ms": "5"}}
@@ -66,7 +66,7 @@ def filled(path: Path, count: int = 2000) -> None:
     ],
 )
 def test_a_record_that_cannot_be_used_is_left_out_and_said(kind: str, key: str, value: Any) -> None:
-    good, faults = usable([*GOOD, (kind, key, value)])
+    good, faults = usable_records([*GOOD, (kind, key, value)])
     assert good == GOOD
     assert len(faults) == 1 and faults[0].startswith(f"{kind} ") and "counts as not set" in faults[0]
 

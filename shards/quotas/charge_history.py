@@ -43,7 +43,7 @@ class Point(NamedTuple):
 class CurvePart(NamedTuple):
     """Points of one curve as they go to another shard; where none of it is known, they are counted from the first on."""
 
-    place: MeterKey
+    key: MeterKey
     shard: int
     began_ms: int
     points: list[Point]
@@ -51,14 +51,14 @@ class CurvePart(NamedTuple):
     @classmethod
     def read(cls, row: Sequence[Any]) -> CurvePart:
         """From the lists that msgpack makes of it."""
-        place, shard, began_ms, points = row
-        return cls(MeterKey(*place), shard, began_ms, [Point(*point) for point in points])
+        key, shard, began_ms, points = row
+        return cls(MeterKey(*key), shard, began_ms, [Point(*point) for point in points])
 
 
 class Recorded(NamedTuple):
     """An amount that another shard recorded."""
 
-    place: MeterKey
+    key: MeterKey
     at_ms: int
     amount: float
 
@@ -97,7 +97,7 @@ class Curve:
             del points[0]
 
 
-class History:
+class ChargeHistory:
     """The curves of one shard and those it was told of. `keep_ms`: by kind of quota, how long an amount counts."""
 
     def __init__(self, me: int, keep_ms: Mapping[str, int]) -> None:
@@ -114,54 +114,54 @@ class History:
     def __len__(self) -> int:
         return len(self._own) + len(self._others)
 
-    def record(self, place: MeterKey, amount: float, *, now_ms: int) -> float:
+    def record(self, key: MeterKey, amount: float, *, now_ms: int) -> float:
         """Counts what was decided here; answers how much of that key, recorded or taken back, no point has told yet (>= 0)."""
-        curve = self._own.get(place)
+        curve = self._own.get(key)
         if curve is None:
-            curve = self._own[place] = Curve(now_ms, [Point(next(self._numbers), now_ms, 0)])
+            curve = self._own[key] = Curve(now_ms, [Point(next(self._numbers), now_ms, 0)])
         curve.total += amount
         curve.at_ms = now_ms
         return abs(curve.untold)
 
-    def publish(self, place: MeterKey, *, now_ms: int) -> int:
+    def publish(self, key: MeterKey, *, now_ms: int) -> int:
         """Makes a point of the untold amount of a key, if there is any: the number of the last point."""
-        curve = self._own.get(place)
+        curve = self._own.get(key)
         if curve is None:
             return 0
         if curve.untold:
-            curve.trim(now_ms - self._keep_ms[place.kind])
-            curve.add_point(Point(next(self._numbers), curve.at_ms, curve.total), self._keep_ms[place.kind])
+            curve.trim(now_ms - self._keep_ms[key.kind])
+            curve.add_point(Point(next(self._numbers), curve.at_ms, curve.total), self._keep_ms[key.kind])
         return curve.points[-1].number
 
-    def places(self) -> list[MeterKey]:
+    def keys(self) -> list[MeterKey]:
         """Every key of which there is a point."""
-        own = (place for place, curve in self._own.items() if len(curve.points) > 1)
+        own = (key for key, curve in self._own.items() if len(curve.points) > 1)
         return [*dict.fromkeys(itertools.chain(self._others, own))]
 
-    def since(self, place: MeterKey, number: int) -> Iterator[CurvePart]:
+    def since(self, key: MeterKey, number: int) -> Iterator[CurvePart]:
         """The points of the own curve of a key from that number on."""
-        curve = self._own.get(place)
+        curve = self._own.get(key)
         if curve is not None:
             known = sum(point.number < number for point in curve.points[1:])
             points = curve.points[known:]
             if len(points) > 1:
-                yield CurvePart(place, self._me, curve.began_ms, points)
+                yield CurvePart(key, self._me, curve.began_ms, points)
 
-    def whole(self, place: MeterKey) -> Iterator[CurvePart]:
+    def whole(self, key: MeterKey) -> Iterator[CurvePart]:
         """All points of a key, whichever shards they are of: for a shard that knows none."""
-        curve = self._own.get(place)
+        curve = self._own.get(key)
         if curve is not None and len(curve.points) > 1:
-            yield CurvePart(place, self._me, curve.began_ms, curve.points)
-        for (shard, began_ms), curve in self._others.get(place, {}).items():
-            yield CurvePart(place, shard, began_ms, curve.points)
+            yield CurvePart(key, self._me, curve.began_ms, curve.points)
+        for (shard, began_ms), curve in self._others.get(key, {}).items():
+            yield CurvePart(key, shard, began_ms, curve.points)
 
     def merge(self, row: CurvePart) -> list[Recorded]:
         """Takes over points, and says what was not known of (counted_once, only_later)."""
-        own = self._own.get(row.place)
+        own = self._own.get(row.key)
         if row.shard == self._me and own is not None and own.began_ms == row.began_ms:
             return []
         name = row.shard, row.began_ms
-        curves = self._others.setdefault(row.place, {})
+        curves = self._others.setdefault(row.key, {})
         curve = curves.get(name)
         if curve is None:
             curve = curves[name] = Curve(row.began_ms, [row.points[0]])
@@ -169,29 +169,29 @@ class History:
         for point in row.points:
             last = curve.points[-1]
             if point.number > last.number:
-                told.append(Recorded(row.place, point.at_ms, point.total - last.total))
-                curve.add_point(point, self._keep_ms[row.place.kind])
+                told.append(Recorded(row.key, point.at_ms, point.total - last.total))
+                curve.add_point(point, self._keep_ms[row.key.kind])
         return told
 
-    def expire(self, place: MeterKey, *, now_ms: int) -> None:
+    def expire(self, key: MeterKey, *, now_ms: int) -> None:
         """Forgets what counts no more of a key."""
-        before_ms = now_ms - self._keep_ms[place.kind]
-        own = self._own.get(place)
+        before_ms = now_ms - self._keep_ms[key.kind]
+        own = self._own.get(key)
         if own is not None and own.at_ms <= before_ms:
-            del self._own[place]
-        curves = self._others.get(place)
+            del self._own[key]
+        curves = self._others.get(key)
         if curves is not None:
             for name, curve in list(curves.items()):
                 curve.trim(before_ms)
                 if curve.points[-1].at_ms <= before_ms:
                     del curves[name]
             if not curves:
-                del self._others[place]
+                del self._others[key]
 
-    def forget(self, place: MeterKey) -> None:
+    def forget(self, key: MeterKey) -> None:
         """Forgets a key."""
-        self._own.pop(place, None)
-        self._others.pop(place, None)
+        self._own.pop(key, None)
+        self._others.pop(key, None)
 
     def turn(self) -> Iterator[MeterKey]:
         """The keys that are known now, one after the other."""

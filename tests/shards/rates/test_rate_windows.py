@@ -1,13 +1,13 @@
 """Rates of addresses at their home."""
 
 from shards.limits.rate import Window
-from shards.rates.windows import SHOWN_MOST, Windows
+from shards.rates.rate_windows import SHOWN_MOST, RateWindows
 
 IP = "10.0.0.1"
 
 
 def windows():
-    return Windows(Window())
+    return RateWindows(Window())
 
 
 def test_a_batch_is_within_as_far_as_the_quota_goes_and_the_rest_is_taken_back():

@@ -1,11 +1,11 @@
-"""A group with its members as their records say; what a row means is the matter of its protocol."""
+"""A group with its members as they were last written. Rows are made and read by the records.py of each protocol."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 
-class KeptGroup:
+class StoredGroup:
     """`kind` is that of the records; `row` is of the group, `members` are the rows of its members."""
 
     def __init__(self, kind: int) -> None:

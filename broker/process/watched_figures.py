@@ -9,7 +9,7 @@ from shards.quotas.meters import KINDS
 from shards.quotas.sharded_quotas import ShardedQuotas
 
 
-class WatchedHere:
+class WatchedFigures:
     """`rate(key)`: connections a second of an address or user, such as `user:alice`, whose rate is at home here."""
 
     def __init__(self, sources: SourceCounts, meters: ShardedQuotas, rate: Callable[[str], float | None]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 
-class Changed(NamedTuple):
+class ChangedValue(NamedTuple):
     """`old`, `new`: the record before and after the change, None for no record: as stored, or, of a setting in the history, the
     values in force."""
 
@@ -17,15 +17,17 @@ class Changed(NamedTuple):
     new: Any
 
 
-def told(changes: Iterable[Changed], settings: Mapping[str, str], static: Mapping[str, str]) -> list[Changed]:
+def with_values_in_force(
+    changes: Iterable[ChangedValue], settings: Mapping[str, str], static: Mapping[str, str]
+) -> list[ChangedValue]:
     """`changes` as the history shows them. `settings`: the settings stored before them; `static`: those of the command line; both
     keyed "broker/name"."""
     changes = list(changes)
     after = {**settings, **{key: new for kind, key, _, new in changes if kind == "setting"}}
     return [
-        Changed(kind, key, _in_force(key, settings, static), _in_force(key, after, static))
+        ChangedValue(kind, key, _in_force(key, settings, static), _in_force(key, after, static))
         if kind == "setting"
-        else Changed(kind, key, old, new)
+        else ChangedValue(kind, key, old, new)
         for kind, key, old, new in changes
     ]
 
