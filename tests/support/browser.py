@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,8 @@ _KEYS = {"Tab": 9, "Enter": 13, "Escape": 27}
 """Keys that are no characters, and the codes that browsers have for them."""
 
 
-class Page:
-    """One page. What the browser reports of errors in scripts, or of what its security policy refused, is in `errors`."""
+class DevTools:
+    """A browser: commands and answers on two pipes."""
 
     def __init__(self, commands: int, answers: int) -> None:
         """`commands` and `answers`: the pipes' ends here."""
@@ -41,8 +41,38 @@ class Page:
         self._answers = answers
         self._unread = b""
         self._number = 0
+
+    def call(self, method: str, note: Callable[[Any], None], session: str | None = None, **parameters: Any) -> Any:
+        """The result of a command to a page (`session`), or to the browser. `note` is called with events that come meanwhile."""
+        self._number += 1
+        to = {} if session is None else {"sessionId": session}
+        told = json.dumps({"id": self._number, "method": method, "params": parameters, **to})
+        os.write(self._commands, told.encode() + b"\0")
+        while True:
+            answer = self.next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, (method, answer)
+                return answer["result"]
+            note(answer)
+
+    def next(self) -> Any:
+        """The next answer or event."""
+        while b"\0" not in self._unread:
+            assert select.select([self._answers], [], [], PATIENCE_S)[0], "the browser does not answer"
+            more = os.read(self._answers, 1 << 16)
+            assert more, "the browser has ended"
+            self._unread += more
+        message, _, self._unread = self._unread.partition(b"\0")
+        return json.loads(message)
+
+
+class Page:
+    """One page. What the browser reports of errors in scripts, or of what its security policy refused, is in `errors`."""
+
+    def __init__(self, tools: DevTools) -> None:
+        self._tools = tools
         self._session: str | None = None
-        self._loaded = 0
+        self._loaded = self._expired = 0
         self.errors: list[str] = []
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -54,7 +84,18 @@ class Page:
         before = self._loaded
         self._call("Page.navigate", url=url)
         while self._loaded == before:
-            self._note(self._next())
+            self._note(self._tools.next())
+
+    def passes(self, ms: int) -> None:
+        """So much time passes on the page's own clock, which waits for nothing but what the page asks for. Then it stands still."""
+        before = self._expired
+        self._call("Emulation.setVirtualTimePolicy", policy="pauseIfNetworkFetchesPending", budget=ms)
+        while self._expired == before:
+            self._note(self._tools.next())
+
+    def goes_on(self) -> None:
+        """Its clock is that of the machine again, or ahead of it."""
+        self._call("Emulation.setVirtualTimePolicy", policy="advance")
 
     def looks(self, *, width: int, height: int = 900, dark: bool = False) -> None:
         """The window's size, in the pixels of style sheets, and the colours that its user prefers."""
@@ -108,29 +149,14 @@ class Page:
         path.write_bytes(base64.b64decode(data))
 
     def _call(self, method: str, **parameters: Any) -> Any:
-        self._number += 1
-        session = {} if self._session is None else {"sessionId": self._session}
-        told = json.dumps({"id": self._number, "method": method, "params": parameters, **session})
-        os.write(self._commands, told.encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, (method, answer)
-                return answer["result"]
-            self._note(answer)
-
-    def _next(self) -> Any:
-        while b"\0" not in self._unread:
-            assert select.select([self._answers], [], [], PATIENCE_S)[0], "the browser does not answer"
-            more = os.read(self._answers, 1 << 16)
-            assert more, "the browser has ended"
-            self._unread += more
-        message, _, self._unread = self._unread.partition(b"\0")
-        return json.loads(message)
+        return self._tools.call(method, self._note, self._session, **parameters)
 
     def _note(self, event: Any) -> None:
+        if event.get("sessionId") != self._session:
+            return
         told = event.get("params", {})
         self._loaded += event.get("method") == "Page.loadEventFired"
+        self._expired += event.get("method") == "Emulation.virtualTimeBudgetExpired"
         if event.get("method") == "Runtime.exceptionThrown":
             self.errors.append(told["exceptionDetails"].get("exception", {}).get("description", "an exception"))
         elif event.get("method") == "Log.entryAdded" and told["entry"]["level"] == "error":
@@ -149,6 +175,13 @@ def _pipe_from(number: int) -> tuple[int, int]:
 @contextmanager
 def browser(folder: Path) -> Iterator[Page]:
     """A browser with one page; its profile is in `folder`."""
+    with started(folder) as tools:
+        yield Page(tools)
+
+
+@contextmanager
+def started(folder: Path) -> Iterator[DevTools]:
+    """A browser without a page; its profile is in `folder`."""
     (its_commands, commands), (answers, its_answers) = _pipe_from(10), _pipe_from(10)  # it has them as 3 and 4
     options = [*OPTIONS, "--remote-debugging-pipe", f"--user-data-dir={folder}/profile"]
     command = ["bash", "-c", f'exec "$0" "$@" 3<&{its_commands} 4>&{its_answers}', CHROMIUM, *options]
@@ -157,7 +190,7 @@ def browser(folder: Path) -> Iterator[Page]:
     os.close(its_commands)
     os.close(its_answers)
     try:
-        yield Page(commands, answers)
+        yield DevTools(commands, answers)
     finally:
         os.close(commands)
         os.close(answers)

@@ -1,16 +1,26 @@
 """The live page in a browser, with an admin API of a few lines behind it."""
 
+import atexit
 import html
 import json
 import subprocess
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from browser import CHROMIUM, OPTIONS, PATIENCE_S
+from browser import CHROMIUM, OPTIONS, PATIENCE_S, Page, started
 from live_view import LIVE
 
+SHOWN_MS = 4000
+"""For how long a page is shown at most, by its own clock, which does not wait for anybody."""
+STEP_MS = 250
+"""How often it is looked for what the page has told: each second on its clock is sixty pictures that are drawn."""
+_at_end = ExitStack()
+atexit.register(_at_end.close)
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 STUB = """
 <script>
@@ -135,12 +145,29 @@ def browse(
     stub = STUB % {name: json.dumps(answer).replace("<", "\\u003c") for name, answer in answers.items()}
     page = page.replace("<script", stub + "<script", 1).replace("</body>", THEN % (json.dumps(until), act) + "</body>")
     with serving(page) as url:
-        dom = dumped(folder, url + place, *options, f"--window-size={width},900")
-    return json.loads(html.unescape(dom.partition('<pre id="result">')[2].partition("</pre>")[0]))
+        if options:
+            dom = dumped(folder, url + place, *options, f"--window-size={width},900")
+            return json.loads(html.unescape(dom.partition('<pre id="result">')[2].partition("</pre>")[0]))
+        page = _page()
+        page.goes_on()
+        page.looks(width=width)
+        page.open(url + place)
+        for _ in range(0, SHOWN_MS, STEP_MS):
+            page.passes(STEP_MS)
+            if (told := page.evaluate("document.getElementById('result')?.textContent")) is not None:
+                return json.loads(told)
+        raise AssertionError(f"it never came to its end: {page.text()}")
+
+
+@cache
+def _page():
+    """A page for all tests of this process; each is a site of its own. To start a browser takes a second of processor time."""
+    folder = _at_end.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
+    return Page(_at_end.enter_context(started(Path(folder))))
 
 
 def dumped(folder, url, *options):
-    """The document as it is after four seconds."""
-    command = [CHROMIUM, *OPTIONS, *options, f"--user-data-dir={folder}/profile", "--virtual-time-budget=4000"]
+    """The document as it is after four seconds, in a browser of its own."""
+    command = [CHROMIUM, *OPTIONS, *options, f"--user-data-dir={folder}/profile", f"--virtual-time-budget={SHOWN_MS}"]
     run = subprocess.run([*command, "--dump-dom", url], capture_output=True, text=True, timeout=PATIENCE_S)
     return run.stdout
