@@ -107,7 +107,7 @@ def test_a_limit_is_rehearsed_from_the_page_and_refuses_nobody(
         "document.getElementById('observed').textContent.includes('would have refused 2 connections of 1 address')"
     )
     assert cluster.metric("turnstile_connections_open") == 4
-    page.click(f"[aria-label='Observe {name} no more']")
+    page.click(f"[aria-label='Stop observing {name}']")
     page.until("document.getElementById('rehearsal').hidden")
     assert value_of(cluster, name, "&observe=true") is None
 
@@ -121,7 +121,8 @@ def test_an_address_is_opened_and_names_that_clients_chose_are_text(
     page.until("document.querySelector('#uses button.open')")
     page.click("#uses button.open")
     page.until("document.querySelectorAll('#detail tbody tr').length === 2")
-    assert HOSTILE in page.text("#detail") and "2 of 3 (66 %)" in page.text("#detail")
+    page.until("document.getElementById('detail').textContent.includes('2 of 3 (66 %)')")
+    assert HOSTILE in page.text("#detail")
     assert page.evaluate("[document.title, document.querySelectorAll('main img, main script').length]") == [
         "Turnstile",
         0,
