@@ -96,6 +96,24 @@ def test_a_refusal_with_room_is_found(tmp_path: Path) -> None:
     assert "version 1 on the cluster" in check.detail and "at most 2 could be in use" in check.detail
 
 
+@pytest.mark.parametrize("by", ["cluster_cap", "shard_unavailable"])
+def test_an_address_is_at_its_cap_by_a_connection_that_the_pool_of_the_cluster_refuses_later(
+    tmp_path: Path, by: str
+) -> None:
+    of_address = "kafka_connections_max_per_ip"
+    shard = OneShard(("setting", f"/{NAME}", "1"), ("setting", f"/{of_address}", "1"))
+    client = {"port": 1000, "listener": "EXTERNAL", "version": 1}
+    opened = shard.add("admitted", conn=1, ip="10.0.0.1", held_ms=0.1, **client)
+    full = {"reason": "ip_cap", "limit": of_address, "limit_value": 1.0}
+    shard.pause()
+    with shard.at_once():
+        shard.add("refused", conn=3, ip="10.0.0.2", held_ms=0.1, **client, **full)
+        shard.add("refused", conn=2, ip="10.0.0.2", held_ms=9.0, **client, reason=by, limit=NAME, limit_value=1.0)
+    shard.close(opened)
+    checks = shard.judged(tmp_path)
+    assert {check.verdict for check in checks.values()} == {"held"}, checks
+
+
 def test_a_refusal_that_names_another_value_is_found(tmp_path: Path) -> None:
     clients = Clients()
     opened = [clients.open(1, 0), clients.open(2, 1), clients.open(3, 1)]

@@ -53,9 +53,12 @@ from turnstile.pipeline.events.timeline import Timeline
 NAMED, CAUSED = "refused_as_configured", "refused_with_cause"
 SECOND_NS = 1_000_000_000
 PARKED = 64  # connections of a listener that may wait for its slot while they hold a token of the broker's pool
-_OTHERS = {"ip": ("broker_cap",), CLUSTER: tuple(each for each in BY_CAPS if each != "cluster_cap")}
-"""Reasons of refusals that a token of the pool may have come before: that of an address is asked after all others of its broker but
-`broker:all`, that of the cluster last, unless a change takes the others away meanwhile."""
+_OTHERS = {
+    "ip": ("broker_cap", "cluster_cap", "shard_unavailable"),
+    CLUSTER: (*(each for each in BY_CAPS if each != "cluster_cap"), "shard_unavailable"),
+}
+"""Reasons of refusals of connections that may have held a token of the pool until then. The token of an address is asked for after
+all others of its broker but `broker:all`, and that of the cluster last, unless a change takes the others away meanwhile."""
 _SHOWN = ("broker", "shard", "epoch", "conn", "ip", "at_ns", "reason", "limit", "limit_value", "version")
 READ = (
     *INCARNATION,
