@@ -157,7 +157,7 @@ class Admission:
         """Ends the present step with `event`, and every further step that need not wait; None: the step goes on waiting."""
         while event is not None:
             if pending.wanted or pending.permits:
-                self._steps.leave(pending)
+                self._steps.end_step(pending)
             pending.step, enter = self._ways[pending.step][event]
             event = enter(pending)
         if pending.step in ENDS:

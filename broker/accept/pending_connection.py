@@ -88,7 +88,7 @@ class PendingConnection:
 
     # What it holds
 
-    def hold(self, permit: Permit) -> None:
+    def keep_permit(self, permit: Permit) -> None:
         """Keeps a permit until the connection leaves the present step."""
         self.permits += (permit,)
 

@@ -119,7 +119,7 @@ class StepActions:
         wait_ms = self._rates.record(self._pool, pending, now_ms=self._now_ms())
         if wait_ms == 0:
             return Event.PASSED
-        pending.hold(self._pacing.join())
+        pending.keep_permit(self._pacing.join())
         return None if wait_ms is None else self.listener_recorded(pending, wait_ms)
 
     def listener_recorded(self, pending: PendingConnection, wait_ms: int) -> Event | None:
@@ -162,7 +162,7 @@ class StepActions:
         self.give_tokens_back(pending)
         self._rates.count(self._listener, -1, now_ms=self._now_ms())
         self._counters.ip_delayed(self._listener, pending.delay_ms)
-        pending.hold(self._held.hold(pending, pending.delay_ms))
+        pending.keep_permit(self._held.hold(pending, pending.delay_ms))
         return None
 
     # Tokens
@@ -262,7 +262,7 @@ class StepActions:
         pending.tokens = wanted
         return Event.PASSED
 
-    def leave(self, pending: PendingConnection) -> None:
+    def end_step(self, pending: PendingConnection) -> None:
         """Gives back what the step held: its place among those that wait for tokens, then its permits."""
         if pending.wanted:
             pending.wanted = ()
@@ -282,12 +282,12 @@ class StepActions:
 
     def _wake(self, pending: PendingConnection, delay_ms: int, event: Event) -> None:
         alarm = self._timers.after(delay_ms, partial(self._advance, pending, event))
-        pending.hold(Permit(self._timers.cancel, alarm))
+        pending.keep_permit(Permit(self._timers.cancel, alarm))
 
     def stop(self, pending: PendingConnection) -> None:
         """Its listener accepts nothing until it leaves the step."""
         pending.stopped = self._pacing.stop()
-        pending.hold(pending.stopped)
+        pending.keep_permit(pending.stopped)
 
     def unavailable(self, limit: str) -> Refusal:
         """The refusal of a connection whose limit's home does not answer."""

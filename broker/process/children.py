@@ -21,7 +21,7 @@ from broker.process.start_reports import ReportPipe, reporting
 from broker.runtime import collector
 from shards.mesh import mesh  # noqa: F401
 from shards.supervisor.binding import ListeningSockets, MeshAddresses
-from shards.supervisor.coordinator_watchdog import Watchdog
+from shards.supervisor.coordinator_watchdog import CoordinatorWatchdog
 from shards.supervisor.restarts import RestartBoard, Restarts
 from shards.supervisor.supervisor import Child
 
@@ -50,14 +50,14 @@ def children_of(
 ) -> list[Child]:
     """The journal's converter, the coordinator and the shards. Each reports to `pipe` that it is up, or why it is not; a
     shard's clients wait in a queue of `backlog` connections."""
-    watchdog = Watchdog()
+    watchdog = CoordinatorWatchdog()
     shared = SharedMemory.of(plan)
 
     def child(
         name: str,
         stage: int,
         main: Callable[[int], int],
-        watchdog: Watchdog | None = None,
+        watchdog: CoordinatorWatchdog | None = None,
         listening: ListeningSockets | None = None,
     ) -> Child:
         return Child(name, stage, reporting(main, pipe, name), watchdog, listening)

@@ -1,7 +1,7 @@
 """Main of the coordinator process.
 
 poller          callbacks for the links
-└ mesh          one link to each shard, and the heartbeat over it
+└ mesh          one link to each shard, and the watch over it
   └ admin       HTTP; stopped first, so that no caller is told of a change that was not pushed
 """
 
@@ -24,7 +24,7 @@ from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit
 from broker.process.first_start import FirstStart
 from broker.process.host_follower import HostFollower
-from broker.process.shard_watchdog import EVERY_S, LEAVING, Heartbeat
+from broker.process.shard_watchdog import EVERY_S, LEAVING, ShardWatchdog
 from broker.runtime.journal_loss import JournalLoss
 from broker.runtime.logger import RateLimitedLogger
 from broker.runtime.set_aside import set_aside
@@ -41,7 +41,7 @@ from shards.mesh.mesh import Mesh
 from shards.mesh.peer import Hello, Peer
 from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
-from shards.supervisor.coordinator_watchdog import Watchdog
+from shards.supervisor.coordinator_watchdog import CoordinatorWatchdog
 from shards.supervisor.progress import CpuWaits, Progress
 from shards.supervisor.restarts import Restarts
 
@@ -51,7 +51,11 @@ _FOR_EVER_S = 1e9  # a ping is open until it is answered, or its link ends
 
 
 def run(
-    plan: ClusterPlan, restarts_of: Callable[[BrokerShard], Restarts], watchdog: Watchdog, ready: int, epoch: int
+    plan: ClusterPlan,
+    restarts_of: Callable[[BrokerShard], Restarts],
+    watchdog: CoordinatorWatchdog,
+    ready: int,
+    epoch: int,
 ) -> int:
     """Runs the coordinator until SIGTERM; tells `ready` the limits in force, or why it can't start."""
     keep_own_sockets(plan, COORDINATOR_MEMBER)
@@ -73,7 +77,11 @@ class CoordinatorProcess:
     """The coordinator process: wires the coordinator to its shards, its journal and its admin API."""
 
     def __init__(
-        self, plan: ClusterPlan, epoch: int, restarts_of: Callable[[BrokerShard], Restarts], watchdog: Watchdog
+        self,
+        plan: ClusterPlan,
+        epoch: int,
+        restarts_of: Callable[[BrokerShard], Restarts],
+        watchdog: CoordinatorWatchdog,
     ) -> None:
         self.plan = plan
         self._watchdog = watchdog
@@ -85,7 +93,7 @@ class CoordinatorProcess:
         self.hello = Hello(COORDINATOR_MEMBER[0], COORDINATOR_MEMBER[1], epoch, os.getpid(), "")
         self.peers: dict[BrokerShard, Peer] = {}
         self._leaving: set[BrokerShard] = set()
-        self._heartbeat: Heartbeat
+        self._shard_watchdog: ShardWatchdog
         self._progress = {member: Progress() for member in plan.members()}
         self._applying = {member: Progress() for member in plan.members()}
         self._cpu_waits = {member: CpuWaits() for member in plan.members()}
@@ -161,7 +169,7 @@ class CoordinatorProcess:
 
     async def serve(self, ready: int) -> None:
         """Runs everything until SIGTERM."""
-        self._heartbeat = Heartbeat(self.plan.members(), now_s=trio.current_time())
+        self._shard_watchdog = ShardWatchdog(self.plan.members(), now_s=trio.current_time())
         with trio.open_signal_receiver(signal.SIGTERM) as signals:
             async with trio.open_nursery() as outer:
                 await outer.start(self.poller.run)
@@ -240,11 +248,11 @@ class CoordinatorProcess:
             except CannotStore as fault:
                 self.log.warning("expired delegation tokens can't be deleted", why=str(fault))
 
-    # The heartbeat
+    # The watch over the shards
 
     def unresponsive(self) -> set[BrokerShard]:
-        """The shards that have not answered a ping in time (Heartbeat, unresponsive_until_answered)."""
-        return self._heartbeat.unresponsive(now_s=trio.current_time())
+        """The shards that have not answered a ping in time (ShardWatchdog, unresponsive_until_answered)."""
+        return self._shard_watchdog.unresponsive(now_s=trio.current_time())
 
     async def _watch_shards(self, nursery: trio.Nursery) -> None:
         """Pings every shard at intervals of EVERY_S, and ends a shard that neither answers nor makes progress."""
@@ -252,22 +260,22 @@ class CoordinatorProcess:
             await trio.sleep(EVERY_S)
             now_s = trio.current_time()
             for member, peer in list(self.peers.items()):
-                self._heartbeat.waited(member, self._cpu_waits[member].since_last_s(peer.pid), now_s=now_s)
-                if self._heartbeat.begin_ping(member, now_s=now_s):
+                self._shard_watchdog.waited(member, self._cpu_waits[member].since_last_s(peer.pid), now_s=now_s)
+                if self._shard_watchdog.begin_ping(member, now_s=now_s):
                     nursery.start_soon(self._ask, member, peer)
             for member, version in self.coordinator.describe_shards().items():
                 if version is None or version < self.coordinator.state.version:
                     pid = self._pid(member)
                     if pid is None or self._progress[member].is_made([pid], now_s=now_s):
-                        self._heartbeat.progressed(member, now_s=now_s)
-            for member in self._heartbeat.take_overdue(self._timeout_s(), now_s=now_s):
+                        self._shard_watchdog.progressed(member, now_s=now_s)
+            for member in self._shard_watchdog.take_overdue(self._timeout_s(), now_s=now_s):
                 self._end(member, "shard does not answer; ending it")
 
     async def _ask(self, member: BrokerShard, peer: Peer) -> None:
         with contextlib.suppress(PeerLost, DeadlineExceeded):
             await self.mesh.request(member, "ping", timeout_s=_FOR_EVER_S)
             if self.peers.get(member) is peer:
-                self._heartbeat.answered(member, now_s=trio.current_time())
+                self._shard_watchdog.answered(member, now_s=trio.current_time())
 
     def _timeout_s(self) -> float:
         return self._setting("turnstile.shard.timeout.ms") / 1000
@@ -300,7 +308,7 @@ class CoordinatorProcess:
 
     def _shard_up(self, nursery: trio.Nursery, member: BrokerShard, peer: Peer) -> None:
         self.peers[member] = peer
-        self._heartbeat.answered(member, now_s=trio.current_time())
+        self._shard_watchdog.answered(member, now_s=trio.current_time())
         self.journal.add(
             "shard_up", detail={"broker": member[0], "shard": member[1], "epoch": peer.epoch, "pid": peer.pid}
         )
@@ -319,7 +327,7 @@ class CoordinatorProcess:
     def _shard_down(self, member: BrokerShard, peer: Peer) -> None:
         if self.peers.get(member) is peer:
             del self.peers[member]
-            self._heartbeat.lost(member, now_s=trio.current_time())
+            self._shard_watchdog.lost(member, now_s=trio.current_time())
         if member not in self._leaving:
             self.journal.shard_lost(member[0], member[1], peer.epoch)
         self._leaving.discard(member)

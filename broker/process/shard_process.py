@@ -338,7 +338,7 @@ class ShardProcess:
         set_level(self.context.image.get("turnstile.log.level"))
         for step in self._image_steps:
             step(applied.changed.kinds)
-        cluster.apply(tokens, applied.version, enforced, applied.changed.pools)
+        cluster.apply_both(tokens, applied.version, enforced, applied.changed.pools)
 
     # Connections
 

@@ -35,7 +35,7 @@ class _Watch:
     asked_s: float | None = None
 
 
-class Heartbeat:
+class ShardWatchdog:
     """The shards of a cluster as their answers show them. Times are of one clock, in seconds."""
 
     def __init__(self, members: list[BrokerShard], *, now_s: float) -> None:

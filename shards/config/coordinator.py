@@ -122,7 +122,7 @@ class Coordinator:
 
     def describe_shards(self) -> dict[BrokerShard, int | None]:
         """The configuration version each shard acknowledged, None for one that is not connected."""
-        return self._publisher.acknowledged()
+        return self._publisher.acknowledged_versions()
 
     async def ask_all(self, method: str, *args: object, timeout_s: float = 2.0) -> dict[BrokerShard, Any]:
         """The answers of all connected shards; one that doesn't answer, or doesn't serve this, is left out."""

@@ -75,7 +75,7 @@ class Publisher:
             link.lost.set()
             self._note_progress()
 
-    def acknowledged(self) -> dict[BrokerShard, int | None]:
+    def acknowledged_versions(self) -> dict[BrokerShard, int | None]:
         """The version each shard acknowledged, None for one that is not connected."""
         return {m: self._links[m].version if m in self._links else None for m in self._members}
 

@@ -19,7 +19,7 @@ _FIRST_TIMEOUT_S = 10.0  # until the process has said its own
 _OVERSLEPT_S = 1.0
 
 
-class Watchdog:
+class CoordinatorWatchdog:
     """Of one process, whichever incarnation of it runs. Times are of a clock that all processes share, in seconds."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from itertools import groupby
 
 from shards.supervisor.binding import ListeningSockets
-from shards.supervisor.coordinator_watchdog import LOOK_S, Watchdog
+from shards.supervisor.coordinator_watchdog import LOOK_S, CoordinatorWatchdog
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
@@ -66,7 +66,7 @@ class Child:
         name: str,
         stage: int,
         main: Main,
-        watchdog: Watchdog | None = None,
+        watchdog: CoordinatorWatchdog | None = None,
         listening: ListeningSockets | None = None,
     ) -> None:
         self.watchdog = watchdog

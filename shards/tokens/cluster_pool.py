@@ -52,7 +52,7 @@ class ClusterPool:
         send: Callable[[BrokerShard, tuple[object, ...]], None],
         rule_of: Callable[[str], CapRule],
         on_grant: OnGrant | None = None,
-        on_reclaim: Returned | None = None,
+        on_return: Returned | None = None,
         on_loss: Lost | None = None,
         on_wait: Callable[[Any, str, CapRule], None] | None = None,
         returns: ReturnCounts | None = None,
@@ -73,7 +73,7 @@ class ClusterPool:
             send=lambda member, message: send(shard_of_member(member, shards), (NAME, *message)),
             rule_of=rule_of,
             on_grant=on_grant,
-            on_reclaim=on_reclaim,
+            on_return=on_return,
             on_loss=on_loss,
             on_wait=on_wait,
             returns=returns,
@@ -133,7 +133,9 @@ class ClusterPool:
     def _has_caps(self) -> bool:
         return self.is_on or self.is_observed
 
-    def apply(self, of_broker: Tokens, version: int, done: Callable[[], None], changed: Collection[str] | None) -> None:
+    def apply_both(
+        self, of_broker: Tokens, version: int, done: Callable[[], None], changed: Collection[str] | None
+    ) -> None:
         """Tokens.apply of both sets, `of_broker` those of this shard's broker; `done` follows when it is done in both."""
         self._is_idle = False
         if self._has_caps or self._had_caps:

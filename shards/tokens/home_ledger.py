@@ -24,7 +24,7 @@ from shards.tokens.pool_terms import PoolMode
 from shards.tokens.refusals import Refusals
 
 Returned = Callable[[str, int, int, bool], None]
-"""on_reclaim(pool, shard, tokens, whether they were asked for)."""
+"""on_return(pool, shard, tokens, whether they were asked for)."""
 Lost = Callable[[int, Mapping[str, int]], None]
 """on_loss(shard that died, what it had of each pool)."""
 
@@ -46,14 +46,14 @@ class HomeLedger(HomePools):
         has_in_flight: Callable[[], bool],
         version: int = 0,
         on_grant: OnGrant | None = None,
-        on_reclaim: Returned | None = None,
+        on_return: Returned | None = None,
         on_loss: Lost | None = None,
     ) -> None:
         super().__init__(me, shards, table, peers, on_grant)
         self.revoking: dict[str, None] = {}
         self._full = full
         self._has_in_flight = has_in_flight
-        self._on_reclaim = on_reclaim
+        self._on_return = on_return
         self._on_loss = on_loss
         self.reclaims = 0
         self.refusals = Refusals(
@@ -102,8 +102,8 @@ class HomeLedger(HomePools):
         """A shard gives n tokens back."""
         pool = self.pool_of(key)
         self.lent.take_back(peer, pool, n)
-        if self._on_reclaim is not None:
-            self._on_reclaim(key, peer, n, False)
+        if self._on_return is not None:
+            self._on_return(key, peer, n, False)
         self._settle(pool)
 
     def freed(self, pool: HomePool) -> None:
@@ -126,8 +126,8 @@ class HomeLedger(HomePools):
         pool = self.pool_of(key)
         if n:
             self.lent.take_back(peer, pool, n)
-            if self._on_reclaim is not None:
-                self._on_reclaim(key, peer, n, True)
+            if self._on_return is not None:
+                self._on_return(key, peer, n, True)
         self._answered(pool, self._contended[key], peer, 1)
         self._settle(pool)
 
@@ -159,8 +159,8 @@ class HomeLedger(HomePools):
         for key, n in self.lent.pop_unsure(peer).items():
             self._known_pool(key).lend(-n)
             pool = self.pool_of(key)
-            if n and self._on_reclaim is not None:
-                self._on_reclaim(key, peer, n, False)
+            if n and self._on_return is not None:
+                self._on_return(key, peer, n, False)
             self._settle(pool)
 
     def peer_dead(self, peer: int) -> None:

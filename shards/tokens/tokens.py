@@ -65,7 +65,7 @@ class Tokens(ConnectionTokens):
         lump: int = 16,
         piece: int = PIECE,
         on_grant: OnGrant | None = None,
-        on_reclaim: Returned | None = None,
+        on_return: Returned | None = None,
         on_loss: Lost | None = None,
         on_wait: Callable[[Any, str, CapRule], None] | None = None,
         returns: ReturnCounts | None = None,
@@ -91,7 +91,7 @@ class Tokens(ConnectionTokens):
             has_in_flight=lambda: self._in_flight.has_any(),
             version=version,
             on_grant=on_grant,
-            on_reclaim=on_reclaim,
+            on_return=on_return,
             on_loss=on_loss,
         )
         in_flight = ConnectionsInFlight(

@@ -69,7 +69,7 @@ def audit(ctx: click.Context, journal: str, html: str | None, as_json: bool, on:
             result = finish(small)
         else:
             with spark_session(on, [journal], "audit", in_python=True) as spark:
-                from turnstile.pipeline.events.journal_events import read
+                from turnstile.pipeline.events.spark_events import read
 
                 events = read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns)
                 result = finish(events.journal(fetched=on.master is None), spark)

@@ -89,7 +89,7 @@ def report(
             built = finish(small)
         else:
             with spark_session(on, [journal], "report", in_python=True) as spark:
-                from turnstile.pipeline.events.journal_events import read
+                from turnstile.pipeline.events.spark_events import read
 
                 events = read(spark, [prepared.place], aside=prepared.aside, until_ns=prepared.until_ns)
                 built = finish(events.journal(fetched=on.master is None, columns=REPORTED), spark)

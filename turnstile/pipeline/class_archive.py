@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from turnstile.pipeline import jvm
 from turnstile.pipeline.errors import PipelineError
-from turnstile.pipeline.events.journal_events import SCHEMA, read
+from turnstile.pipeline.events.spark_events import SCHEMA, read
 from turnstile.pipeline.inputs.connection_logs import load
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.plan import plan

@@ -15,8 +15,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from broker.journal.schema import AFTER_LOGIN
 from turnstile.pipeline.counts import Counts, summed
 from turnstile.pipeline.errors import NoInput, PipelineError
-from turnstile.pipeline.events.journal_events import SCHEMA
 from turnstile.pipeline.events.parts_at import journal_at
+from turnstile.pipeline.events.spark_events import SCHEMA
 from turnstile.pipeline.hadoop_files import HadoopFiles
 from turnstile.pipeline.paths_and_uris import as_read, as_spark_has_it, is_uri, local_path, under
 

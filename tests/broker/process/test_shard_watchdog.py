@@ -2,20 +2,20 @@
 
 import pytest
 
-from broker.process.shard_watchdog import EVERY_S, LATE_S, MOST_BUSY_S, Heartbeat
+from broker.process.shard_watchdog import EVERY_S, LATE_S, MOST_BUSY_S, ShardWatchdog
 
 ONE, OTHER = (0, 0), (0, 1)
 TIMEOUT_S = 5.0
 
 
 class Watched:
-    """A heartbeat asked as the coordinator asks it: `answering` answer at once, `busy` are applying something."""
+    """A ShardWatchdog asked as the coordinator asks it: `answering` answer at once, `busy` are applying something."""
 
     timeout_s = TIMEOUT_S
 
     def __init__(self):
         self.now_s = 100.0
-        self.heartbeat = Heartbeat([ONE, OTHER], now_s=self.now_s)
+        self.shard_watchdog = ShardWatchdog([ONE, OTHER], now_s=self.now_s)
         self.answering = {ONE, OTHER}
         self.busy = set()
         self.ended = []
@@ -28,16 +28,16 @@ class Watched:
 
     def look(self):
         for member in (ONE, OTHER):
-            self.heartbeat.begin_ping(member, now_s=self.now_s)
+            self.shard_watchdog.begin_ping(member, now_s=self.now_s)
             if member in self.busy:
-                self.heartbeat.progressed(member, now_s=self.now_s)
-        self.ended += self.heartbeat.take_overdue(self.timeout_s, now_s=self.now_s)
+                self.shard_watchdog.progressed(member, now_s=self.now_s)
+        self.ended += self.shard_watchdog.take_overdue(self.timeout_s, now_s=self.now_s)
         for member in self.answering:  # it takes a moment
-            self.heartbeat.answered(member, now_s=self.now_s + 0.001)
+            self.shard_watchdog.answered(member, now_s=self.now_s + 0.001)
 
     @property
     def unresponsive(self):
-        return self.heartbeat.unresponsive(now_s=self.now_s)
+        return self.shard_watchdog.unresponsive(now_s=self.now_s)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_time_for_which_a_shard_waited_for_a_cpu_does_not_count(watched):
     watched.answering.remove(OTHER)
     for _ in range(int(20 / EVERY_S)):
         watched.run(EVERY_S)
-        watched.heartbeat.waited(OTHER, 0.8 * EVERY_S, now_s=watched.now_s)
+        watched.shard_watchdog.waited(OTHER, 0.8 * EVERY_S, now_s=watched.now_s)
     assert watched.ended == [], "4 s of 20 it had a CPU"
     watched.run(TIMEOUT_S)
     assert watched.ended == [OTHER]
@@ -109,7 +109,7 @@ def test_time_for_which_a_shard_waited_for_a_cpu_does_not_count(watched):
 def test_a_successor_has_the_whole_timeout(watched):
     watched.answering.remove(OTHER)
     watched.run(TIMEOUT_S - 1)
-    watched.heartbeat.lost(OTHER, now_s=watched.now_s)
+    watched.shard_watchdog.lost(OTHER, now_s=watched.now_s)
     assert watched.unresponsive == set()
     watched.run(TIMEOUT_S - 1)
     assert watched.ended == []

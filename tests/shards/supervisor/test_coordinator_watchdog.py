@@ -3,7 +3,7 @@
 import pytest
 
 from shards.supervisor import coordinator_watchdog as module
-from shards.supervisor.coordinator_watchdog import LOOK_S, MOST_BUSY_S, Watchdog
+from shards.supervisor.coordinator_watchdog import LOOK_S, MOST_BUSY_S, CoordinatorWatchdog
 
 TIMEOUT_S = 5.0
 
@@ -15,7 +15,7 @@ class Watched:
         self.now_s, self.used_s = 100.0, 0.0
         self.beats, self.busy = True, False
         monkeypatch.setattr("shards.supervisor.progress.cpu_s", lambda pid: self.used_s)
-        self.watchdog = Watchdog()
+        self.watchdog = CoordinatorWatchdog()
         self.watchdog.started(now_s=self.now_s)
 
     def hung_after(self, at_most_s):

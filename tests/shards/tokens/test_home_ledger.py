@@ -30,7 +30,7 @@ class Home:
             0, 4, self.table, self.peers, FullPools(NoReturnCounts(), 0),
             has_in_flight=lambda: False,
             on_grant=self._granted,
-            on_reclaim=self._reclaimed,
+            on_return=self._reclaimed,
             on_loss=lambda *words: self.heard.append(("lost", *words)),
         )  # fmt: skip
         for peer in (1, 2, 3):

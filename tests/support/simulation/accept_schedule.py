@@ -13,7 +13,7 @@ from simulation.accept_world import LISTENERS, AcceptWorld, Records
 from simulation.oracle import Oracle, require
 from simulation.world import TTL_S, piece_of
 
-from broker.process.shard_watchdog import EVERY_S, Heartbeat
+from broker.process.shard_watchdog import EVERY_S, ShardWatchdog
 
 _TICK_S = 0.25
 _CAP, _CORE_CAP, _RATE = "max.connections", "kafka_connections_max", "max.connection.creation.rate"
@@ -62,7 +62,7 @@ class AcceptSchedule:
         self.ticked_s: dict[int, float] = {}
         self.beaten_s = 0.0
         self.asked: set[int] = set()
-        self.heartbeat = Heartbeat([(0, shard) for shard in range(shards)], now_s=0.0)
+        self.shard_watchdog = ShardWatchdog([(0, shard) for shard in range(shards)], now_s=0.0)
         self.world = AcceptWorld(shards, ips, rated=rated, ssl=ssl, users=self.users, log=log, piece=piece_of(seed))
         self.world.calm = calm and max(self.steps_s) < 0.1 and self.haste == 20
         self.oracle = Oracle(self.world)
@@ -185,7 +185,7 @@ class AcceptSchedule:
         if self.world.nodes[shard].alive:
             self.world.crash(shard, eof_first=False)
             self.starting[shard] = self.world.now_s + self.draw.choice([0.0, 0.05, 0.3])
-            self.heartbeat.lost((0, shard), now_s=self.world.now_s)
+            self.shard_watchdog.lost((0, shard), now_s=self.world.now_s)
             self.stalled.pop(shard, None)
 
     def _start(self, shard: int) -> None:
@@ -193,7 +193,7 @@ class AcceptSchedule:
         self.asked.discard(shard)
         self.world.start(shard)
         self.oracle.look(shard)
-        self.heartbeat.answered((0, shard), now_s=self.world.now_s)
+        self.shard_watchdog.answered((0, shard), now_s=self.world.now_s)
 
     def _beat(self) -> None:
         """The coordinator asks, and ends a shard that does not answer."""
@@ -202,9 +202,9 @@ class AcceptSchedule:
             return
         self.beaten_s = now_s
         for node in self.world.nodes:
-            if node.alive and self.heartbeat.begin_ping((0, node.shard), now_s=now_s):
+            if node.alive and self.shard_watchdog.begin_ping((0, node.shard), now_s=now_s):
                 self.asked.add(node.shard)
-        for _, shard in self.heartbeat.take_overdue(self.timeout_s, now_s=now_s):
+        for _, shard in self.shard_watchdog.take_overdue(self.timeout_s, now_s=now_s):
             self._crash(shard)
 
     # A pass
@@ -214,7 +214,7 @@ class AcceptSchedule:
         world.begin_pass(shard)
         if shard in self.asked:
             self.asked.discard(shard)
-            self.heartbeat.answered((0, shard), now_s=world.now_s)
+            self.shard_watchdog.answered((0, shard), now_s=world.now_s)
         steps = [self._read, self._configure, self._accept, self._close, self._tick]
         draw.shuffle(steps)
         for step in steps:

@@ -148,7 +148,7 @@ class Shard:
         self.is_beginning = True
         self.acceptors.image_changed(changed.kinds)
         self.is_beginning = False
-        self.cluster.apply(self.tokens, version, done, changed.pools)
+        self.cluster.apply_both(self.tokens, version, done, changed.pools)
 
     def close(self, number: int) -> None:
         """An open connection ends; as Serving.closed."""

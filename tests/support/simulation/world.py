@@ -249,7 +249,7 @@ class World:
             deadline_s=DEADLINE_S,
             piece=self.piece,
             on_grant=partial(self._granted, node),
-            on_reclaim=partial(self.books.reclaimed, node),
+            on_return=partial(self.books.reclaimed, node),
             on_loss=partial(self.books.lost, node),
             returns=self.returns,
             asking=0,

@@ -15,7 +15,7 @@ from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.events import spark_journal, spark_rows
 from turnstile.pipeline.events.journal import here
-from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.spark_events import read
 
 SEEDS = 100
 FINDINGS = ("exceeded", "not justified")

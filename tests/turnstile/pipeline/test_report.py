@@ -13,7 +13,7 @@ from turnstile.pipeline.audit import audit_page
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.events import spark_journal, spark_rows
 from turnstile.pipeline.events.journal import Journal, here
-from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.spark_events import read
 from turnstile.pipeline.pictures import COLOUR_OF, lines
 from turnstile.pipeline.report.report import REPORTED, Built, build, in_files
 from turnstile.pipeline.report.report_page import page

@@ -23,8 +23,8 @@ from tampering_table import TABLE
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.events import spark_journal, spark_rows
 from turnstile.pipeline.events.journal import EVENTS, Journal, here
-from turnstile.pipeline.events.journal_events import read
 from turnstile.pipeline.events.rows import Rows, RowsHere
+from turnstile.pipeline.events.spark_events import read
 
 HONEST = [Tampering(f"honest {name}", name, list, tampering.HELD) for name in ("caps", "tokens", "rates", "quotas")]
 

@@ -10,7 +10,7 @@ from storms import Storm
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.errors import NoInput, PipelineError, sentence
 from turnstile.pipeline.events.journal import here
-from turnstile.pipeline.events.journal_events import read
+from turnstile.pipeline.events.spark_events import read
 from turnstile.pipeline.hadoop_files import HadoopFiles
 from turnstile.pipeline.inputs.connection_logs import contents, explained, load
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from turnstile.pipeline.events.journal_events import INCARNATION, pairs, read
+from turnstile.pipeline.events.spark_events import INCARNATION, pairs, read
 from turnstile.pipeline.inputs.arrivals_at_cluster import ARRIVED, BEFORE_THE_RATE, KINDS, TOLD
 from turnstile.pipeline.inputs.entities import USER, EntityType
 from turnstile.pipeline.inputs.plain import DEFAULT_LISTENER
@@ -18,7 +18,7 @@ def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFram
     connection held no place and is no row, and a client that never logged in is none of a user. One whose process was killed closed
     when its shard was started again, at the latest.
 
-    Raises PipelineError as `journal_events.read` does.
+    Raises PipelineError as `spark_events.read` does.
     """
     events = read(spark, paths).events
     if by.name == USER.name:
@@ -61,7 +61,7 @@ class ArrivedAtCluster(NamedTuple):
 
 def arrived(spark: SparkSession, paths: Sequence[str]) -> ArrivedAtCluster:
     """The arrivals at all brokers of a journal, as `arrivals_at_cluster.of_journal` has them. Raises PipelineError as
-    `journal_events.read` does."""
+    `spark_events.read` does."""
     journal = read(spark, paths)
     is_told = F.col("kind").isin(*TOLD)
     is_late = F.coalesce(F.col("reason").isin(*BEFORE_THE_RATE), F.lit(False))

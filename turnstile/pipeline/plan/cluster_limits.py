@@ -69,8 +69,8 @@ def _found(source: "Input | SmallLog", asked: Asked) -> _Found:
             return _Found(facts_of(of_log(source.table, source.by), asked), [])
         arrived, unreadable = of_journal([local_path(path) for path in source.paths])
         return _Found(facts_of(arrived, asked), [each.sentence for each in unreadable])
-    from turnstile.pipeline.fetch import fetch
     from turnstile.pipeline.inputs.connection_logs import arrived_at_cluster, explained
+    from turnstile.pipeline.spark_table import fetch
 
     with explained(source.paths, source.format):
         rows, sentences = arrived_at_cluster(source)

@@ -185,9 +185,9 @@ def _tells(
     if isinstance(source, SmallLog):
         compared = incident.of(source.contents) if incident else None
         return tells_here(source.table, candidates, compared, source.by, with_peak=with_peak)
-    from turnstile.pipeline.fetch import fetch
     from turnstile.pipeline.inputs.connection_logs import contents, explained
     from turnstile.pipeline.plan.outcomes import outcomes
+    from turnstile.pipeline.spark_table import fetch
 
     compared = incident.of(contents(source)) if incident else None
     tasks = max(source.arrived.sparkSession.sparkContext.defaultParallelism, -(-source.rows_about // ROWS_PER_TASK))

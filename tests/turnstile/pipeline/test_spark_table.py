@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from turnstile.pipeline.fetch import fetch
+from turnstile.pipeline.spark_table import fetch
 
 
 def _waits(folder: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
