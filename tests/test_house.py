@@ -101,7 +101,10 @@ def test_a_step_of_a_walk_is_in_the_code(file: str, name: str, method: str) -> N
         assert method in {getattr(node, "name", None) for node in getattr(named[0], "body", [])}
 
 
-QUESTION = re.compile(r'^\s*"""(?:How|What|When|Whether|Which|Who|Why)\b.*', re.MULTILINE)
+QUESTION = re.compile(
+    r'^\s*"""(?:(?:How|What|When|Whether|Which|Who|Why)\b.*|(?:Are|Can|Did|Do|Does|Has|Have|Is|Was|Were)\b.*\?)',
+    re.MULTILINE,
+)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 ENTITY_TYPES = ("ip", "user", "client-id", "client-id-prefix")
 DEFAULT = "<default>"
-"""As the name in a quota entity: every name of that type that has no quota of its own."""
+"""This stands, as a name in a quota entity, for every name of the type without a quota of its own."""
 
 
 def entity_name(text: str) -> str | None:

@@ -15,5 +15,5 @@ def journal_lines(journal: JournalAnswer) -> list[str]:
     dropped = journal["events_dropped"]
     if not dropped:
         return []
-    more = ", and more are at this moment" if journal["is_losing"] else ""
+    more = ", and more are being dropped now" if journal["is_losing"] else ""
     return [f"{count(dropped)} events dropped since the start{more}: audit and report lack them, the log says why"]

@@ -10,9 +10,9 @@ spool, from which a job makes the parts where the libraries are installed.
 Invariants
   events_in_segment_or_part  an event is in a segment or in a part of the same stem, at every instant; readers take one of
       the two
-  journal_is_bounded  parts, or segments that stay segments, take at most keep_bytes (and one file); the oldest go first
-  torn_parts_are_made_again  a part whose converter was killed in the middle of it is made again, and what there is of it
-      goes
+  journal_is_bounded  parts, or segments that stay segments, take at most keep_bytes plus one file; the oldest go first
+  torn_parts_are_made_again  a part whose converter was killed in the middle of it is made again; its unfinished file is
+      deleted
 """
 
 import contextlib
@@ -135,7 +135,7 @@ def delete_unfinished(folder: Path, *, now_s: float) -> int:
     deleted = 0
     for path in folder.glob(f".*{_ASIDE}"):
         pid = path.name.split(".")[-2]
-        with contextlib.suppress(OSError):  # else it has got its name meanwhile
+        with contextlib.suppress(OSError):  # OSError: its converter has renamed it meanwhile
             if now_s - path.stat().st_mtime > _UNFINISHED_S and not Path("/proc", pid).exists():
                 path.unlink()
                 deleted += 1

@@ -67,7 +67,7 @@ from shards.settings.releases import AS_VERSION
 
 
 class Kafka:
-    """`routes` answers every API that this broker has: the lists of subjects; `run` keeps groups and logs up to date.
+    """`routes` has the routes of every API, listed by subject; `run` keeps groups and logs up to date.
 
     What follows the image by itself (broker/process/shard_cycle.py) is public: `access`, `logs`, `shares`, `topics`, `telemetry`.
     """
@@ -246,7 +246,7 @@ class Kafka:
         ]
 
     def versions_of_clients(self) -> SupportedVersions:
-        """Those of the release in whose place this cluster stands; to be asked for once the configuration is known."""
+        """The API versions of the Kafka release that this cluster emulates. Call it once the configuration is known."""
         return self.versions.as_release(self._image.get(AS_VERSION))
 
     def routes_of_clients(self) -> list[Route]:
@@ -260,7 +260,7 @@ class Kafka:
         self.shares.peer_gone(shard)
 
     def reset(self) -> None:
-        """No group, transaction, fetch session and client instance is left; topics go with the configuration."""
+        """Drops every group, transaction, fetch session and client instance. A change of configuration drops the topics."""
         self._groups.reset()
         self._transactions.reset()
         self.shares.reset()

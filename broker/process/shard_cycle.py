@@ -32,12 +32,12 @@ def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acc
     """The steps at another version of the image, before it is enforced on tokens:
 
     access              what is asked from here on is allowed by the new rules
-    logs                topics that are gone, or replaced by others of their name, before ...
-    shares, topics      ... what is kept of them by share groups, and matched by groups' expressions
+    logs                the logs of topics that are gone, or replaced by others of their name, are closed
+    shares, topics      (after logs) share groups, and groups' expressions, forget these topics
     telemetry           (the subscriptions of client instances)
     throttling          quotas of clients
     clients             throughput of the broker; faults: listeners answer by the new ones, which may end connections
-    acceptors           rates and caps: no unit of a rate of an older version is left to be spent when the last one returns
+    acceptors           rates and caps: when this last step returns, no unit granted under an older version can be spent
     """
     followers: list[FollowsImage] = [
         kafka.access,

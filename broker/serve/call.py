@@ -75,7 +75,7 @@ class Call(Generic[ResponseTypes]):
         self.node_throttle_ms = 0  # of Redpanda's limits: it is told, and mutes nothing
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.observed_mutations: tuple[MaybeDeferred[RecordedCharge], ...] = ()  # what observed quotas answer to them
-        self.tells_mutations = True  # whether its answer tells a throttle of them
+        self.tells_mutations = True  # True if its answer has a throttle time for these mutations
         self.stand_in = False  # whether any of them was charged by a stand-in of the quota's home
         self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
 
@@ -120,9 +120,9 @@ its API in broker/wire/requests.py, the call's types are those of its API in res
 class Route(NamedTuple):
     """The function that answers an API, and the versions in which it does.
 
-    `prepared`: an answer that comes at once follows from the request, the listener and the version of the configuration
-    alone (and from the address that the client reached, on listeners that advertise it), so that it may be given again to an
-    equal request (prepared_answers.py).
+    `prepared`: an answer that comes at once depends only on the request, the listener and the configuration's version (and on
+    the address that the client reached, on listeners that advertise it). So it may be given again to an equal request
+    (prepared_answers.py).
     """
 
     api_key: int

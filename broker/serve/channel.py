@@ -47,8 +47,8 @@ class Channel(Protocol):
     fetch_throttled_until_ms: int
     """The same of Produce and of Fetch, by Redpanda's client quotas."""
     must_finish: bool
-    """The request under way ends before the next one, also when the client has left: one that waits for a handler or has one
-    (request_queue.py), or the charge of one whose answer is there."""
+    """True while the request under way must be finished even if the client leaves: it waits for a handler or has one
+    (request_queue.py), or its charge is not answered."""
     parting: str | None
     """The reason for which it is closed once the answer under way is out."""
     serving: ChannelServer
@@ -89,7 +89,7 @@ class ChannelServer(Protocol):
 
     listener: str
     logged_in_by: str | None
-    """The login of its clients: by SASL; by a delegation token, a connection whose session is so; None: not at all."""
+    """The way its clients log in: SASL, or TOKEN for a connection with a token's session; None: they do not log in."""
 
     @property
     def counts_networks(self) -> bool:

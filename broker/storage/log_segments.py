@@ -1,7 +1,7 @@
 """The segments of a partition's log in their files: opened and repaired, rolled, and dropped by retention or on request.
 
 offsets_without_gaps  offsets are given without gaps; `start_offset` and `next_offset` never fall. Damage may leave a gap
-    between segments, and a cleaning (broker/storage/cleaning.py) empty batches: reading an offset there goes on behind it
+    between segments, and a cleaning (broker/storage/cleaning.py) empty batches: a read of an offset there begins behind them
 
 Files: segments (segment_name.py), an `.index` beside each closed one, `.txnindex` if transactions were aborted in it, `.producers`
 with the state of the producers when that segment began, and `partition.meta`: the topic's id and the start offset. A
@@ -107,7 +107,7 @@ class LogSegments:
     def _begin(self, segment: LogSegment) -> None:
         """It is the last one now."""
         self._segments.append(segment)
-        self._resume.pop(segment.base_offset, None)  # it said: at the end of the one before
+        self._resume.pop(segment.base_offset, None)  # the entry pointed to the end of the segment before
 
     # Repairing
 
@@ -223,7 +223,8 @@ class LogSegments:
             self.start_offset = meta.start_offset
         if self._segments:
             self.start_offset = max(self.start_offset, self._segments[0].base_offset)
-            if self.next_offset < self.start_offset:  # damage took the end of the log, and deleted records with it
+            if self.next_offset < self.start_offset:
+                # Damage took everything from the start offset on: no record that counts is left.
                 self._segments.append(LogSegment(self.directory, self.start_offset, self._files))
                 self._files.descriptor(self._segments[-1].path, create=True)
         if meta is None and self._segments:

@@ -1,16 +1,16 @@
 """A partition's log: batches as they were received, in files, with only base offset and leader epoch filled in.
 
-in_the_file_before_told  an appended batch is in the file before its offset is told to a client; nothing is flushed, as
-    Kafka's default is, so that it survives the death of this process but not that of the machine
+in_the_file_before_told  an appended batch is in the file before its offset is told to a client. Nothing is flushed
+    (Kafka's default). So a batch survives the death of the process, not of the machine
 batches_whole_or_not_at_all  a batch is in the log whole or not at all: a failed write is cut off again, a torn tail when
     the log is opened
 idempotent_batches_once  an idempotent producer's batch is in the log once, however often it was sent
     (broker/storage/producer_state.py)
 log_memory_is_bounded  memory is bounded: an index per segment (broker/storage/segment.py); per partition producers, and a
-    few places where readers left off; of aborted transactions a fifth of what their records take on disk at most
+    few places where readers left off; aborted transactions at most a fifth of the bytes that their records take on disk
     (broker/storage/transaction_index.py)
 committed_up_to_stable_offset  who reads committed records reads up to the last stable offset: the first offset of the
-    transactions that are ongoing, or the end. It never falls. What was aborted in front of it is named with what is read
+    transactions that are ongoing, or the end. It never falls. An answer names the aborted transactions among the records read
 """
 
 import contextlib
@@ -122,7 +122,7 @@ class PartitionLog(LogSegments):
         except OSError as fault:
             raise Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be written: {fault.strerror}.") from None
         if len(self._segments) > before > 0 and self._segments[-2].size + batch.size > self.segment_bytes:
-            # One that was closed by time waits for log.retention.check.interval.ms.
+            # After a roll by time, retention waits for the periodic check (log.retention.check.interval.ms).
             with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
                 self._retain(now_ms)
         segment.note(batch, base_offset)
@@ -198,8 +198,8 @@ class PartitionLog(LogSegments):
     def _place_of(self, offset: int, end: int) -> tuple[LogSegment, int] | None:
         """The segment and position of the batch that holds `offset`, or of the first behind it; None if there is none.
 
-        Empty batches are passed over, unless there is nothing else in front of `end`: clients take an answer without a record for
-        one that was cut off, but would wait for ever for the offsets of the last.
+        Empty batches are passed over, unless there is nothing else in front of `end`. A client takes an answer without records as
+        cut off. But without the last empty batches it would wait for ever for their offsets.
         """
         bases = [segment.base_offset for segment in self._segments]
         empty: tuple[LogSegment, int] | None = None

@@ -149,7 +149,7 @@ class Partitions:
     ) -> PartitionAnswer:
         """(code, base offset, append time in ms or -1, start offset, message, indexes of bad records)
 
-        With the code UNVERIFIED (producer_state.py) the last field is (verified_at,): the argument of the second try, after the
+        With the code UNVERIFIED (producer_state.py) the last field is (verified_at,). Pass it to the second try, after the
         transaction coordinator has confirmed that the partition is in the transaction.
         """
         if self._space.full is not None:

@@ -29,7 +29,7 @@ class BadFrame(ValueError):
 
 
 class TooManyItems(BadFrame):
-    """A request with more array items than may be read: at once, or at all."""
+    """A request with more array items than `most_items`: LARGE_ITEMS at once in the loop, more in turns."""
 
 
 class UnsupportedVersion(BadFrame):
@@ -213,7 +213,7 @@ def _types(api_key: int, version: int, side: str) -> Types:
 
 @cache
 def types(api_key: int, version: int) -> Any:
-    """The response classes of an API in a version: a Types, for type checkers the class of the API in responses.py."""
+    """The response classes of an API in a version. At run time a Types; type checkers see the API's class in responses.py."""
     return _types(api_key, version, "response")
 
 
@@ -225,7 +225,7 @@ def request_types(api_key: int, version: int) -> Types:
 MORE_ALLOWED = frozenset({METADATA, ALTER_USER_SCRAM_CREDENTIALS})
 """See parse_body."""
 COMPILED: set[bytes] = set()
-"""The first four bytes of requests whose API and version need no compiling any more, which takes up to 0.2 s of CPU time."""
+"""The API and version (four bytes) of requests that are compiled already. Compiling one takes up to 0.2 s of CPU time."""
 
 
 def compile_api(api_key: int, version: int) -> None:
@@ -233,7 +233,8 @@ def compile_api(api_key: int, version: int) -> None:
     request_types(api_key, version)
     types(api_key, version)
     request_fields(api_key)
-    _module(api_key, APIS[api_key].max_version, "response")  # where fields are looked up that the version lacks
+    # The latest version's module: fields that this version lacks are looked up there.
+    _module(api_key, APIS[api_key].max_version, "response")
     COMPILED.add(struct.pack(">hh", api_key, version))
 
 
@@ -242,8 +243,8 @@ def parse_body(frame: Buffer, offset: int, api_key: int, version: int, most_item
 
     TooManyItems if its arrays have more than `most_items` in all, and the frame more than COUNT_ITEMS_ABOVE_BYTES.
 
-    Only what librdkafka 2.x writes too long may have bytes behind it, which Kafka ignores: Metadata for all topics in a flexible
-    version, where it writes the array's length in four bytes instead of one, and AlterUserScramCredentials.
+    Bytes behind a request are an error, with two exceptions that librdkafka 2.x writes too long and Kafka accepts: Metadata for all
+    topics in a flexible version, where it writes the array's length in four bytes instead of one, and AlterUserScramCredentials.
     """
     message, more_allowed = request_types(api_key, version).top, api_key in MORE_ALLOWED
     if len(frame) <= COUNT_ITEMS_ABOVE_BYTES:

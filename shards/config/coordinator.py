@@ -62,7 +62,7 @@ class Coordinator:
         """`static`: the command line's settings (setting_changes.static_settings). A difference from the last start is a
         version of its own. `stored(version, delta)` is called before the push, `acknowledged(version, delta)` when
         the change is in force everywhere, before its caller is answered. `lost`: sentences about a damaged store
-        (recovery.open_store). `run` tells one start of the cluster from the next: the coordinator of one may be restarted.
+        (store_recovery.open_store). `run` tells one start of the cluster from the next: the coordinator of one may be restarted.
         `override_stored`: the first coordinator of a run unsets live changes that overrule the command line, and all addresses
         that were set live, as the command line says where listeners are. `look_up`: the addresses of a host. Raises
         ConfigInvalid when the command line contradicts the stored configuration."""

@@ -2,8 +2,8 @@
 
 one_push_at_a_time  Pushes to one shard go one after the other; a shard that has just connected gets the whole state first.
 push_waits_for_progress  `push` returns when every shard has acknowledged the version, or was ended because it made no
-    progress: a deadline does not run while a shard, or a peer that it waits for, starts, takes parts of the push or works,
-    nor while this process does not run, as on a machine that stalls.
+    progress. The deadline stands still while a shard, or a peer that it waits for, starts, takes parts of the push or works, and
+    while this process gets no CPU.
 disconnected_shards_are_waited_for  A shard that is not connected is waited for like any other: it may be alive, and
     admitting by an older version.
 """
@@ -80,7 +80,8 @@ class Publisher:
         return {m: self._links[m].version if m in self._links else None for m in self._members}
 
     async def push(self, version: int, delta: list[Change]) -> None:
-        """Until push_waits_for_progress holds. An empty delta still waits: the caller may rely on what an earlier change stored.
+        """Returns once push_waits_for_progress holds. An empty delta waits, too: an earlier change that the caller relies on
+        may not be in force yet.
 
         A shard enforces a version only together with its peers, so one that is stuck holds the others up: shards that do
         not even answer are ended first, and the others get the same time again.
@@ -97,8 +98,8 @@ class Publisher:
             nursery.cancel_scope.cancel()
 
     async def _behind(self, members: Sequence[BrokerShard], version: int) -> list[BrokerShard]:
-        """Waits until the members have acknowledged the version. Returns those that have not when none of these has got
-        anywhere for the deadline: it has not connected, taken a part of the push, acknowledged, or been busy."""
+        """Waits until the members have acknowledged the version. When no late member has made progress for the deadline, returns
+        the late ones. Progress: connected, took a part of the push, acknowledged, or was busy."""
         began_s, looks = trio.current_time(), 0  # looks, not time: for a while this process may not run either
         steps = self._steps
         while behind := [m for m in members if m not in self._links or self._links[m].version < version]:
@@ -117,7 +118,7 @@ class Publisher:
         return []
 
     async def _unresponsive(self, members: Sequence[BrokerShard]) -> list[BrokerShard]:
-        """Those that do not answer; that they don't know the question is an answer."""
+        """The members that do not answer. A RemoteError (unknown method) counts as an answer."""
         silent: list[BrokerShard] = []
 
         async def ask(member: BrokerShard) -> None:
@@ -144,7 +145,7 @@ class Publisher:
 
     async def _send_delta(self, member: BrokerShard, link: _Link, version: int, delta: list[Change]) -> None:
         async with link.turn:
-            # Otherwise something before it did not arrive, or the whole state did with this change in it.
+            # If the version differs, an earlier change is missing, or the whole state brought this one.
             if link.version == version - 1:
                 await self._send(member, link, version, delta, whole=False)
 

@@ -100,7 +100,8 @@ class Mesh:
         self._calls.serve(method, function)
 
     def tick(self) -> None:
-        """Ends calls whose time is over, and tries again what a shortage has kept; to be called a few times a second."""
+        """Ends calls whose time is over, and tries again to watch what it could not for lack of descriptors. Call it a few times a
+        second."""
         self._calls.expire(trio.current_time())
         again, self._unwatched = self._unwatched, []
         for watch in again:
@@ -139,7 +140,7 @@ class Mesh:
                 links.append(self.adopt(sock, channel, len(channels), lost.set))
             await lost.wait()
             for link in links:
-                link.lose()  # one that was not answered yet would become half of the next round's peer, and end that
+                link.lose()  # a link whose hello is unanswered would join the next round's peer and break it
 
     def listen(self, sock: socket.socket, channels_of: Callable[[Hello], int]) -> None:
         """Accepts links of peers that dial."""
@@ -212,7 +213,8 @@ class Mesh:
         return link
 
     def _join(self, key: PeerKey, hello: Hello, link: Link, channels: int, on_lost: Callable[[], None]) -> Peer | None:
-        """Adds a link to the incarnation that said hello: None for a stale one, while a newer one replaces the older."""
+        """Adds a link to the incarnation that said hello. A newer incarnation replaces the known one. An older one is turned away:
+        None."""
         peer = self.peers.get(key)
         if peer is not None and hello.epoch < peer.epoch:
             return None
@@ -230,7 +232,8 @@ class Mesh:
             earlier = self._unlinked.pop(key, None)
             if earlier is not None:
                 self._forget_process(earlier)
-            with contextlib.suppress(OSError):  # gone, or too few descriptors: it is told apart when the peer is lost
+            # OSError: the process has ended, or descriptors are short; `_watch_process` finds out which.
+            with contextlib.suppress(OSError):
                 peer.process = os.pidfd_open(hello.pid)
             self._on_up(key, peer)
             early, peer.early = peer.early, []
@@ -246,8 +249,8 @@ class Mesh:
             if not link.closed:
                 link.close()
         self._calls.lost(key, peer)
-        for add_callback in peer.when_lost:
-            add_callback()
+        for on_lost in peer.when_lost:
+            on_lost()
         if peer.announced:
             peer.announced = False
             self._on_down(key, peer)

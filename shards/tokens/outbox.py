@@ -60,19 +60,19 @@ class Outbox:
     # Items
 
     def post(self, peer: int, item: Item) -> None:
-        """AttemptQueues an item for the end of the pass; dropped when the peer is not up."""
+        """Queues an item for the end of the pass; dropped when the peer is not up."""
         if peer == self._me:
             self.local.append(item)
         elif peer in self._sessions:
             self._items[peer].append(item)
 
     def post_all(self, item: Item) -> None:
-        """AttemptQueues an item for every peer that is up."""
+        """Queues an item for every peer that is up."""
         for peer in self._sessions:
             self._items[peer].append(item)
 
     def give(self, peer: int, key: str, n: int) -> None:
-        """AttemptQueues n tokens for their home; all of one pass and pool become one item, where the first was."""
+        """Queues n tokens for their home; all of one pass and pool become one item, where the first was."""
         if peer not in self._sessions:
             return
         items = self._items[peer]
@@ -84,7 +84,7 @@ class Outbox:
             items[at] = ("give", key, items[at][2] + n)
 
     def report(self, peer: int, key: str, n: int) -> None:
-        """AttemptQueues a report of n tokens in use (gives_follow_reports)."""
+        """Queues a report of n tokens in use (gives_follow_reports)."""
         self._gives.pop((peer, key), None)
         self.post(peer, ("report", key, n))
 

@@ -336,7 +336,7 @@ def _is_limit(name: str) -> bool:
 
 
 def _moved(kind: str, before: object, after: object) -> str:
-    """From which value to which; of a topic, whose description is what the cluster keeps of it, only that it changed."""
+    """The old and the new value. Of a topic only that it changed: its record is internal."""
     if kind == "topic":
         return "created" if before is None else "deleted" if after is None else "changed"
     return f"{_old(before)} -> {_old(after)}"

@@ -48,7 +48,8 @@ def followed(out: str, by: tuple[str, ...], since: datetime | None, top: int, as
             newest = [F.desc("minute")] if "minute" in keys else []
             first = rows.orderBy(*newest, F.desc("events"), *keys).limit(top)
             if newest:
-                first = first.withColumn("minute", F.unix_seconds("minute"))  # Python would have the machine's zone
+                # Spark would give Python the time in the machine's zone.
+                first = first.withColumn("minute", F.unix_seconds("minute"))
             shown = [row.asDict() for row in first.collect()]
             of = len(shown) if len(shown) < top else rows.count()
     for row in shown if newest else ():

@@ -130,6 +130,6 @@ class Listener(ParamType["ListenerSpec"]):
 
 
 def _from_anywhere(option: str) -> str:
-    """A listener's option with the full path of its file, as `config export` may write it for another directory."""
+    """A listener's option. Makes the file's path absolute: `config export` may be used in another directory."""
     name, equals, path = option.partition("=")
     return f"{name}={Path(path).absolute()}" if equals and name in _FILES else option

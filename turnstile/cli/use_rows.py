@@ -24,7 +24,7 @@ UseRow = tuple[str, ...]
 
 
 def cluster_rows(found: Explanation, *, internals: bool) -> list[UseRow]:
-    """The rows of the cap of connections to all brokers, and of the rate of new ones; of both also what is observed."""
+    """The rows of the cluster's cap and rate, enforced and observed."""
     rows = [*_of_cluster(found["cluster"], internals)] if "cluster" in found else []
     if (rate := found.get("cluster_rate")) is not None:
         rows.append(_rate(pool_text(rate["of"]), None, rate, internals))
@@ -129,7 +129,7 @@ def _observed_rate(rate: AddressRate, internals: bool) -> UseRow:
 
 
 def _by_broker(rows: list[UseRow], brokers: int) -> list[UseRow]:
-    """A cluster of one broker need not say which; of several, those with the same limit stand together."""
+    """One broker: drops the broker column. Several: puts rows of the same limit together."""
     if brokers == 1:
         return [(row[0], *row[2:]) for row in rows]
     places = {name: place for place, (name, *_) in reversed([*enumerate(rows)])}

@@ -59,7 +59,7 @@ class Storm:
         self._poller = select.epoll()
         self._connections: dict[int, StormConnection] = {}
         self._waiting: deque[StormConnection] = deque()
-        """Connections in the order in which their time to be answered ends; answered ones are removed at their turn."""
+        """Connections by their deadline for an answer, the earliest first. Answered ones stay until they come to the front."""
         self._patience_s = scenario.grace_s if scenario.probe == NO_PROBE else scenario.timeout_s
         self._holds: list[tuple[float, int, StormConnection]] = []
         self._holding_order = count()

@@ -1,8 +1,8 @@
 """Make the class-data archive of this environment: `python -m turnstile.pipeline.class_archive`, once, at set-up.
 
-Loading and checking its classes is half of what a Spark job of seconds does. A JVM with such an archive (JDK's AppCDS)
-maps them from a file instead. The archive holds the classes that small jobs of each kind used; one that was made by another
-JVM, or for another Spark, is passed over by the JVM without a word.
+A Spark job of a few seconds spends half of them on loading classes. A JVM with such an archive (JDK's AppCDS) maps them from
+a file instead. The archive holds the classes that small jobs of each kind used. The JVM silently ignores an archive of another
+JVM or Spark.
 """
 
 import os

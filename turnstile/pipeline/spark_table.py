@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 def fetch(frame: DataFrame) -> pyarrow.Table:
     """All rows. Raises what Spark raises; an interrupt ends the wait at once.
 
-    pyspark's own wait, upon an interrupt, goes on until the job has ended: hence a thread, which ends with the session.
+    On an interrupt pyspark waits until the job ends. So a thread waits, and it ends with the session.
     """
     return in_thread(frame.toArrow).result()

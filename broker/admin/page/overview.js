@@ -23,7 +23,7 @@ export function drawHeader(live, series) {
 
 export function drawJournal({events_dropped, is_losing}) {
   $("journal").hidden = !events_dropped;
-  const more = is_losing ? ", and more are at this moment" : "";
+  const more = is_losing ? ", and more are being dropped now" : "";
   $("journal").textContent = `Journal: ${count(events_dropped)} events dropped since the start${more}. Audit and report lack them; the log says why.`;
 }
 

@@ -1,7 +1,7 @@
 """AddPartitionsToTxn (24) 0-5, AddOffsetsToTxn (25) 0-4, EndTxn (26) 0-5: KIP-98, KIP-890.
 
-Clients use AddPartitionsToTxn up to version 3; 4 and 5 are between Kafka's brokers, which verify what a producer says, for
-several transactions at once. EndTxn from version 5 on is of the second version of the protocol: it answers with the next
+Clients use AddPartitionsToTxn up to version 3. Kafka's brokers use 4 and 5 among themselves, to verify several transactions in
+one request. EndTxn from version 5 on is of the second version of the protocol: it answers with the next
 epoch. A home that is not there is COORDINATOR_NOT_AVAILABLE, which clients try again.
 Source: KafkaApis.handleAddPartitionsToTxnRequest, handleAddOffsetsToTxnRequest, handleEndTxnRequest.
 """
@@ -57,7 +57,7 @@ def ask_coordinator(homes: ClusterHomes, message: TransactionMessage) -> MaybeDe
 
 
 def refusal(homes: ClusterHomes, transactional_id: str | None) -> int:
-    """A code for an id that is not coordinated here, or is none; NONE: it is."""
+    """The error code for an id that is missing or coordinated by another broker; NONE if this broker coordinates it."""
     if not transactional_id:
         return codes.INVALID_REQUEST
     return codes.NONE if homes.coordinates(transactional_id) else codes.NOT_COORDINATOR
@@ -111,7 +111,7 @@ class _Transactions:
         *,
         verify: bool,
     ) -> MaybeDeferred[list[int]]:
-        """A code per partition: those that can't be written to say so, whereupon nothing is attempted for the others."""
+        """One code per partition. If one can't be written to, it gets its own code and the others OPERATION_NOT_ATTEMPTED."""
         places = [(topic.name, partition) for topic in topics for partition in topic.partitions]
         code = refusal(self._homes, transactional_id)
         if code:

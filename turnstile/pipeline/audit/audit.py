@@ -1,4 +1,4 @@
-"""Was a limit ever exceeded? Proved or refuted from a journal alone.
+"""Checks that no limit was ever exceeded: proved or refuted from a journal alone.
 
 A verdict of `held` needs every event: where the journal is not whole, or does not agree with itself (journal_checks.py), or
 what was configured isn't known, nothing is proved and the verdict is `unknown`. A violation is only reported when no missing

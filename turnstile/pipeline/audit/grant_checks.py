@@ -1,22 +1,23 @@
-"""Did every home keep its books, and every shard to what it was granted? Done again from each move of tokens.
+"""Checks that each home kept its books and each shard stayed within its grants. The books are computed again from the moves.
 
 granted_within_the_cap  A grant leaves a home within the cap of its version: what is out to other shards, plus its own open
     connections.
 open_within_what_was_granted  A shard that is not the home has no more open than it was granted and has not given back, at each
-    admission, and whenever something has come back: a home notes grants before, and returns after they have been there.
+    admission, and whenever something has come back: a home journals a grant before it sends it, and a return after it has
+    arrived.
 
-What a shard reports is in use before its home knows. So open_within_what_was_granted is only asked of an admission when the
-pool has had a cap in each version since the last that all shards acknowledged: no report of a cap that appeared is on its way
-then. A home that starts anew is reported to before it grants: until its first grant or report, what the home before it
-granted counts. The pool that a connection may be forced into (KIP-402, max.connections beside an inter-broker listener) is
-left out, and so are brokers of which any event is missing.
+What a shard reports is in use before its home knows. So open_within_what_was_granted judges an admission only if every
+version since the last acknowledged one has a cap. Then no report about a new cap can be on its way. A restarted home grants
+only after the reports. Until its first grant or report its predecessor's grants count. The pool that a connection may be
+forced into (KIP-402, max.connections beside an inter-broker listener) is left out, and so are brokers of which any event is
+missing.
 
 The tokens of the pool `cluster` are judged likewise, as those of one broker whose shards are those of all (whole_cluster.py), if no
 event of any broker is missing. Where a version has no such cap, no connection holds one of them (counted_while_capped,
-shards/tokens/cluster_pool.py): so what has come back is asked about under every version that was stored by then.
+shards/tokens/cluster_pool.py). So a return is judged by every version stored by then.
 
 A broker that was started again with another number of shards has other homes from then on, and no token of before: each such
-span (Survey.spans) is judged by itself. A span whose number of shards no process tells is not judged.
+span (Survey.spans) is judged by itself. A span is not judged if no process says how many shards it had.
 
 The work is one sort of the moves and connections of each pool and shard. A pool with very many of them is cut in time
 (token_books.py).
@@ -114,12 +115,11 @@ def _of_cluster(moves: Rows, connections: Rows, everywhere: Members) -> Rows:
 
 def _check(name: str, rows: list[TableRow], unread: Counter[int], left_out: Mapping[int, int]) -> Check:
     if not rows and unread:
-        return Check(
-            name, UNKNOWN, "moves of tokens can't be read, or are of a shard that is not their home", [], unread
-        )
+        why = "moves of tokens can't be read, or were written by a shard that is not the pool's home"
+        return Check(name, UNKNOWN, why, [], unread)
     if not rows and left_out:
         which = ", ".join(map(broker_text, sorted(left_out)[:5])) + (", ..." if len(left_out) > 5 else "")
-        why = f"events of {which} are missing, or how many shards it had"
+        why = f"events of {which} are missing, or its number of shards is not known"
         return Check(name, NOT_JUDGED, why, [], left_out)
     if not rows:
         return Check(name, HELD, SENTENCE[name], [])

@@ -1,4 +1,4 @@
-"""Is the journal whole, and does it agree with itself? Asked of what the survey knows, before any limit is judged.
+"""Checks that the journal is whole and agrees with itself, by what the survey knows, before any limit is judged.
 
 A journal that is not whole proves nothing: what is found here is `unknown`, never `exceeded`.
 

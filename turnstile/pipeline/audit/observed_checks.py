@@ -1,4 +1,4 @@
-"""Were the decisions of observed caps (docs/rehearsal.md) those that enforced ones would have made?
+"""Checks that observed caps (docs/rehearsal.md) decided as enforced ones would have.
 
 within_each_observed_cap  Never were more connections in the observed world of a pool than its cap, at an admission to it.
 told_by_a_cap_that_was_reached  A connection that would have been refused, or would have waited, was told so by a cap that was

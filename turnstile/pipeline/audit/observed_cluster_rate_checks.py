@@ -1,4 +1,4 @@
-"""Was each decision by the observed rate of the whole cluster (docs/rehearsal.md) one that the enforced rate would have made?
+"""Checks that the observed rate of the whole cluster (docs/rehearsal.md) decided as the enforced rate would have.
 
 told_by_a_violated_rate  A connection that would have been refused by it was told so by the rate that its version observes, with its
     value, and the home of that rate had found it violated since the connection was let in.

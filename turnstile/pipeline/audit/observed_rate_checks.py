@@ -1,4 +1,4 @@
-"""Did observed creation rates (docs/rehearsal.md) answer as Kafka's arithmetic says, and was each decision by an observed rate?
+"""Checks that observed creation rates (docs/rehearsal.md) answered by Kafka's arithmetic, and that each decision names one of them.
 
 observed_rates  Each home's answers are done again in their order (shards/limits/observed_windows.py): a shorter delay is
     `exceeded`, a longer one `not justified`. A connection that a rate would have refused names a rate that its version

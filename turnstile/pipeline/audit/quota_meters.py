@@ -1,4 +1,4 @@
-"""Was each charge of a client quota answered as Kafka's arithmetic says, by the right meter, under the quota in force?
+"""Checks that each charge of a client quota was answered by Kafka's arithmetic, by the right meter, under the quota in force.
 
 `beyond` is a kernel over all that was noted of some meters. Each shard's part of a meter is replayed from its first note on, up
 to a gap (shards/limits/quota_replay.py); a meter is judged by itself, and needs nothing of others.
@@ -185,7 +185,8 @@ class _Part:
         counts_ms = at_ms if row["quota"] == MUTATION else (window.samples + 1) * window.size_ms
         most = self._recorded.most(at_ms - counts_ms, at_ms)
         if row["quota"] != MUTATION:
-            # What a shard had not told of what counts no more counts later with the rest of its total (history.py, only_later).
+            # What a shard had not told of what counts no more counts later with the rest of its total
+            # (shards/quotas/charge_history.py, only_later).
             untold = self._known.tables.shards(place) * row["in_force"] * window.burst_s / UNTOLD_SHARE
             most += max(0.0, min(untold, self._recorded.most(0, at_ms - counts_ms)))
         if used > most + max(abs(most), 1.0) * 1e3 * LEAST_SHARE:

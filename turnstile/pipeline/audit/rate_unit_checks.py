@@ -1,4 +1,4 @@
-"""Was every unit of a connection creation rate (KIP-612) recorded within its quota? Judged one by one, by Kafka's arithmetic.
+"""Checks that every unit of a connection creation rate (KIP-612) was recorded within its quota, one by one, by Kafka's arithmetic.
 
 The home of a rate journals every change of its windows (docs/internals/journal.md), so shards/limits/rate_replay.py goes
 through the very states that it went through, under the quotas of the version that each event names. Incarnations of

@@ -1,4 +1,4 @@
-"""Was every refusal right? The limit that it names was in force, and that limit was reached.
+"""Checks that every refusal was right: the limit that it names was in force, and was reached.
 
 refused_by_what_was_in_force  What a refusal names was in force (refusal_names.py).
 tokens_were_in_use_at_a_refusal  At a refusal by a cap, at least as many tokens of its pool could be in use as the cap is, at

@@ -1,4 +1,4 @@
-"""Was the limit in force that a refusal names: a setting or quota, its value, and a version?
+"""Checks that the limit that a refusal names (a setting or quota, its value, a version) was in force.
 
 That version must set the limit to that value for the address, and must have been stored before the refusal; no newer version may
 have been acknowledged when the connection arrived.

@@ -41,8 +41,8 @@ class Summary(TypedDict):
 
 
 class _Facts(NamedTuple):
-    """The number of events, the times of the first and the last in epoch seconds (None of no events), and by how much mono_ns is
-    before the wall clock."""
+    """The number of events, the times of the first and the last in epoch seconds (None of no events), and the wall clock minus
+    mono_ns."""
 
     events: int
     first_s: float | None
@@ -129,8 +129,7 @@ def _facts_of(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float, str]]:
-    """The times at which changes came into force, with what they changed, and at which shards were lost; the first MARKS of
-    each."""
+    """(epoch seconds, text) of two kinds of marks, the first MARKS of each: a change came into force, a shard was lost."""
     first: dict[int, int] = {}
     for told in seen.told:
         if told.kind == "config":

@@ -56,7 +56,8 @@ Reply = Callable[[object], None]
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """`deadline_ms` is when it counts as lost; it stands still while the member itself waits for the group."""
+    """`deadline_ms`: the time at which it counts as lost. It does not count while a member that is not `new` waits for an answer of
+    the group."""
 
     id: str
     instance_id: str | None

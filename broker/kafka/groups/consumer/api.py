@@ -114,7 +114,7 @@ def _member(
 
 
 def _refusal(request: ConsumerGroupHeartbeatRequest, version: int) -> HeartbeatResult | None:
-    """Of a request that no group could answer."""
+    """The refusal of a request that is invalid for every group; None: it is valid."""
     message, epoch = None, request.member_epoch
     if (version >= OWN_ID_SINCE or epoch > 0 or epoch == LEAVE) and not request.member_id.strip():
         message = "MemberId can't be empty."

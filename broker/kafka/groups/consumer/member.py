@@ -39,7 +39,7 @@ class Reconciled(NamedTuple):
 @dataclass(slots=True, eq=False)
 class ConsumerMember:
     """`since`: the assignment epoch in which it got each partition that it holds; `session_deadline_ms`: when it counts
-    as lost; `revoke_deadline_ms`: by when it has to have revoked, if it has to."""
+    as lost; `revoke_deadline_ms`: the time by which it must have revoked; None: nothing to revoke."""
 
     id: str
     instance_id: str | None = None
@@ -93,7 +93,8 @@ class ConsumerMember:
 
 
 class Heartbeat(NamedTuple):
-    """ConsumerGroupHeartbeatRequest. None, or -1 of `rebalance_ms`: as it was. `owned`: what the member has now."""
+    """ConsumerGroupHeartbeatRequest. A field that is None (`rebalance_ms`: -1) has not changed. `owned`: what the member
+    has now."""
 
     member_id: str
     epoch: int
@@ -110,7 +111,7 @@ class Heartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """True if it says all of the member, as after an error."""
+        """True if it states every field, as a member does after an error."""
         subscribes = self.names is not None or self.regex is not None
         return self.epoch == 0 or (self.rebalance_ms != -1 and subscribes and self.owned is not None)
 
