@@ -177,7 +177,7 @@ MUTANTS = [
     with_line(StepActions, "cluster_tokens", "pending.suspended = True", "pending.suspended = False", "4"),
     with_line(
         StepActions,
-        "leave",
+        "end_step",
         "self._cluster if pending.step is Step.CLUSTER_TOKENS else self._tokens",
         "self._tokens",
         "3",
@@ -186,7 +186,7 @@ MUTANTS = [
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
 OBSERVED_MUTANTS = [
-    with_line(ClusterPool, "apply", "self._has_caps or self._had_caps", "self.is_on", "3"),
+    with_line(ClusterPool, "apply_both", "self._has_caps or self._had_caps", "self.is_on", "3"),
     with_line(ClusterPool, "flush", "self.is_on or self.is_observed", "self.is_on", "3"),
     with_line(ObservedWorld, "follow", "self._cluster.follow_observed(self._members)", "pass", "1/5"),
     with_line(ObservedWorld, "_end", "self._observed_tokens.cancel(attempt)", "self._tokens.cancel(attempt)", "4"),
