@@ -11,6 +11,7 @@ import pytest
 from logs import FORMATS, random_log
 from storms import Storm
 
+from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs.connection_logs import contents, load
 from turnstile.pipeline.inputs.small_log import read_small_log
 from turnstile.pipeline.plan.candidates import Candidate
@@ -169,3 +170,14 @@ def test_patterns_and_places_elsewhere_are_left_to_spark(tmp_path: Path) -> None
     assert read_small_log(["hdfs://h/a.csv"], "csv") is None
     assert read_small_log([str(tmp_path / "b.csv")], "csv") is None
     assert read_small_log([str(tmp_path / "a.csv")], "csv") is not None
+
+
+def test_a_journal_without_connections_is_told_without_names_of_its_folders(tmp_path: Path) -> None:
+    parts, aside = tmp_path / "journal", tmp_path / "aside"
+    for each in (parts, aside):
+        each.mkdir()
+    Storm(0).write(parts)
+    log = read_small_log([str(parts), str(aside)], "journal")
+    assert log is not None
+    with pytest.raises(PipelineError, match=r"^There is no connection in this journal\.$"):
+        _ = log.contents

@@ -26,6 +26,8 @@ def usable(total: int, reasons: Mapping[str, int], paths: Sequence[str], format:
         raise PipelineError(
             "No user logs in, in this journal." if format == "journal" else f"No user logs in, in {where}."
         )
+    if not total and not reasons and format == "journal":  # its paths are of this run: live segments are copied aside
+        raise PipelineError("There is no connection in this journal.")
     if not total and not reasons:
         raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
     if not total:
