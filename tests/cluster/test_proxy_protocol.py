@@ -477,7 +477,7 @@ def test_what_a_listener_can_not_be_is_said(tmp_path):
     for options, sentence in (
         ("proxy=required", "it needs trusted="),
         ("proxy=on,trusted=10.0.0.0/8", "proxy=required or proxy=allowed"),
-        ("proxy=required,trusted=10.0.0.1/8", "no bit is set beyond its length"),
+        ("proxy=required,trusted=10.0.0.1/8", "no bit set beyond its length"),
     ):
         run = subprocess.run(
             [TURNSTILE, "up", "--listener", f"EDGE=127.0.0.1:0,{options}"], capture_output=True, text=True, timeout=60

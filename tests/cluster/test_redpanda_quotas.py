@@ -130,7 +130,9 @@ def test_explain_list_and_set_know_prefixes_and_what_redpanda_lacks_is_refused(c
         (("--observe", "client-id=app", f"{FETCH}=5"), "can be rehearsed"),
     ):
         assert why in cluster.turnstile("quota", "set", *words, expect=1), words
-    assert "no <default>" in cluster.turnstile("quota", "set", "client-id-prefix=<default>", f"{FETCH}=5", expect=2)
+    assert "can't be <default>" in cluster.turnstile(
+        "quota", "set", "client-id-prefix=<default>", f"{FETCH}=5", expect=2
+    )
     assert "can't change while" in cluster.turnstile("config", "set", "turnstile.quota.semantics", "kafka", expect=1)
 
 

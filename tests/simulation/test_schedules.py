@@ -83,5 +83,5 @@ def test_schedules_of_accepting_reach_what_they_are_meant_to_test() -> None:
         "unavailable=True",
     ):
         assert happened in text, happened
-    for item in ("ask", "within", "go", "blocked", "count", "spent", "tell", "recent", "unused"):
+    for item in ("ask", "within", "go", "blocked", "count", "backup", "ask_use", "use", "unused"):
         assert f"('{item}'" in text, item
