@@ -1,7 +1,7 @@
 """Main of one shard process: makes its parts and runs them in nested nurseries, the innermost stopped first.
 
 outer           callbacks for sockets and links (poller)   outlives everything that sends or writes
-└ journalling   ticks                                      the journal is closed after it: everything inside writes to it
+└ journalling   ticks                                      the journal is closed after outer: all callbacks write to it
   └ meshing     links; tasks of requests that wait         outlives the connections, which still give tokens back
     └ connecting  groups and logs, timers, idle connections  shutdown closes all connections, then cancels it
 """
@@ -166,8 +166,8 @@ class ShardProcess:
                         self._end_of_pass()
                         meshing.cancel_scope.cancel()
                     journalling.cancel_scope.cancel()
-                self.context.journal.end()
                 outer.cancel_scope.cancel()
+            self.context.journal.end()  # the poller may have had messages in hand that were still handled
 
     def _end_of_pass(self) -> None:
         for step in self._pass_steps:
