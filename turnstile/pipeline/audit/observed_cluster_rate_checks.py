@@ -15,7 +15,8 @@ from shards.limits.caps import CLUSTER, OBSERVED, RateRule
 from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.rate_quotas import OBSERVED_CLUSTER
-from turnstile.pipeline.audit.refusal_checks import DECISIONS, READ, unjustified, without_violated_rate
+from turnstile.pipeline.audit.rate_refusals import without_violated_rate
+from turnstile.pipeline.audit.refusal_checks import DECISIONS, READ, unjustified
 from turnstile.pipeline.audit.refusal_names import CLUSTER_RATE, FOUND
 from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.audit.whole_cluster import broker_text

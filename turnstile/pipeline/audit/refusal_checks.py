@@ -4,18 +4,14 @@ refused_by_what_was_in_force  What a refusal names was in force (refusal_names.p
 tokens_were_in_use_at_a_refusal  At a refusal by a cap, at least as many tokens of its pool could be in use as the cap is, at
     one instant of the SLACK_NS before. In use are connections that were open, that came to be open, or that another limit
     refused in that time.
-rate_was_violated_at_a_refusal  At a refusal by the rate of an address or of the cluster, its home had found it violated since
-    the connection arrived.
-second_of_the_core_was_used_up  At a refusal by the rate of a core, that shard had let a whole second's worth of connections
-    pass within a second.
 
-The last three ask for what must have been so, and allow for everything that the journal may not show (unseen.py): refusals of a
-broker are not judged from the last event of a shard that died until its death is known, nor are those of the journal's last
-SLACK_NS. A refusal without a cause in a broker of which events are missing is `unknown`.
+Refusals by rates are judged in rate_refusals.py. Caps and rates are judged by what must have been so. Both allow for everything
+that the journal may not show (unseen.py): refusals of a broker are not judged from the last event of a shard that died until
+its death is known, nor are those of the journal's last SLACK_NS. A refusal without a cause in a broker of which events are
+missing is `unknown`.
 `shard_unavailable`, `fd_limit` and `proxy_header` are no configured limits and not judged; the last explains no other refusal.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
@@ -23,15 +19,15 @@ from typing import NamedTuple
 
 import numpy
 import pyarrow
-import pyarrow.compute
 
 from broker.journal.schema import BEFORE_ARRIVAL, BY_CAPS, REASONS
 from shards.limits.caps import CLUSTER
 from shards.settings.broker_config import EVERY_BROKER
 from turnstile.pipeline.audit.audit_result import HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
-from turnstile.pipeline.audit.moves import RATE
+from turnstile.pipeline.audit.rate_refusals import without_used_up_second, without_violated_rate
 from turnstile.pipeline.audit.refusal_names import (
+    ASKED,
     BY_LIMITS,
     CAPS,
     CLUSTER_RATE,
@@ -51,7 +47,6 @@ from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline
 
 NAMED, CAUSED = "refused_as_configured", "refused_with_cause"
-SECOND_NS = 1_000_000_000
 PARKED = 64  # connections of a listener that may wait for its slot while they hold a token of the broker's pool
 _OTHERS = {
     "ip": ("broker_cap", "cluster_cap", "shard_unavailable"),
@@ -74,20 +69,6 @@ READ = (
     "kind",
 )
 DECISIONS = pyarrow.schema([EVENTS.field(name) for name in READ])
-ASKED = pyarrow.schema(
-    [
-        ("broker", pyarrow.int32()),
-        ("shard", pyarrow.int32()),
-        *((name, pyarrow.int64()) for name in ("epoch", "conn")),
-        ("ip", pyarrow.string()),
-        *((name, pyarrow.int64()) for name in ("at_ns", "arrived_ns")),
-        ("reason", pyarrow.string()),
-        ("limit", pyarrow.string()),
-        ("limit_value", pyarrow.float64()),
-        ("version", pyarrow.int64()),
-    ]
-)
-"""A refusal, or something that explains one: then `reason` is null."""
 STEPS = pyarrow.schema(
     [
         *sweep.STEPS,
@@ -106,7 +87,6 @@ def checks(
     total = sum(found.refusals[reason] for reason in reasons)
     if not total:
         return [Check(name, HELD, "no connection was refused by a limit", []) for name in (NAMED, CAUSED)]
-    decided = events.of_kinds(("admitted", "refused"), READ)
     refused = events.of_kinds(("refused",), READ)
     named = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
     unseen = unseen_in(found)
@@ -119,8 +99,7 @@ def checks(
     if "core_rate" in reasons:
         # A bucket keeps its tokens when its rate changes, so at first it may have fewer than the new rate says.
         changed_ns = [period.start_ns for period in timeline.periods]
-        asked = decided.each(partial(_asked, "core_rate", with_others=True), ASKED)
-        uncaused.append(asked.by(INCARNATION, partial(without_pace, unseen, changed_ns), FOUND).table())
+        uncaused.append(without_used_up_second(events.of_kinds(("admitted", "refused"), READ), unseen, changed_ns))
     return [
         _check(NAMED, named, total, "each by a limit that was in force, with its value", ()),
         _check(
@@ -170,17 +149,6 @@ def _check(name: str, rows: list[arrays.TableRow], total: int, if_held: str, inc
 
 def _number(value: float | None) -> str:
     return "nothing" if value is None else f"{value:g}"
-
-
-def _asked(reason: str, table: pyarrow.Table, *, with_others: bool = False) -> pyarrow.Table:
-    """ASKED: the refusals for a reason; `with_others`: and everything else that came, with no reason."""
-    is_it = arrays.is_one_of(table, "reason", (reason,)) & arrays.is_one_of(table, "kind", ("refused",))
-    picked = is_it | ~arrays.is_one_of(table, "reason", (BEFORE_ARRIVAL,)) if with_others else is_it
-    mine = table.filter(pyarrow.array(picked))
-    at_ns = arrays.numbers(mine, "mono_ns")
-    said = numpy.array([None, reason], dtype=object)[is_it[picked].astype("i8")]
-    same = {name: mine[name] for name in (*INCARNATION, "conn", "ip", "limit", "limit_value", "version")}
-    return arrays.table_of(ASKED, at_ns=at_ns, arrived_ns=at_ns - held_ns(mine), reason=said, **same)
 
 
 # ---- tokens_were_in_use_at_a_refusal
@@ -271,84 +239,5 @@ def _parked(timeline: Timeline, version: int | None, broker: int) -> int:
     limits = timeline.limits(version or 0, broker).limits
     if all(rule.cap is None for rule in (limits.waiting, *limits.listeners.values())):
         return 0
-    return (
-        0 if limits.rule_of("broker").wait else PARKED
-    )  # else the pool that refuses is asked last: nothing waits there
-
-
-# ---- rate_was_violated_at_a_refusal
-
-
-def without_violated_rate(refused: Rows, moves: Rows, unseen: Unseen, reason: str, of: str = "") -> pyarrow.Table:
-    """FOUND: refusals by the rate of an address, of a user or of the cluster that its home had not found violated. `refused`:
-    DECISIONS, whose `ip` is whose rate it is; of that of the cluster, what is found has none. `of`: before the names of keys."""
-    prefix = of + (CLUSTER if reason == CLUSTER_RATE else f"{reason.removesuffix('_rate')}:")
-    asked = refused.each(partial(_asked, reason), ASKED).and_(moves.each(partial(_violated, prefix), ASKED))
-    if reason == CLUSTER_RATE:
-        asked = asked.each(_of_no_address, ASKED)
-    return asked.by(("broker", "ip"), partial(without_violation, unseen), FOUND).table()
-
-
-def _of_no_address(table: pyarrow.Table) -> pyarrow.Table:
-    ip = pyarrow.array([""] * table.num_rows, pyarrow.string())
-    return of_cluster(table).set_column(table.column_names.index("ip"), ASKED.field("ip"), ip)
-
-
-def _violated(prefix: str, table: pyarrow.Table) -> pyarrow.Table:
-    """ASKED: when homes found rates of keys that begin with `prefix` violated, of moves.MOVES."""
-    mine = table.filter(
-        pyarrow.compute.and_(table["is_violated"], pyarrow.array(arrays.is_one_of(table, "what", (RATE,))))
-    )
-    mine = mine.filter(pyarrow.compute.starts_with(mine["pool"], prefix))
-    blank = {
-        field.name: pyarrow.nulls(mine.num_rows, field.type)
-        for field in ASKED
-        if field.name not in (*INCARNATION, "ip", "at_ns", "arrived_ns")
-    }
-    ip = pyarrow.compute.utf8_slice_codeunits(mine["pool"], len(prefix))
-    same = {name: mine[name] for name in INCARNATION}
-    return arrays.table_of(ASKED, ip=ip, at_ns=mine["at_ns"], arrived_ns=mine["at_ns"], **same, **blank)
-
-
-def without_violation(unseen: Unseen, table: pyarrow.Table) -> pyarrow.Table:
-    """FOUND: refusals by an address's rate that its home had not found violated since the connection arrived."""
-    is_refusal = arrays.present(table, "reason")
-    at_ns, arrived_ns = arrays.numbers(table, "at_ns"), arrays.numbers(table, "arrived_ns")
-    broker, (ip, _) = arrays.numbers(table, "broker"), arrays.codes(table, "ip")
-    order = numpy.lexsort((is_refusal, numpy.where(is_refusal, at_ns + SLACK_NS, at_ns), ip, broker))
-    starts = arrays.begins(broker[order], ip[order])
-    last = arrays.latest(~is_refusal[order], starts)
-    never = (last < 0) | (at_ns[order][last] < arrived_ns[order] - SLACK_NS)
-    wrong = order[is_refusal[order] & never]
-    return _seen(unseen, "its home found no violation of that rate", (), table.take(pyarrow.array(wrong)))
-
-
-# ---- second_of_the_core_was_used_up
-
-
-def without_pace(unseen: Unseen, changed_ns: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
-    """FOUND: refusals by a core's rate although fewer than that came to a shard within a second before."""
-    is_other, arrived_us = ~arrays.present(table, "reason"), arrays.numbers(table, "arrived_ns") // 1000
-    second = SECOND_NS // 1000 + 1
-    order, starts = arrays.grouped(*(arrays.numbers(table, name) for name in INCARNATION))
-    core = numpy.empty(len(order), dtype="i8")
-    core[order] = arrays.group_of(starts, len(order))
-    ip, ips = arrays.codes(table, "ip")
-    of_core = arrays.in_span(core, arrived_us, 2 * second, second, is_other)
-    limit, limits = arrays.codes(table, "limit")
-    is_of_ip = numpy.array([str(name).endswith("overrides") for name in limits])[limit]
-    _, pair = numpy.unique(core * len(ips) + ip, return_inverse=True)
-    of_ip = arrays.in_span(pair, arrived_us, 2 * second, second, is_other) if is_of_ip.any() else of_core
-    few = numpy.where(is_of_ip, of_ip, of_core) < arrays.numbers(table, "limit_value")
-    wrong = table.filter(pyarrow.array(~is_other & few))
-    return _seen(unseen, "fewer than that came within a second", changed_ns, wrong)
-
-
-def _seen(unseen: Unseen, why: str, changed_ns: Sequence[int], table: pyarrow.Table) -> pyarrow.Table:
-    """Some of ASKED as FOUND, without those that can't be judged: `unseen`, or soon after one of the sorted `changed_ns`."""
-    found = []
-    for row in table.drop_columns(["arrived_ns"]).to_pylist():
-        recent = bisect_right(changed_ns, row["at_ns"]) - bisect_right(changed_ns, row["at_ns"] - SLACK_NS)
-        if not recent and not unseen.contains(row["broker"], row["at_ns"]):
-            found.append({**row, "why": why, "refusals": 1})
-    return pyarrow.Table.from_pylist(found, FOUND)
+    # The pool that refuses is asked last: nothing waits there.
+    return 0 if limits.rule_of("broker").wait else PARKED

@@ -50,6 +50,20 @@ FOUND = pyarrow.schema(
     ]
 )
 INCARNATION = ("broker", "shard", "epoch")
+ASKED = pyarrow.schema(
+    [
+        ("broker", pyarrow.int32()),
+        ("shard", pyarrow.int32()),
+        *((name, pyarrow.int64()) for name in ("epoch", "conn")),
+        ("ip", pyarrow.string()),
+        *((name, pyarrow.int64()) for name in ("at_ns", "arrived_ns")),
+        ("reason", pyarrow.string()),
+        ("limit", pyarrow.string()),
+        ("limit_value", pyarrow.float64()),
+        ("version", pyarrow.int64()),
+    ]
+)
+"""A refusal, or something that explains one: then `reason` is null."""
 
 
 def held_ns(table: pyarrow.Table) -> arrays.Array:

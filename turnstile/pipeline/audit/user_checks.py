@@ -15,11 +15,11 @@ import pyarrow
 from broker.journal.schema import AFTER_LOGIN, GAVE_UP
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, NOT_JUSTIFIED, UNKNOWN, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS, INCARNATION, READ, Ends, pair
+from turnstile.pipeline.audit.rate_refusals import without_violated_rate
 from turnstile.pipeline.audit.refusal_checks import (
     DECISIONS,
     unjustified,
     without_full_pool,
-    without_violated_rate,
 )
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
