@@ -22,19 +22,18 @@ from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, 
 from broker.process.clients import Clients
 from broker.process.cluster_peers import ClusterPeers
 from broker.process.context import make_context
+from broker.process.descriptions import serve_descriptions
 from broker.process.fullest_limits import FullestLimits
 from broker.process.gauges import ShardGauges, describe_gauges
 from broker.process.kafka import Kafka
 from broker.process.shard_cycle import ImageStep, PassStep, image_steps, pass_steps
 from broker.process.shard_watchdog import LEAVING
 from broker.process.shared_memory import SharedMemory
-from broker.process.watched_figures import WatchedFigures
 from broker.runtime import collector
 from broker.runtime.logger import set_level
 from broker.serve.client_quotas import make_client_quotas
 from broker.serve.delegation_token_cache import DelegationTokenCache
 from broker.serve.key_derivation import KeyDerivation
-from broker.serve.listed_connections import ListedConnections
 from broker.serve.throttling import Throttling
 from broker.storage.memory import keep_freed_buffers
 from shards.config.cluster_plan import COORDINATOR_MEMBER, ClusterPlan
@@ -205,7 +204,7 @@ class ShardProcess:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._start_in_mesh = starting_in(nursery)
         spawn = Spawn(self._start_in_mesh)
-        context, acceptors, cluster = self.context, self.acceptors, self.context.cluster
+        context, acceptors = self.context, self.acceptors
         exchange = Exchange(context.tokens.receive, {**acceptors.receivers, **self._cluster_peers.receivers})
         mesh = self.mesh = Mesh(
             self.hello,
@@ -222,23 +221,17 @@ class ShardProcess:
         context.poller.at_end_of_pass(self._end_of_pass)
         mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
         mesh.serve("apply", self.subscriber.apply)
-        mesh.serve(
-            "describe_tokens", lambda peer, pools=None: cluster.describe_with(context.tokens.describe(pools), pools)
-        )
-        mesh.serve("describe_refusals", lambda peer: self.context.top_talkers.top())
-        mesh.serve("describe_observed", lambda peer: acceptors.observed_world.counts.describe())
-        mesh.serve("describe_observed_quotas", lambda peer: self.quotas.rehearsal.counts.describe())
-        mesh.serve("describe_sources", lambda peer: self._clients.sources.describe())
-        mesh.serve("describe_quota", lambda peer, user, client_id: self.quotas.meters.rates_here(user, client_id))
-        mesh.serve("describe_gauges", lambda peer: self._describe_gauges())
-        mesh.serve("describe_fullest", lambda peer: self._fullest.describe())
-        watched = WatchedFigures(self._clients.sources, self.quotas.meters, acceptors.connection_rate)
-        mesh.serve("describe_watched", lambda peer, *query: watched.describe(*query))
-        listed = ListedConnections(self.connections, (self.broker, self.shard), self.hello.epoch, context.poller)
-        mesh.serve("list_connections", lambda peer, *query: listed.select(*query))
-        mesh.serve("describe_proxies", lambda peer: self.connections.describe_proxies())
-        mesh.serve("describe_faults", lambda peer: self._clients.describe_faults())
         mesh.serve("reset", lambda peer: self._reset())
+        serve_descriptions(
+            mesh.serve,
+            self.hello,
+            context,
+            acceptors=acceptors,
+            clients=self._clients,
+            quotas=self.quotas,
+            fullest=self._fullest,
+            gauges=self._describe_gauges,
+        )
         self.quotas.serve_on(mesh.serve)
         self.quotas.await_peers()
         self.acceptors.serve_on(mesh.serve)
@@ -327,9 +320,8 @@ class ShardProcess:
         def enforced() -> None:
             self.context.counters.set("version", applied.version)
             self.context.journal.config(applied.version, applied.delta, full=applied.whole)
-            if not (
-                tokens.peer_is_ahead or cluster.peer_is_ahead
-            ):  # else another version follows (no_asking_behind_a_peer)
+            # Else another version follows (no_asking_behind_a_peer).
+            if not (tokens.peer_is_ahead or cluster.peer_is_ahead):
                 self._may_listen.set()
             done()
 
