@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from shards.limits.address_rates import AddressRates
-from shards.limits.rate import Admitted, Rate, Window
+from shards.limits.rate import PartlyAdmitted, Rate, Window
 from shards.limits.rate_replay import RateQuotas
 
 LISTENER, BACK, ADDRESS, USER = "listener", "back", "ip", "user"
@@ -89,7 +89,7 @@ class ObservedWindows:
     ) -> list[tuple[int, int]]:
         """The order among different names does not matter: they share no window."""
         arrivals, size_ms = Counter(names), self.window.size_ms
-        limited: dict[str, Admitted] = {}
+        limited: dict[str, PartlyAdmitted] = {}
         for (name, count), rate in zip(arrivals.items(), rates.take_each(arrivals, now_ms=now_ms), strict=True):
             admitted = rate.admit(count, quotas[name], now_ms=now_ms, max_ms=size_ms)
             if admitted is not None:
@@ -101,7 +101,7 @@ class ObservedWindows:
             if name in limited:
                 within, delay_ms = limited[name]
                 if within:
-                    limited[name] = Admitted(within - 1, delay_ms)
+                    limited[name] = PartlyAdmitted(within - 1, delay_ms)
                 else:
                     beyond.append((place, delay_ms))
         return beyond

@@ -45,7 +45,7 @@ class Window(NamedTuple):
 DEFAULT_WINDOW = Window()
 
 
-class Admitted(NamedTuple):
+class PartlyAdmitted(NamedTuple):
     """Of units that came at one instant, and are not all within a quota: how many are, and the delay in ms of each other one."""
 
     units: int
@@ -103,7 +103,7 @@ class Rate:
             return 0
         return throttle_ms(rate, quota_per_s, window_ms=window_ms, max_ms=max_ms)
 
-    def admit(self, units: int, quota_per_s: float | None, *, now_ms: int, max_ms: int) -> Admitted | None:
+    def admit(self, units: int, quota_per_s: float | None, *, now_ms: int, max_ms: int) -> PartlyAdmitted | None:
         """Count units, one or more, one after the other, and take back each that is beyond the quota; None: none is. Units that
         are within it together are so one by one; the others come at one instant of one window, so all have the same delay."""
         delay_ms = self.charge(units, quota_per_s, now_ms=now_ms, max_ms=max_ms)
@@ -115,7 +115,7 @@ class Rate:
             while not (delay_ms := self.charge(1, quota_per_s, now_ms=now_ms, max_ms=max_ms)):
                 within += 1
             self.record(-1, now_ms=now_ms)
-        return Admitted(within, delay_ms)
+        return PartlyAdmitted(within, delay_ms)
 
     def insert(self, amount: float, *, at_ms: int, now_ms: int) -> None:
         """Count what another meter recorded at `at_ms`, by now or long before; nothing if it is obsolete.
