@@ -21,17 +21,17 @@ class Contents(NamedTuple):
 
 def usable(total: int, reasons: Mapping[str, int], paths: Sequence[str], format: str, by: EntityType) -> None:
     """Raises PipelineError when there is nothing in a log that can be used."""
+    if total:
+        return
     where = ", ".join(paths)
-    if not total and not reasons and by.name == USER.name:
-        raise PipelineError(
-            "No user logs in, in this journal." if format == "journal" else f"No user logs in, in {where}."
-        )
-    if not total and not reasons and format == "journal":  # its paths are of this run: live segments are copied aside
-        raise PipelineError("There is no connection in this journal.")
-    if not total and not reasons:
-        raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
-    if not total:
+    if reasons:
         reason, worst = max(reasons.items(), key=lambda item: item[1])
         raise PipelineError(
             f"None of the {sum(reasons.values())} rows of {where} can be used as {format}; {worst} of them: {reason}."
         )
+    is_journal = format == "journal"  # its paths are of this run, as live segments are copied aside: not told
+    if by.name == USER.name:
+        raise PipelineError(f"No user logs in, in {'this journal' if is_journal else where}.")
+    if is_journal:
+        raise PipelineError("There is no connection in this journal.")
+    raise PipelineError(f"There is nothing in {where}: no file, or files without a row.")
