@@ -128,7 +128,7 @@ def test_a_subscription_is_in_the_history_and_a_reset_ends_it(cluster):
     history = cluster.get("/v1/config/history?limit=1")["history"][0]
     assert history["changes"] == [["client_metrics", "kept", None, {"metrics": "k."}]]
     cluster.turnstile("config", "history", "--limit", "3")
-    cluster.client.post("/v1/reset")
+    cluster.reset()
     with wired(cluster.bootstrap, "kept") as wire:
         assert wire.ask("get_telemetry_subscriptions", 0, client_instance_id=None).requested_metrics == ()
         (known,) = cluster.get("/v1/telemetry")["client_instances"]

@@ -111,7 +111,7 @@ def test_it_survives_each_process_and_a_reset(tmp_path):
         until(lambda: cluster.get("/healthz")["status"] == "ok", what="every process is back")
         for _ in range(8):
             assert told(edge(cluster)) == ["a.example:1"]
-        cluster.client.post("/v1/reset")
+        cluster.reset()
         assert told(edge(cluster)) == ["a.example:1"]
 
 

@@ -40,7 +40,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture
 def cluster(shared: Cluster) -> Iterator[Cluster]:
     """Whose windows are empty."""
-    shared.client.post("/v1/reset")
+    shared.reset()
     yield shared
     observe(shared, **{RATE: None})
     shared.put("/v1/cluster_config", {"upsert": {}, "remove": [RATE]})

@@ -240,7 +240,7 @@ def test_a_request_over_tls_waits_as_any_other(cluster, stack):
 
 def test_a_reset_drops_what_waits(cluster, stack):
     blocked(stack, cluster, 7)
-    cluster.client.post("/v1/reset")
+    cluster.reset()
     add_users(cluster, ["alice"])
     until(lambda: cluster.metric(QUEUED) == 0, what="dropped")
     assert admitted(asking(stack, cluster, b""))

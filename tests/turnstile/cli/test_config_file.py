@@ -162,7 +162,7 @@ def test_a_cluster_is_what_its_file_says_and_its_export_says_the_same(tmp_path: 
             "the command line's listeners replace the file's"
         )
         assert [each["name"] for each in users["users"]] == ["alice"]
-        cluster.client.post("/v1/reset")
+        cluster.reset()
         assert [cluster.get("/v1/quotas"), cluster.get("/v1/users")] == [quotas, users], "they hold again after a reset"
     asked, again = (read(toml(tmp_path, text)) for text in (WHOLE, exported))
     assert dict(again.settings) == dict(asked.settings) and again.topics == ["orders:6", "more:2"]

@@ -143,7 +143,7 @@ def test_after_a_reset_every_window_is_empty(tmp_path: Path) -> None:
             cluster.put("/v1/quotas", {"alter": [{"entity": {"ip": None}, "set": {"connection_creation_rate": 10.0}}]})
             with storm(cluster, "PLAINTEXT", "--connections", "500", "--rate", "500", "--hold", "0"):
                 cluster.until_decided(60)
-            cluster.client.post("/v1/reset")
+            cluster.reset()
     result = judged(cluster)
     assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
 
