@@ -34,18 +34,18 @@ def broker_text(broker: int | None) -> str:
 
 
 def limit_text(row: LimitUse) -> str:
-    """A limit that /v1/live tells the use of: `connections of 10.0.0.1`."""
+    """The name of a limit in /v1/live: `connections of 10.0.0.1`."""
     what = "connections" if row["what"] == "connections" else "new connections"
     return f"{what} of {pool_text(row['of'])}"
 
 
 def use_text(row: LimitUse) -> str:
-    """The use of a limit on connections, beside it."""
+    """The use of a limit on connections, and the limit: `80 of 100 (80 %)`."""
     return use(row["used"], row["limit"], count if row["what"] == "connections" else per_second)
 
 
 def quota_use_text(row: QuotaClient) -> str:
-    """The use of a client's quota, beside it."""
+    """The use of a client's quota, and the quota: `111 kB/s of 100 kB/s (111 %)`."""
     return use(row["value"], row["limit"], QUOTAS[row["quota"]])
 
 

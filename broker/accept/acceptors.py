@@ -33,19 +33,18 @@ from shards.rates.observed_rates import ObservedRates
 from shards.rates.rates import NAME, Rates
 
 _MOST_HELD = 20_000
-_MOST_REFUSED_HELD = 2000  # of a shard, and an eighth of its descriptors
+_MOST_REFUSED_HELD = 2000  # per shard, and at most an eighth of its descriptors
 _ALL_LISTENERS = ("broker:all",)
-"""An additional pool of a broker with several listeners, whose inter-broker listener may exceed `max.connections`. Its cap is
-`kafka_connections_max`, which holds for that listener, too (shards/limits/connection_limits.py)."""
+"""One more pool of a broker with several listeners. Its cap is `kafka_connections_max` where `max.connections` is tighter: the
+inter-broker listener may exceed `max.connections`, but not this cap (shards/limits/connection_limits.py)."""
 _OVER_TLS = ("ssl",)
 """An additional pool of the listeners with TLS."""
 
 
 class Acceptors:
-    """The listeners named `listeners`. `fd_ceiling` is the first descriptor number too many for a connection.
+    """The listeners named `listeners`. Connections get descriptors below `fd_ceiling`.
 
-    `flush` is to be called at the end of each pass, `tick` a few times a second. `rates` are those that connections are
-    recorded in.
+    `flush` is to be called at the end of each pass, `tick` a few times a second. Connections are recorded in `rates`.
     """
 
     def __init__(
@@ -183,8 +182,8 @@ class Acceptors:
     # Configuration, peers, messages
 
     def image_changed(self, kinds: Collection[str]) -> None:
-        """The image has another version; when this returns, no rate of an older one is left to be spent here."""
-        self._note_unrecorded()
+        """The image has another version; when this returns, no unit granted under an older one can be spent here."""
+        self._note_taken()
         self._core_rates.read_settings()
         self.eviction.protect(self._image.inter_broker_listener if len(self._names) > 1 else None)
         self.rates.apply(self._image.version, now_ms=self._context.now_ms())
@@ -250,7 +249,7 @@ class Acceptors:
             self._context.poller.wake()
         self._take_turns()
         self._observed_rates.flush()  # what was admitted until here asks in this pass
-        while cluster_rate.busy:  # that of the cluster, among others
+        while cluster_rate.busy:  # that flush may have asked for the observed rate of the cluster
             self._take_turns()
             self._observed_rates.flush()
         self.eviction.flush()
@@ -278,7 +277,7 @@ class Acceptors:
         self._context.cluster_rate.tick()
         self._core_rates.tick(now_ms=now_ms)
         self.observed_world.rates.tick(now_ms=now_ms)
-        self._note_unrecorded()
+        self._note_taken()
         for listener in self._listeners:
             listener.resume_after_exhaustion()
         for admission in self._admissions.values():
@@ -299,23 +298,23 @@ class Acceptors:
         return [[names[kind], {kind: name}, rate] for kind, _, name, rate in split]
 
     def connection_rates(self, most: int) -> list[tuple[str, float]]:
-        """(key, connections a second) of the addresses and users at home here with a rate, of each kind the latest to connect
-        first and `most` of them."""
-        told: list[tuple[str, float]] = self.rates.describe(most, now_ms=self._context.now_ms())["rates"]
-        return told
+        """(key, connections a second) of the addresses and users with a rate that are at home here: at most `most` of each kind,
+        the last that connected first."""
+        rates: list[tuple[str, float]] = self.rates.describe(most, now_ms=self._context.now_ms())["rates"]
+        return rates
 
     def connection_rate(self, key: str) -> float | None:
-        """Connections a second of one address or user whose rate is at home here; None: nothing of it counts here."""
+        """Connections a second of one address or user whose rate is at home here; None: it has no record that still counts."""
         return self.rates.connection_rate(key, now_ms=self._context.now_ms())
 
     def _advance(self, due_ms: int) -> None:
-        if self._armed_ms == due_ms:  # else an earlier timer was armed since, and is armed again when it fires
+        if self._armed_ms == due_ms:  # else a timer for an earlier time was armed after this one, and has fired
             self._armed_ms = None
         self.rates.advance(now_ms=self._context.now_ms())
         self._context.cluster_rate.advance()
 
-    def _note_unrecorded(self) -> None:
-        """Tells the rates how many connections came in without being recorded."""
+    def _note_taken(self) -> None:
+        """Tells the rates how many connections each listener has taken in all: a rate that is switched on starts from these."""
         counters = self._context.counters
         for name in self._names:
             total = sum(counters.value(counter, name) for counter in RECORDED)

@@ -1,8 +1,8 @@
 """A listening socket: accepts in batches, and stops accepting while its admission has to wait.
 
 Waiting for readability and then accepting until nothing is left takes half the time of one wake-up per connection.
-The socket is shared with the supervisor, so a connection that arrives while it is not accepted waits in its backlog. It
-waits there, too, while those that were accepted keep the shard busy: they would keep everything else waiting.
+The socket is shared with the supervisor, so a connection that arrives while this shard does not accept waits in the backlog. So
+does one while accepted connections keep the shard busy: to accept more would hold up everything else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Arrived = Callable[[int, str, int], None]
 
 
 class Listener:
-    """Feeds `arrived(fd, ip, port)`. `no_descriptor()` is told of each connection that found no descriptor left."""
+    """Calls `arrived(fd, ip, port)` for each connection, and `no_descriptor()` for each that found no descriptor left."""
 
     def __init__(
         self, sock: socket.socket, poller: Poller, arrived: Arrived, no_descriptor: Callable[[str, int], None]

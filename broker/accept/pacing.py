@@ -1,10 +1,10 @@
-"""The times at which a listener accepts on this shard: not while a rate blocks it, nor while what it accepted has to wait for its
-turn.
+"""The times at which a listener accepts on this shard: not while a rate blocks it, nor while connections that it accepted have to
+wait in order.
 
 A connection that is not accepted waits in the kernel's backlog, as with Kafka, whose acceptor sleeps.
 
 paused_only_for_a_reason  The listener is paused exactly while one of these holds: a rate blocks it (`block`); a connection
-    waits in order for a core's token or a slot (`stop`); the most connections that may wait for a rate do (`join`).
+    waits in order for a core's token or a slot (`stop`); as many connections wait for a rate as may (`join`).
 blocked_time_is_counted  `blocked_ns` counts the time it was paused; AcceptorBlockedPercent is computed from it.
 """
 
@@ -38,7 +38,7 @@ class Pacing:
         self._listener: Listener | None = None
 
     def start(self, listener: Listener) -> None:
-        """Accepts from now on, when paused_only_for_a_reason lets it."""
+        """Accepts from now on, except while paused (paused_only_for_a_reason)."""
         self._listener = listener
         listener.start()
         self.update()

@@ -60,7 +60,7 @@ class ProxyFault(StrEnum):
     BAD_HDR = "PRX_BAD_HDR"
     """The header breaks the rules of its version, or its checksum is wrong."""
     BAD_PROTO = "PRX_BAD_PROTO"
-    """The header is of a family or protocol that there is none of."""
+    """The header names a family or protocol that does not exist."""
 
 
 class ProxyHeader(NamedTuple):
@@ -104,7 +104,8 @@ class HeaderParser:
         return self.header is not None or self.fault is not None
 
     def feed(self, data: bytes) -> int:
-        """The number of the next bytes that belong to the header; those that don't are to be fed again, with more behind them."""
+        """Takes from `data` what is known to belong to the header; returns how many bytes. Until the header has ended, the rest is
+        to be fed again with what follows."""
         before = self.taken
         self._began = self._began or bool(data)
         try:
@@ -146,7 +147,7 @@ class HeaderParser:
     # Version 2
 
     def _take_binary(self, data: bytes) -> bool:
-        """True if the header is whole, or there is none."""
+        """Takes what the state still lacks; False: more bytes are needed."""
         took = data[: self._size - len(self._kept)]
         self._kept += took
         self.taken += len(took)
@@ -161,7 +162,7 @@ class HeaderParser:
 
 
 def _version_of(data: bytes) -> _State:
-    """Raises _Wrong when it is neither."""
+    """LINE, FIXED, or SIGNATURE while it may be either. Raises _Wrong when it is neither."""
     for signature, state in ((SIGNATURE_1, _State.LINE), (SIGNATURE_2, _State.FIXED)):
         if data.startswith(signature):
             return state
@@ -199,7 +200,7 @@ def _port(text: bytes) -> int:
 
 
 def _size_of(fixed: bytes) -> int:
-    """Of the whole header, by its first 16 bytes. Raises _Wrong."""
+    """The size of a whole header of version 2, by its first 16 bytes. Raises _Wrong."""
     version, command = fixed[12] >> 4, fixed[12] & 15
     if version != 2:
         raise _Wrong(ProxyFault.NOT_HDR)

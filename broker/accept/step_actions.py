@@ -41,7 +41,7 @@ class Deciders:
     force: Callable[[], None]  # takes a token of the broker's pool, also beyond its cap (eviction.py)
     numbers: Iterator[int]  # of connections: unique in this incarnation of the shard
     pending: set[PendingConnection]  # the connections that wait
-    fd_ceiling: int  # the first descriptor number too many for a connection
+    fd_ceiling: int  # connections get descriptors below it
 
     def make_room(self) -> bool:
         """Closes one held socket: one that a cap refused, else one that is held for a rate. False: none is held."""

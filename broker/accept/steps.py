@@ -11,7 +11,7 @@
     HELD           the delay of an address over its rate; the socket is not read
     IP_RATE_AGAIN  the same unit after that delay, with turnstile.ip.rate.recheck
     LATE_TOKENS    the tokens of TOKENS, but the listener goes on and a full pool refuses at once, also where others wait
-    CLUSTER_TOKENS a token of the pool of all brokers, while the others may be revoked; left out while that has no cap
+    CLUSTER_TOKENS a token of the cluster's pool; a change may revoke its other tokens meanwhile. Left out while that has no cap
     ADMITTED       nothing: the connection is open
     REFUSED        nothing: the connection is closed
 

@@ -61,7 +61,7 @@ class MessageType:
     fields: tuple[Field, ...]
 
     def paths(self, before: str = "") -> Iterator[tuple[str, Scalar | Choices]]:
-        """Each field that has a value of its own by its path, such as `source.ip_address`; without repeated ones."""
+        """The path, such as `source.ip_address`, and kind of each field that is no message; none of those in repeated messages."""
         for field in self.fields:
             if isinstance(field.kind, MessageType):
                 if not field.repeated:
@@ -122,8 +122,8 @@ def _field(field: Field, value: Any) -> bytes:
 
 
 def from_protobuf(message: MessageType, data: bytes) -> dict[str, object]:
-    """The fields of a message that was sent, by name; they are scalars. Fields that the type does not have are skipped. Raises
-    NotProtobuf."""
+    """The fields of a message that a client sent, by name; the type may have numbers, texts and booleans only. Fields that the type
+    does not have are skipped. Raises NotProtobuf."""
     known = {field.number: field for field in message.fields}
     found: dict[str, object] = {}
     try:

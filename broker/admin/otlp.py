@@ -1,4 +1,4 @@
-"""The telemetry that clients pushed, made readable: MetricsData of OTLP, of which these are the fields that clients fill.
+"""Decodes the telemetry that clients pushed, OTLP's MetricsData. Only fields that Kafka clients fill are read.
 
 Numbers of fields are those of opentelemetry/proto/metrics/v1/metrics.proto and common/v1/common.proto. A field that is not known
 is skipped.
@@ -19,12 +19,12 @@ MOST_BYTES = 4 << 20
 
 
 class NotOtlp(ValueError):
-    """The bytes are not MetricsData, or too many of it."""
+    """The bytes are not MetricsData, or more than MOST_BYTES."""
 
 
 def metrics_of(data: bytes) -> list[dict[str, object]]:
-    """Every point of every metric, in order: {"name", "type", "unit", "attributes", "value" or what a distribution has,
-    "at_ms"}, at most MOST_METRICS; fields that are empty are left out. Raises NotOtlp."""
+    """Every point of every metric, in order, at most MOST_METRICS: name, type, unit, temporality, resource, attributes, at_ms, and
+    `value` or, of a distribution, count, sum and its buckets or quantiles. Empty fields are left out. Raises NotOtlp."""
     if len(data) > MOST_BYTES:
         raise NotOtlp(f"it is longer than {MOST_BYTES} bytes")
     found: list[dict[str, object]] = []
@@ -49,7 +49,7 @@ def _points(metric: bytes, about: Mapping[str, object]) -> Iterator[dict[str, ob
         body = texts[number]
         temporality = _TEMPORALITIES.get(_first(body, 2, 0)) if shape in ("sum", "histogram") else None
         for point in _messages(body, 1):
-            told = {
+            row = {
                 "name": _text(texts.get(1, b"")),
                 "type": shape,
                 "unit": _text(texts.get(3, b"")),
@@ -57,34 +57,34 @@ def _points(metric: bytes, about: Mapping[str, object]) -> Iterator[dict[str, ob
                 "resource": dict(about),
                 **(_number(point) if shape in ("gauge", "sum") else _distribution(point, shape)),
             }
-            yield {name: value for name, value in told.items() if value not in (None, "", {}, [])}
+            yield {name: value for name, value in row.items() if value not in (None, "", {}, [])}
 
 
 def _number(point: bytes) -> dict[str, object]:
-    """Of a NumberDataPoint."""
-    told: dict[str, object] = {"attributes": _attributes(point, 7), "at_ms": _at_ms(point), "value": None}
+    """The fields of a NumberDataPoint."""
+    row: dict[str, object] = {"attributes": _attributes(point, 7), "at_ms": _at_ms(point), "value": None}
     for number, _, value in fields(point):
         if number == 4:
-            told["value"] = _double(value)
+            row["value"] = _double(value)
         elif number == 6:
-            told["value"] = struct.unpack("<q", value)[0]
-    return told
+            row["value"] = struct.unpack("<q", value)[0]
+    return row
 
 
 def _distribution(point: bytes, shape: str) -> dict[str, object]:
-    """Of a HistogramDataPoint or a SummaryDataPoint: what both have, and buckets or quantiles."""
-    told: dict[str, object] = {
+    """The fields that all distributions have, and the buckets of a histogram or the quantiles of a summary."""
+    row: dict[str, object] = {
         "attributes": _attributes(point, 9 if shape == "histogram" else 7 if shape == "summary" else 1),
         "at_ms": _at_ms(point),
         "count": struct.unpack("<Q", _first(point, 4, bytes(8)))[0],
         "sum": _double(_first(point, 5, bytes(8))),
     }
     if shape == "histogram":
-        told["bucket_counts"] = _packed(point, 6, "<Q")
-        told["explicit_bounds"] = _packed(point, 7, "<d")
+        row["bucket_counts"] = _packed(point, 6, "<Q")
+        row["explicit_bounds"] = _packed(point, 7, "<d")
     elif shape == "summary":
-        told["quantiles"] = [[_double(_first(each, n, bytes(8))) for n in (1, 2)] for each in _messages(point, 6)]
-    return told
+        row["quantiles"] = [[_double(_first(each, n, bytes(8))) for n in (1, 2)] for each in _messages(point, 6)]
+    return row
 
 
 def _at_ms(point: bytes) -> int | None:
@@ -93,13 +93,13 @@ def _at_ms(point: bytes) -> int | None:
 
 
 def _attributes(message: bytes, number: int) -> dict[str, object]:
-    """KeyValues of this field; a list or a map among them is left out."""
-    told = {}
+    """The KeyValues of field `number`; those whose value is a list or a map are left out."""
+    values = {}
     for pair in _messages(message, number):
         for kind, _, value in fields(_first(pair, 2, b"")):
             if kind in _VALUES:
-                told[_text(_first(pair, 1, b""))] = _VALUES[kind](value)
-    return told
+                values[_text(_first(pair, 1, b""))] = _VALUES[kind](value)
+    return values
 
 
 def _messages(message: bytes, number: int) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ class CannotMeasure(Exception):
 
 
 class Server(NamedTuple):
-    """A server under test: its port, the process whose whole tree it is, and its admin API if it has one.
+    """A server under test: its port, the process at the root of its tree (`pid`), and its admin API if it has one.
 
     `ports`: of all listeners of a Turnstile, by name; `port` is the first.
     """
@@ -72,8 +72,8 @@ def binary(name: str) -> str:
 
 @contextmanager
 def accept_loop(answer_bytes: int = 0, processes: int = SHARDS, certificate: Sequence[str] = ()) -> Iterator[Server]:
-    """The bare C accept loop, as many processes as Turnstile has shards; with `answer_bytes` it answers what it reads, by TLS
-    with the files of a certificate and its key."""
+    """The bare C accept loop, as many processes as Turnstile has shards. `answer_bytes`: the size of its answer to each read; 0: it
+    closes. `certificate`: the files of a certificate and its key; then it speaks TLS."""
     command = [binary("accept_loop"), str(processes), str(answer_bytes), *certificate]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
@@ -89,7 +89,7 @@ def accept_loop(answer_bytes: int = 0, processes: int = SHARDS, certificate: Seq
 def turnstile(*options: str, port: int = 0, shards: int = SHARDS, checkout: Path | None = None) -> Iterator[Server]:
     """A cluster of one broker, as a user starts it, journal and counters on, in a temporary directory.
 
-    `checkout`: of the code in that folder, which has an environment in .venv; None: of this environment.
+    `checkout`: runs the code in that folder, which has a .venv; None: the code of this environment.
     """
     binaries = Path(sys.executable).parent if checkout is None else checkout / ".venv" / "bin"
     with TemporaryDirectory(prefix="turnstile-bench-") as home:
@@ -135,7 +135,8 @@ def cpu_s(pid: int) -> float:
 
 
 def settle(*servers: Server) -> None:
-    """Until the servers use next to no CPU: the first events of a journal make its converter import pyarrow, for seconds."""
+    """Waits until the servers use next to no CPU, at most _SETTLE_S: a converter imports pyarrow at a journal's first events, which
+    takes seconds."""
     for _ in range(_SETTLE_S):
         before_s = sum(cpu_s(server.pid) for server in servers)
         time.sleep(1)

@@ -4,9 +4,9 @@
     python scripts/bench/run.py --guard [--check] [--scores FILE]
 
 --quick measures for seconds instead of minutes; its figures scatter. --write puts the table into docs/internals/benchmarks.md.
---guard measures what has a peer in the same run, for a few minutes. --check does that, too, and fails when one is worse than the
-committed bounds (guard.py), and worse again when it is measured a second time, and slower than the checkout of which the bounds
-are (reference.py); --scores adds a line to a file from which the bounds are made.
+--guard measures what has a peer in the same run, for a few minutes. --check does so, too; it fails for a figure that is worse than
+its committed bound (guard.py) twice in a row, and slower than in the checkout that the bounds were measured on (reference.py).
+--scores adds a line to a file from which the bounds are made.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ GUARDED = (
 
 
 def main() -> int:
-    """Measure and print; the exit code says whether everything could be measured, not whether it was fast enough."""
+    """Measures and prints. Exit code 1: something could not be measured or, with --check, is worse than the bounds."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
@@ -75,7 +75,7 @@ def main() -> int:
         slow = _fallen(measured, known)
         if slow:
             _say(worse)
-            print("once more, what has fallen:", file=sys.stderr)
+            print("measuring once more what is worse than its bound:", file=sys.stderr)
             again = {name: _rows(name, ways[name]) for name in slow}
             worse = guard.fallen(scores | _scores(again), bounds)
             slow = _fallen(again, known)
@@ -101,8 +101,8 @@ def _fallen(measured: Mapping[str, Iterable[Row]], known: Mapping[str, guard.Bou
 
 
 def _beside_the_reference(slow: Mapping[str, list[str]]) -> list[str]:
-    """A sentence for each figure that is worse than the reference's, of the measures in `slow`; if that can't be had, those of
-    `slow`."""
+    """Measures what is in `slow` beside the reference: a sentence for each figure that is worse. The sentences of `slow` if the
+    reference can't be measured."""
     worse = [sentence for sentences in slow.values() for sentence in sentences]
     _say(worse)
     print(f"beside {reference.COMMIT[:8]}: {', '.join(slow)}", file=sys.stderr)

@@ -4,8 +4,8 @@ Records are `BROKER/LISTENER` -> "host:port", or AUTO: the address that the clie
 
 one_address_at_a_version  At one version each broker has one address on a listener, the same in every answer that names it;
     with AUTO, the same for all that reached the same address.
-guesses_are_marked  `is_guess` says of an address that it follows from where the cluster listens, and not from what was said
-    of the clients' way there: behind a mapped port or a proxy it is another one.
+guesses_are_marked  `is_guess`: the host is the one that the client reached (AUTO), or localhost for a listener bound to every
+    address. Clients behind a mapped port or a proxy may need another one.
 
 A client that a proxy announced (shards/config/proxy_option.py) has reached the proxy's address.
 """
@@ -107,10 +107,10 @@ def _wrong(text: str, rule: str) -> ConfigInvalid:
 
 
 def listeners_as_advertised(text: str, listeners: Collection[str], brokers: int = 1) -> str:
-    """`advertised.listeners` of the command line in canonical spelling; no `listeners`: they are not known. Broker b gets the port
-    plus b.
+    """`advertised.listeners` of the command line in canonical spelling, with the ports of broker 0. `listeners`: empty if they are
+    not known. `brokers`: broker b has the port plus b, and the last one's is checked.
 
-    Raises ConfigInvalid, as Kafka does, for a name that is no listener: its address would be told to no client.
+    Raises ConfigInvalid, as Kafka does, for a name that is no listener: no client would get its address.
     """
     found = []
     for entry in (entry.strip() for entry in text.split(",")):
@@ -128,7 +128,8 @@ def listeners_as_advertised(text: str, listeners: Collection[str], brokers: int 
 
 
 def _of_broker(address: Address, broker: int, setting: str, text: str) -> Address:
-    """The port of broker 0 plus `broker`. Raises ConfigInvalid beyond 65535, of `setting` with the value `text`."""
+    """The address of a broker by that of broker 0: its port plus `broker`. Raises ConfigInvalid, about `setting` and its value
+    `text`, beyond 65535."""
     port = address.port + broker
     if port > 65535:
         raise ConfigInvalid(setting, text[:300], f"broker {broker} would have port {port}, and 65535 is the last")
@@ -177,7 +178,7 @@ def spelled(static: Mapping[str, str], live: Mapping[str, str], broker: int) -> 
 
 
 def auto_listeners(static: Mapping[str, str], live: Mapping[str, str]) -> frozenset[str]:
-    """The listeners of which some broker is told as the address that the client reached."""
+    """The listeners on which at least one broker advertises AUTO."""
     found = {key.partition("/")[2] for key, address in live.items() if address == AUTO}
     for key, text in static.items():
         if key.partition("/")[2] == _SETTING:

@@ -41,7 +41,7 @@ _UNKNOWN: Result = ["UNKNOWN_TOPIC_OR_PARTITION", "This server does not host thi
 
 
 class MissedTopic(NamedTuple):
-    """A topic that the cluster is started with, and that is not there with as many partitions."""
+    """A topic that the cluster was to be started with, and that is missing or has another number of partitions."""
 
     name: str
     asked: int
@@ -51,7 +51,7 @@ class MissedTopic(NamedTuple):
 def missed_topics(
     state: ConfigState, wanted: Sequence[TopicToCreate], results: Sequence[Sequence[str]]
 ) -> list[MissedTopic]:
-    """Those that are not there as asked. `results`: of create_topics, which made the others."""
+    """The topics that are not there as `wanted`. `results`: the answers of create_topics to these."""
     missed: list[MissedTopic] = []
     for (name, asked, *_), (error, message) in zip(wanted, results, strict=True):
         topic = state.topics.get(name)
@@ -63,7 +63,7 @@ def missed_topics(
 
 
 def create_topics(state: ConfigState, wanted: Sequence[TopicToCreate], shards: int = 1) -> RequestedChanges:
-    """`shards`: of each broker. One result each, in order."""
+    """The records that create `wanted`, and one result for each, in order. `shards`: how many each broker has."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
@@ -147,7 +147,7 @@ def canonical_configs(configs: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _check_lags(configs: dict[str, str]) -> None:
-    """Of all configs that a topic has, canonical: LogConfig.validateValues. Raises ConfigInvalid."""
+    """Checks all configs that a topic has, canonical, as LogConfig.validateValues does. Raises ConfigInvalid."""
     least, most = configs.get("min.compaction.lag.ms"), configs.get("max.compaction.lag.ms")
     if least is not None and most is not None and int(least) > int(most):
         raise ConfigInvalid.saying(
@@ -156,7 +156,7 @@ def _check_lags(configs: dict[str, str]) -> None:
 
 
 def illegal_name(name: str) -> str:
-    """The fault of a name that is none for a topic; "" when it is one. Source: org.apache.kafka.common.internals.Topic."""
+    """The reason why no topic can have this name; "" if one can. Source: org.apache.kafka.common.internals.Topic."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -172,7 +172,8 @@ def illegal_name(name: str) -> str:
 
 
 def create_partitions(state: ConfigState, wanted: Sequence[TopicToExtend], shards: int = 1) -> RequestedChanges:
-    """There are as many replicas of an added partition as of the first. `shards`: of each broker."""
+    """The records that extend `wanted`, and one result for each. An added partition has as many replicas as partition 0. `shards`:
+    how many each broker has."""
     bounded(wanted)
     delta: list[Change] = []
     results: list[Result] = []
@@ -210,7 +211,8 @@ def create_partitions(state: ConfigState, wanted: Sequence[TopicToExtend], shard
 def _assigned_problem(
     state: ConfigState, first: Sequence[int], added: int, assigned: Sequence[Sequence[int]] | None
 ) -> Result | None:
-    """The refusal of these as replicas of `added` more partitions of a topic, of which the first has those."""
+    """The reason why `assigned` can't be the replicas of `added` more partitions; None: it can. Each needs as many as `first`, the
+    replicas of partition 0."""
     if not assigned:
         return None
     return number_problem(len(assigned), added) or assignments_problem(assigned, state.brokers, len(first))

@@ -1,7 +1,7 @@
-"""The rates of addresses, or of users, of which only those are kept that can still count.
+"""The rates of addresses, or of users. A rate of which no record counts any more is forgotten.
 
-windows_are_forgotten  An address is forgotten one or two spans after its last record, when no sample of it counts any more: a
-    sample counts until `samples` sizes after its last record.
+windows_are_forgotten  An address is forgotten one to two spans after its last record; a span is `samples` + 1 windows. No sample
+    counts then: a sample counts for `samples` windows after the last record in it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ class AddressRates:
         self._turn_ms = 0
 
     def find(self, ip: str) -> Rate | None:
-        """The rate of an address; None: nothing of it counts."""
+        """The rate of an address; None: it has no record that still counts."""
         return self._rates.get(ip) or self._older.get(ip)
 
     def take(self, ip: str, *, now_ms: int) -> Rate:
@@ -32,7 +32,7 @@ class AddressRates:
         return rate
 
     def take_each(self, ips: Iterable[str], *, now_ms: int) -> list[Rate]:
-        """Those of some addresses."""
+        """The rates of some addresses that are about to be recorded in."""
         if now_ms >= self._turn_ms:
             self._turn(now_ms)
         found = self._rates.get

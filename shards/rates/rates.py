@@ -259,13 +259,13 @@ class Rates:
                     self._send(peer, (NAME, items[start : start + _ITEMS_PER_MESSAGE]))
 
     def describe(self, most: int = 1000, *, now_ms: int) -> dict[str, Any]:
-        """Connections a second of the addresses and users at home here, [key, rate], of each kind the latest to connect first and
-        `most` of them; and how many wait here."""
+        """Connections a second of the addresses and users at home here, [key, rate]: at most `most` of each kind, the last that
+        connected first; and how many wait here."""
         rates = [rate for each in self._here.windows.values() for rate in each.describe(most, now_ms=now_ms)]
         return {"waiting": self._allowances.waiting(), "rates": rates}
 
     def connection_rate(self, key: str, *, now_ms: int) -> float | None:
-        """Connections a second of one address or user, such as `user:alice`, at home here; None: nothing of it counts here."""
+        """Connections a second of an address or user at home here, such as `user:alice`; None: no record of it counts any more."""
         return self._here.windows[key.partition(":")[0]].rate(key, now_ms=now_ms)
 
     def snapshot(self, *, now_ms: int) -> RatesSnapshot:

@@ -16,7 +16,7 @@ away_processes_do_not_listen  A process that is to start again only in AWAY_S or
 signals_end_in_order  Every signal that asks a process to end (ENDING) ends the cluster in order, and so does the end of its
     owner (owner.py). Processes that are stopped are continued for it, and those that do not end are killed, within _STOP_S
     and _LEAST_S a stage.
-zombies_are_reaped  As process 1 of a container it also reaps what others have started there and left: no zombie stays.
+zombies_are_reaped  As process 1 of a container it also reaps the orphans of other programs there: no zombie stays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from shards.supervisor.parent_death import die_with_parent
 from shards.supervisor.restarts import Backoff, RestartBoard
 from shards.supervisor.signals import wait_for
 
-# Those of signal(7) that end a process which does not expect them, but for SIGKILL and those that tell of a mistake in it.
+# The signals whose default action ends a process (signal(7)), without SIGKILL, AGAIN and those for faults of its own, as SIGSEGV.
 ENDING: frozenset[int] = frozenset(
     {
         signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGVTALRM,
@@ -59,7 +59,7 @@ Main = Callable[[int], int]
 
 class Child:
     """One process to keep alive: `name` for messages, `main` to run. Higher stages start later and end earlier. One with a
-    `watchdog` is ended when it hangs. `listening` are of what it listens on."""
+    `watchdog` is ended when it hangs. `listening`: the sockets that it listens on."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Child:
 
 
 class Supervisor:
-    """Runs `children` until a signal of ENDING, or the end of its owner."""
+    """Runs `children` until a signal of ENDING or AGAIN, or the end of its owner."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class Supervisor:
                 self._signal(child, signal.SIGKILL)
 
     def _restart(self, child: Child) -> None:
-        """Forks it, if a full process table lets us; else `run` tries again soon."""
+        """Forks it. If that fails (the process table is full), `run` tries again soon."""
         try:
             if child.listening is not None:
                 child.listening.open()
@@ -159,7 +159,7 @@ class Supervisor:
             if child.listening is not None:
                 child.listening.close()
             if not child.cannot_fork:
-                self._tell(f"{child.name} can't be started: {fault.strerror}; trying on")
+                self._tell(f"{child.name} can't be started: {fault.strerror}; trying again")
             child.cannot_fork = True
             self._delay(child, _RETRY_S)
         else:
@@ -229,7 +229,7 @@ class Supervisor:
             self._tell(f"{child.name} (pid {pid}) {how}; starting it again{when}")
 
     def _reap_strangers(self) -> None:
-        """zombies_are_reaped. One of the children that has ended meanwhile stands in the way; its SIGCHLD has us called again."""
+        """zombies_are_reaped. Stops at a child of ours that has ended meanwhile: its SIGCHLD has `run` reap it and call again."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -180,8 +180,8 @@ def _connect(app: str, conf: Mapping[str, str], folder: Path, shipped: Sequence[
 
     # Spark 4 warns of any pandas from 3.0 on; the jobs here exchange Arrow with it, never pandas frames.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-    # What cuts a call off in the middle, an interrupt or the JVM's end, py4j logs with a traceback, as the root logger, too;
-    # pyspark logs each query that it can't resolve with the JVM's. All of it raises, too.
+    # py4j logs what interrupts a call (Ctrl-C, the JVM's end) with a traceback, through the root logger, too; pyspark logs each
+    # query that it can't resolve with the JVM's traceback. All of these are raised as well.
     logging.getLogger().addFilter(_is_not_of_py4j)
     for name in ("py4j", "DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

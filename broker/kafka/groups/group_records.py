@@ -18,7 +18,7 @@ _NO_TAGS = b"\0"
 _NO_CLASSIC_MEMBER = b"\1\0\1\0"  # one tagged field, of one byte: null
 
 Key = tuple[Any, ...]
-"""(OFFSET, group, topic, partition), (MEMBER or MEMBER_*, group, member id), (another, group)."""
+"""(OFFSET, group, topic, partition), (MEMBER or MEMBER_*, group, member id), (any other kind, group)."""
 
 
 class GroupMember(NamedTuple):
@@ -56,7 +56,7 @@ class RecordValue(NamedTuple):
 
 
 def value_of(key: Key, value: Any) -> RecordValue:
-    """`value`: an OffsetAndMetadata, a GroupMetadata, and of a consumer group what `consumer_group` gives, which is bytes."""
+    """`value`: an OffsetAndMetadata, a GroupMetadata, or the bytes that `consumer_group` yields."""
     if key[0] == OFFSET:
         return RecordValue(_offset(value), value.committed_ms)
     return RecordValue(_group(value), value.changed_ms) if key[0] == GROUP else RecordValue(value)
@@ -65,7 +65,7 @@ def value_of(key: Key, value: Any) -> RecordValue:
 def consumer_group(
     name: str, row: Sequence[object], members: Iterable[tuple[str, Sequence[Any]]]
 ) -> Iterator[tuple[Key, bytes]]:
-    """The records of a group with members as it is kept (consumer/records.py says what is in the rows)."""
+    """The records of a consumer group, by its row and those of its members (consumer/records.py says what is in the rows)."""
     epoch, assignment_epoch, *_ = row
     yield (CONSUMER_GROUP, name), pack(">hi", 0, epoch) + _NO_TAGS
     yield (TARGET, name), pack(">hi", 0, assignment_epoch) + _NO_TAGS

@@ -1,4 +1,4 @@
-"""Dropped events are told once when it begins and once when it is over."""
+"""A loss of events is logged once when it begins and once when it is over."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ class Log(list):
         self.append((event, fields))
 
 
-def test_a_loss_is_told_at_its_beginning_and_at_its_end() -> None:
+def test_a_loss_is_logged_when_it_begins_and_when_it_is_over() -> None:
     journal, log = SimpleNamespace(dropped=0, fault=""), Log()
     loss = JournalLoss(journal, log)
     loss.tick(0)

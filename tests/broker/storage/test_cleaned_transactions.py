@@ -1,4 +1,4 @@
-"""Which batches of transactions go, and when their markers may."""
+"""Which batches of transactions a cleaning removes, and when it may remove their markers."""
 
 from batches import batch
 
@@ -17,7 +17,7 @@ def marker(producer: int, offset: int) -> Batch:
     return header_at(end_marker(producer, 0, EndTransactionMarker(True, 0), 0), 0)._replace(base_offset=offset)
 
 
-def test_batches_of_an_aborted_transaction_go_up_to_its_marker() -> None:
+def test_batches_of_an_aborted_transaction_are_removed_up_to_its_marker() -> None:
     seen = CleanedTransactions([AbortedTxn(1, 2, 6, 7)])
     assert [seen.on_batch(records(1, 0)), seen.on_marker(marker(1, 1))] == [False, False]
     assert [seen.on_batch(records(1, 2)), seen.on_batch(records(2, 3)), seen.on_batch(records(1, 4))] == [
@@ -29,7 +29,7 @@ def test_batches_of_an_aborted_transaction_go_up_to_its_marker() -> None:
     assert not seen.on_batch(records(1, 7)), "another transaction"
 
 
-def test_a_marker_whose_transaction_has_no_batch_left_may_go() -> None:
+def test_a_marker_whose_transaction_has_no_batch_left_may_be_removed() -> None:
     seen = CleanedTransactions([AbortedTxn(1, 0, 5, 6)])
     assert seen.on_marker(marker(2, 3))
     assert seen.on_marker(marker(1, 5))

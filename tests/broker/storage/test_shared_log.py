@@ -1,4 +1,4 @@
-"""Several views of one log: they see and check what the others append, and none of them dies at a wrong moment."""
+"""Several views of one log: each sees and checks what the others append, and any of them may be killed at any moment."""
 
 import os
 import random
@@ -141,8 +141,8 @@ def test_a_reader_whose_segment_goes_meanwhile_hears_of_it(shards: Shards) -> No
     assert one.start_offset == 15
 
 
-def test_who_waits_is_told_by_the_others(shards: Shards) -> None:
-    class Told:
+def test_a_view_with_a_waiter_is_notified_by_the_others(shards: Shards) -> None:
+    class Waiter:
         def __init__(self) -> None:
             self.bytes = 0
 
@@ -154,16 +154,16 @@ def test_who_waits_is_told_by_the_others(shards: Shards) -> None:
 
     zero, one = shards.views
     zero.append(batch(b"a"), NOW)
-    told, raw = Told(), batch(b"b")
-    one.watch(told)
-    told.bytes = 0
+    waiter, raw = Waiter(), batch(b"b")
+    one.watch(waiter)
+    waiter.bytes = 0
     zero.append(raw, NOW)
     zero.append(raw, NOW)
     assert shards.told == [(0, 0b10)], "once"
     one.appended_elsewhere()
-    assert told.bytes == 2 * len(raw)
+    assert waiter.bytes == 2 * len(raw)
     one.append(raw, NOW)
-    assert (told.bytes, shards.told) == (3 * len(raw), [(0, 0b10)])
+    assert (waiter.bytes, shards.told) == (3 * len(raw), [(0, 0b10)])
     zero.append(raw, NOW)
     assert shards.told == [(0, 0b10)] * 2
     one.waiters.clear()
@@ -173,7 +173,7 @@ def test_who_waits_is_told_by_the_others(shards: Shards) -> None:
     assert zero._words[WAITING] == 0
 
 
-def test_a_disk_that_takes_nothing_costs_nobody_anything(shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_append_is_cut_off_and_the_other_view_goes_on(shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
     zero, one = shards.views
     zero.append(batch(b"a"), NOW)
     generation = zero._words[GENERATION]
@@ -237,7 +237,7 @@ def test_a_shard_that_has_not_heard_of_a_topic_leaves_it_alone(shards: Shards) -
 
 
 class Model:
-    """What must be in the log, whoever was killed. `producers`: the next sequence number of each."""
+    """The values that must be in the log, whichever shards were killed. `producers`: the next sequence number of each."""
 
     def __init__(self) -> None:
         self.values: list[bytes | None] = []  # None: a marker
@@ -256,7 +256,7 @@ def agree(shards: Shards, model: Model) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whoever_is_killed_wherever_nothing_is_lost_or_doubled(tmp_path: Path, seed: int) -> None:
+def test_a_kill_at_any_point_loses_and_doubles_nothing(tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
     shards, model = Shards(tmp_path, count=3), Model()
     for turn in range(60):
@@ -275,7 +275,7 @@ def send(shards: Shards, shard: int, model: Model, choose: random.Random, value:
 
 
 def send_idempotent(shards: Shards, shard: int, model: Model, choose: random.Random, value: bytes) -> None:
-    """If it is killed, its producer sends the same at another shard."""
+    """If the shard is killed, the producer sends the same batch to another one."""
     producer = choose.choice(list(model.producers))
     raw = batch(value, b"+", producer_id=producer, epoch=0, sequence=model.producers[producer])
     model.producers[producer] += 2
@@ -315,43 +315,43 @@ def start_again(shards: Shards, shard: int, model: Model, choose: random.Random,
 
 
 def test_processes_that_are_killed_lose_and_double_nothing(tmp_path: Path) -> None:
-    """Each appends as its own producer as fast as it can, and is killed and started again; it goes on where it was told."""
+    """Each process appends as a producer of its own, is killed, and goes on after the last sequence number that it noted."""
     shards = Shards(tmp_path, count=1, limits=LogConfig(segment_bytes=20_000, retention_bytes=-1))
     choose = random.Random(1)
-    told = [tmp_path / f"told-{number}" for number in range(3)]
-    pids = [_child(shards, number, told[number]) for number in range(3)]
+    notes = [tmp_path / f"notes-{number}" for number in range(3)]
+    pids = [_child(shards, number, notes[number]) for number in range(3)]
     for _ in range(25):
         time.sleep(choose.uniform(0.005, 0.05))
         number = choose.randrange(3)
         os.kill(pids[number], signal.SIGKILL)
         os.waitpid(pids[number], 0)
-        pids[number] = _child(shards, number, told[number])
+        pids[number] = _child(shards, number, notes[number])
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     log = shards.views[0]
     values = read_all(log)
     log.check()
-    for number, path in enumerate(told):
+    for number, path in enumerate(notes):
         sent = [int(value.split()[1]) for value in values if value.split()[0] == b"%d" % number]
         assert sent == list(range(len(sent))), "once each, and in order"
         for line in path.read_text().splitlines():
             sequence, offset = map(int, line.split())
             assert values[offset] == b"%d %d" % (number, sequence)
-        assert sequence in (len(sent) - 1, len(sent) - 2), "the last one may not have been told"
+        assert sequence in (len(sent) - 1, len(sent) - 2), "the last one may not have been noted"
     assert len(values) > 100
     shutil.rmtree(shards.directory)
 
 
-def _child(shards: Shards, number: int, told: Path) -> int:
+def _child(shards: Shards, number: int, notes: Path) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
         log = shards.opened(1 + number)
-        lines = told.read_text().split("\n")[:-1] if told.exists() else []
+        lines = notes.read_text().split("\n")[:-1] if notes.exists() else []
         sequence = int(lines[-1].split()[0]) + 1 if lines else 0
-        with told.open("a", buffering=1) as file:
+        with notes.open("a", buffering=1) as file:
             while True:
                 raw = batch(b"%d %d" % (number, sequence), producer_id=number, epoch=0, sequence=sequence)
                 try:

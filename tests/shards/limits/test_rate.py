@@ -68,7 +68,9 @@ STEPS = st.lists(
 
 
 @given(st.builds(Window, st.integers(1, 5), st.sampled_from([1000, 2000])), st.integers(0, 5), STEPS)
-def test_every_answer_is_the_plain_models(window: Window, quota: int, steps: list[tuple[int, str, float]]) -> None:
+def test_every_answer_is_that_of_the_plain_model(
+    window: Window, quota: int, steps: list[tuple[int, str, float]]
+) -> None:
     rate, plain, now_ms = Rate(window), PlainRate(window), 0
     for advance_ms, what, amount in steps:
         now_ms += advance_ms

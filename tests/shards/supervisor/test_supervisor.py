@@ -241,7 +241,7 @@ def test_what_cannot_be_forked_now_is_forked_later_and_does_not_listen_until_the
     for sock in sockets:
         sock.close()
     lines = said.lines()
-    assert lines[1] == "a shard can't be started: Resource temporarily unavailable; trying on"
+    assert lines[1] == "a shard can't be started: Resource temporarily unavailable; trying again"
     assert json.loads(lines[2]) == [0, 40]
     again = json.loads(lines[3])
     assert sum(again) == 40 and again[0] and len(lines) == 4

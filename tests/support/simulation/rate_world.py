@@ -101,7 +101,7 @@ class RateShard:
         self.rates.apply(self.world.version, now_ms=self.world.now_ms)
 
     def journal(self, kind, detail, version):
-        """What the home writes down is done again at once, under the configuration of that version."""
+        """Replays what the home journals at once, under the configuration of that version."""
         world, epoch = self.world, self.epoch
         home = world.recorded.setdefault((self.number, epoch), RateReplay(Window()))
         image = world.images[version]
@@ -159,7 +159,7 @@ class RateWorld:
                     shard.rates.peer_up(peer.number)
 
     def remember(self):
-        """The configuration of this version, for those who look back."""
+        """Keeps the configuration of this version, under which `journal` replays events later."""
         self.images[self.version] = ClusterImage()
         self.images[self.version].apply(self.version, self.state, whole=True)
 
@@ -186,7 +186,7 @@ class RateWorld:
         self.at(when_ms, now)
 
     def change(self, when_ms, kind, key, value):
-        """A new version reaches the shards one after the other; returns a list that will hold when the last one had it."""
+        """A new version reaches the shards one after the other; the time at which the last has it is added to the list returned."""
         acknowledged = []
 
         def begin():
@@ -243,11 +243,11 @@ class RateWorld:
                     shard.step()
             self.now_ms += 1
         assert self.beyond == 0, "units recorded that one Kafka broker would not have let in"
-        assert self.crashed or not self.out_of_order(), "let in after one whose question came later"
+        assert self.crashed or not self.out_of_order(), "let in before one whose question came first"
 
     def out_of_order(self):
-        """Connections that a listener's rate let in later than one of any shard that was accepted when the home had read their
-        question. Questions and answers take up to `delay_ms`, a step 1 ms."""
+        """Connections that overtook: a listener's rate let them in before one that any shard had accepted so much earlier that the
+        home had read its question first. Questions and answers take up to `delay_ms` each, a step 1 ms."""
         slack_ms = self.delay_ms[1] + 1
         wrong, latest = [], Counter()
         accepted = sorted(self.passed, key=lambda each: each.accepted_ms)

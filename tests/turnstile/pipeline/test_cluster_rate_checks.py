@@ -71,7 +71,7 @@ def test_more_admissions_by_both_brokers_than_any_window_allows_are_found(tmp_pa
     assert check.verdict == "exceeded" and check.detail.startswith("the cluster: 79 admitted in 9 s"), check
 
 
-def test_a_refusal_that_the_home_did_not_find_violated_is_found(tmp_path: Path) -> None:
+def test_a_refusal_without_a_violation_at_the_home_is_found(tmp_path: Path) -> None:
     clients = Rated()
     clients.unit(units=2)
     opened = [clients.open(1, 0), clients.open(2, 1)]

@@ -58,7 +58,7 @@ def test_a_unit_beyond_the_rate_is_found_also_after_what_is_remembered(tmp_path:
     assert check.verdict == "exceeded" and "first observed/cluster of broker 1: 1 of 3" in check.detail
 
 
-def test_a_decision_that_the_home_did_not_find_violated_is_found(tmp_path: Path) -> None:
+def test_a_decision_without_a_violation_at_the_home_is_found(tmp_path: Path) -> None:
     clients = Rated()
     clients.unit(units=2)
     clients.at_home({"pool": "rate:cluster", "to": 0, "tokens": 0, "at_ms": clients.now_ms, "violated": True})

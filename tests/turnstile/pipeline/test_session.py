@@ -34,7 +34,7 @@ class Py4JNetworkError(PySparkException):
 
 
 def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
-    """While the JVM starts, and whatever it was doing: exit code 130, one line, no process, no file."""
+    """Interrupted while the JVM starts: exit code 130, one line, and no process or file is left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     log = tmp_path / "conn.csv"
@@ -61,7 +61,8 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(spark: Any, tmp_path: Path) ->
 
 
 def test_an_interrupt_that_another_thread_takes_while_a_session_begins_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python has the main thread handle it, whatever that one blocks: here before it knows what there is to be ended."""
+    """Python runs the handler in the main thread, whatever signals that thread blocks: here before `starting` has the session
+    that it is to end."""
     ended = []
     over = threading.Event()
     other = threading.Thread(target=over.wait)
@@ -126,7 +127,7 @@ def _command(process: Path) -> str:
 
 
 def test_py4j_says_nothing_of_its_own(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """It logs what ends a call in the middle as the root logger, with a traceback."""
+    """py4j logs what interrupts a call through the root logger, with a traceback; that record is dropped."""
     for path in (java_gateway.__file__, __file__):
         logging.getLogger().handle(logging.LogRecord("root", logging.ERROR, path, 1, "KeyboardInterrupt", None, None))
     assert [record.pathname for record in caplog.records] == [__file__]

@@ -1,7 +1,8 @@
 """Every tampering on Spark, in 1, 2, 7 and 40 slices: the same verdict, evidence and counts as in one process.
 
-By default each of them in one of these numbers, and each number for a quarter of them; all in all with TURNSTILE_ALL_SLICES=1
-(`make slices`). What tasks run are the functions of the pipeline in Spark's Python workers (batched_rdd.py).
+By default each tampering is cut into one of these numbers of slices, a quarter of them into each number; with
+TURNSTILE_ALL_SLICES=1 (`make slices`) each is cut into every number. Tasks run the functions of the pipeline in Spark's Python
+workers (batched_rdd.py).
 """
 
 import os
@@ -41,9 +42,9 @@ class Written:
         self.events = case.how(tampering.copied(case.journal))
         self.folder = folder
         write(folder, self.events, parts=PARTS)
-        mine = here([folder])
-        assert mine is not None
-        self.whole = audit(mine).as_json()
+        journal = here([folder])
+        assert journal is not None
+        self.whole = audit(journal).as_json()
         assert self.whole["verdict"] == case.verdict
 
     def in_slices(self, batch: Batch, slices: int) -> Callable[[], Any]:
@@ -88,12 +89,13 @@ def test_spark_judges_each_tampering_in_slices_as_one_process_does(
 
 
 def forgotten(context: Any, tables: Iterable[pyarrow.Table]) -> SentTables:
-    """What is carried into slices, of which none finds anything."""
+    """In place of SentTables: the tables that are carried into the slices are empty."""
     return SentTables(context, [each.slice(0, 0) for each in tables])
 
 
 def windows_end_with_slices() -> Any:
-    """As `spark_rows._in_turn`, but no window goes on in the next slice. Made here, for workers have no file of this test."""
+    """As `spark_rows._in_turn`, but no window goes on in the next slice. A nested function is pickled by value: workers do not have
+    this module."""
 
     def in_turn(held: pyarrow.Schema, kernel: Any, number: int, pieces: Iterable[Any]) -> Iterator[Any]:
         slices = [[spark_rows._gathered(held, [each])] for each in sorted(pieces, key=lambda each: each[0])]
@@ -112,4 +114,4 @@ def test_slices_that_lack_what_is_carried_into_them_are_judged_otherwise(
     judged = batch.made({name: each.in_slices(batch, 40) for name, each in whole.items()})
     for name, check in CARRIED.items():
         pairs = zip(judged[name]["checks"], whole[name].whole["checks"], strict=True)
-        assert check in [mine["name"] for mine, other in pairs if mine != other], name
+        assert check in [cut["name"] for cut, uncut in pairs if cut != uncut], name

@@ -1,4 +1,4 @@
-"""The audit, and the report, of limits of users' connections: honest journals hold, and a login beyond one, or refused without
+"""The audit, and the report, of limits of users' connections: honest journals hold; a login beyond a limit, or refused without
 cause, is found."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CAP = "turnstile.max.connections.per.user"
 
 
 class Logins(OneShard):
-    """Of a shard whose clients log in under a cap of 2 of each user."""
+    """The journal of a shard whose clients log in, with a cap of 2 for each user."""
 
     def __init__(self) -> None:
         super().__init__(("setting", f"/{CAP}", "2"))
@@ -93,7 +93,7 @@ def test_a_client_that_left_while_its_login_was_decided_may_have_held_a_token(tm
 
 
 class RatedLogins(Logins):
-    """Whose users have a rate of 1 a second: 10 of them pass at once."""
+    """The same with a rate of 1 login a second for each user instead: 10 logins pass at once."""
 
     def __init__(self) -> None:
         OneShard.__init__(self, ("setting", f"/{RATE}", "1"))
@@ -136,7 +136,7 @@ def test_more_logins_than_any_window_of_the_rate_allows_are_found(tmp_path: Path
     assert logins.judged(tmp_path)["user_rate"].verdict == "exceeded"
 
 
-def test_a_login_refused_by_a_rate_that_its_home_did_not_find_violated_is_found(tmp_path: Path) -> None:
+def test_a_login_refused_for_its_rate_without_a_violation_is_found(tmp_path: Path) -> None:
     logins = RatedLogins()
     logins.unit()
     first = logins.login(1, "alice")

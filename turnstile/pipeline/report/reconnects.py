@@ -21,15 +21,15 @@ _RECONNECTS = pyarrow.schema(
 
 
 def reconnects(events: Rows, most: int) -> pyarrow.Table:
-    """The addresses refused most: ip, refused, median_gap_ms between its refusals, and growth: the median gap of the second half
-    of them over that of the first."""
+    """The addresses refused most: ip, refused, median_gap_ms between its refusals, and growth: the median gap of their second half
+    over that of the first."""
     refused = events.of_kinds(("refused",), ("ip", "mono_ns", "seq"))
-    found = refused.by(("ip",), partial(_gaps, most), _RECONNECTS).table()
-    return first(found, most, "-refused", "ip")
+    rows = refused.by(("ip",), partial(_gaps, most), _RECONNECTS).table()
+    return first(rows, most, "-refused", "ip")
 
 
 def _gaps(most: int, table: pyarrow.Table) -> pyarrow.Table:
-    """_RECONNECTS of the addresses refused most, of rows that have whole addresses."""
+    """_RECONNECTS of the addresses refused most. `table` has all rows of each of its addresses."""
     if not table.num_rows:
         return _RECONNECTS.empty_table()
     ip, names = arrays.codes(table, "ip")
@@ -50,7 +50,7 @@ def _gaps(most: int, table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _median(values: Array) -> float | None:
-    """The lower one of two; None of no values."""
+    """The median; of an even number of values the lower one in the middle. None if there are no values."""
     if not len(values):
         return None
     return float(numpy.partition(values, (len(values) - 1) // 2)[(len(values) - 1) // 2])

@@ -18,7 +18,7 @@ _PUSHES = 3
 
 @contextmanager
 def subscribed(stage: Stage) -> Iterator[None]:
-    """While every metric is asked for. A client that had asked before it was so learns it minutes later."""
+    """Every metric is asked for inside the block. A client that asked for its subscription before learns of it minutes later."""
     try:
         _subscribe(stage, stage.times.telemetry_ms)
         stage.is_subscribed = True
@@ -28,7 +28,7 @@ def subscribed(stage: Stage) -> Iterator[None]:
 
 
 def _subscribe(stage: Stage, interval_ms: int | None) -> None:
-    """To every metric, so often; None: to none."""
+    """Subscribes to every metric, pushed every `interval_ms`; None ends the subscription."""
     client_id, ip = stage.target.get("client_id"), stage.target.get("ip")
     match = f"client_id={re.escape(client_id)}" if client_id else f"client_source_address={ip}" if ip else None
     wanted = {"metrics": "*", "interval_ms": interval_ms, "match": match}
@@ -36,13 +36,13 @@ def _subscribe(stage: Stage, interval_ms: int | None) -> None:
 
 
 def telemetering(stage: Stage) -> None:
-    """In the baseline it pushes as told; then half as often; then one is told that it came too early; then none is asked for."""
+    """After the baseline: the interval is doubled; then one push is answered that it came too early; then the subscription ends."""
     first_ms, seen = stage.times.telemetry_ms, {event.api for event in stage.watch.all()}
     if ASKED not in seen:
         stage.skipped["telemetry"] = (
             "it did not ask for telemetry subscriptions"
             if stage.start_client is not None
-            else "it did not ask for telemetry subscriptions: it connected before there was one, when telemetry is not offered"
+            else "it did not ask for telemetry subscriptions: it connected while there was none, when brokers offer no telemetry"
         )
         return
     if PUSHED not in seen and stage.start_client is None:
@@ -51,15 +51,17 @@ def telemetering(stage: Stage) -> None:
     _subscribe(stage, 2 * first_ms)
     _push(stage, _PUSHES, "telemetry, half as often")
     too_early = partial(stage.fault, "error", api=PUSHED, error=EARLY, once=True)
-    _push(stage, _PUSHES - 1, "telemetry that is told that it came too early", too_early)
+    _push(stage, _PUSHES - 1, "telemetry, a push answered as too early", too_early)
     _subscribe(stage, None)
 
 
-def _push(stage: Stage, pushes: int, name: str, told: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-    """Until it has pushed so often, or has had the time for twice as many. `told` takes place within the step: what a client
-    makes of it at once is seen."""
+def _push(
+    stage: Stage, pushes: int, name: str, fault: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
+    """Waits until the client has pushed `pushes` times, or for the time of twice as many. `fault` is entered within the step, so
+    that what the client does at once is part of it."""
     interval_ms = 2 * stage.times.telemetry_ms
-    with stage.step("telemetry", name) as detail, told():
+    with stage.step("telemetry", name) as detail, fault():
         detail["interval_ms"] = interval_ms
         began_ns = time.monotonic_ns()
         stage.pause(
