@@ -26,7 +26,7 @@ INTERNAL_WAIT_MS = 500  # what is committed meanwhile comes with the next Fetch
 RETRY_S = 0.1
 
 
-class DelayedFetch:
+class GrowthWait:
     """A wait for logs to grow by so many bytes altogether, or to go away."""
 
     def __init__(self, need_bytes: int) -> None:
@@ -117,7 +117,7 @@ class Reader:
 
     async def _wait(self, fetch: FetchInProgress, wait_s: float) -> None:
         """Until the logs have grown by what is missing beyond their ends as they were read; at once if one has already."""
-        growth = DelayedFetch(fetch.missing_bytes)
+        growth = GrowthWait(fetch.missing_bytes)
         watched: list[SharedLog] = []
 
         def watch(first: int, end: int) -> None:
