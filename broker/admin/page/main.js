@@ -1,13 +1,15 @@
 // The loop of the live page: asks once a second and draws. What the user looks at is in the URL (state.js).
 
 import {ask} from "./admin.js";
+import {drawHistory} from "./changes.js";
 import {drawRates} from "./charts.js";
-import {drawHistory, drawLimits, drawQuotas} from "./configuration.js";
 import {drawDetail} from "./detail.js";
 import {$, el} from "./dom.js";
 import {drawInternals} from "./internals.js";
+import {drawLimits} from "./limits.js";
+import {drawObserved} from "./observed.js";
 import {drawAddresses, drawClients, drawHeader, drawJournal, drawReasons, drawTiles, drawUses} from "./overview.js";
-import {drawObserved} from "./rehearsal.js";
+import {drawQuotas} from "./quotas.js";
 import {isSame, named, read, SPANS, TABS, written} from "./state.js";
 
 const SECONDS = 300, COARSE = 30, LONG_EVERY = 6000;
