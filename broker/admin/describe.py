@@ -66,7 +66,7 @@ from shards.config.messages import TopicToCreate
 from shards.limits.caps import OF_CLUSTER
 from shards.ownership import BrokerShard
 from shards.settings.broker_config import EVERY_BROKER
-from shards.supervisor.restarts import Restarts
+from shards.supervisor.restart_board import Restarts
 
 
 class Admin:

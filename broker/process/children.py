@@ -22,7 +22,7 @@ from broker.runtime import collector
 from shards.mesh import mesh  # noqa: F401
 from shards.supervisor.binding import ListeningSockets, MeshAddresses
 from shards.supervisor.coordinator_watchdog import CoordinatorWatchdog
-from shards.supervisor.restarts import RestartBoard, Restarts
+from shards.supervisor.restart_board import RestartBoard, Restarts
 from shards.supervisor.supervisor import Child
 
 if TYPE_CHECKING:

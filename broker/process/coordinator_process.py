@@ -43,7 +43,7 @@ from shards.ownership import BrokerShard
 from shards.settings.errors import TurnstileError
 from shards.supervisor.coordinator_watchdog import CoordinatorWatchdog
 from shards.supervisor.progress import CpuWaits, Progress
-from shards.supervisor.restarts import Restarts
+from shards.supervisor.restart_board import Restarts
 
 _TICK_S = 0.25
 _JOINING_S = 0.5  # the admin API waits no longer for shards that do not join

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TextIO
 
 from broker.metrics.shard_counters import Layout, ShardCounters
 from broker.process.cluster_names import HeldName
+from broker.process.cluster_restart import TakenOver, start_again, taken_over
 from broker.process.data_dir import cluster_id, hold, make_data_dir, scram_secret
 from broker.process.launch_options import LaunchOptions
-from broker.process.start_again import TakenOver, start_again, taken_over
 from broker.process.start_reports import ReportPipe, await_ready, end_reports, system_fault
 from broker.runtime import collector
 from broker.serve.tls import context_of

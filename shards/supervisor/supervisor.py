@@ -9,7 +9,7 @@ no_child_outlives_the_supervisor  No child outlives the supervisor, however it e
 epochs_rise_with_every_fork  Every fork gets an epoch above all earlier ones of this data directory (epochs.py), by which a
     dead incarnation's messages are known.
 dying_processes_are_delayed  A process that keeps dying is started again after longer and longer delays
-    (restarts.restart_delays_double); the others go on.
+    (backoff.restart_delays_double); the others go on.
 the_watcher_is_watched  The process that watches the others is watched itself (coordinator_watchdog.py).
 away_processes_do_not_listen  A process that is to start again only in AWAY_S or later, or that can't be started, does not
     listen until then: its clients go to the other shards.
@@ -27,13 +27,14 @@ import time
 from collections.abc import Callable
 from itertools import groupby
 
+from shards.supervisor.backoff import Backoff
 from shards.supervisor.binding import ListeningSockets
 from shards.supervisor.coordinator_watchdog import LOOK_S, CoordinatorWatchdog
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
 from shards.supervisor.parent_death import die_with_parent
-from shards.supervisor.restarts import Backoff, RestartBoard
+from shards.supervisor.restart_board import RestartBoard
 from shards.supervisor.signals import wait_for
 
 # The signals whose default action ends a process (signal(7)), without SIGKILL, AGAIN and those for faults of its own, as SIGSEGV.

@@ -4,7 +4,7 @@
 
 One client, librdkafka's or Java's, reads `in` and writes `out`, with its offsets in the same transactions (KIP-447). The shards
 are killed by SIGKILL in turn, one every so many seconds, and the coordinator process once. A shard that is killed again within ten
-seconds is started after delays that double (shards/supervisor/restarts.py): six shards killed every two seconds live longer.
+seconds is started after delays that double (shards/supervisor/backoff.py): six shards killed every two seconds live longer.
 Prints what it found; exit code 1 if a key is missing, doubled or wrong, or if a transaction is still open when all is done.
 """
 

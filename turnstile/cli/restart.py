@@ -1,4 +1,4 @@
-"""`turnstile restart`: ends a running cluster and starts it again, as its own process does (broker/process/start_again.py)."""
+"""`turnstile restart`: ends a running cluster and starts it again, as its own process does (broker/process/cluster_restart.py)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker.admin import requests
 from broker.metrics.top_talkers import TopTalkers
-from shards.supervisor.restarts import Restarts
+from shards.supervisor.restart_board import Restarts
 
 
 async def test_a_setting_goes_in_as_rpk_sends_it_and_comes_out_typed(api):

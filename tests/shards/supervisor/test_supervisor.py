@@ -11,13 +11,13 @@ from contextlib import ExitStack
 import pytest
 
 from shards.config.cluster_plan import ListenerSpec
-from shards.supervisor import restarts
+from shards.supervisor import backoff
 from shards.supervisor import supervisor as supervising
 from shards.supervisor.binding import ListeningSockets, bind_listeners
 from shards.supervisor.epochs import Epochs
 from shards.supervisor.memory_limit import MemoryLimit
 from shards.supervisor.owner import Owner
-from shards.supervisor.restarts import RestartBoard
+from shards.supervisor.restart_board import RestartBoard
 from shards.supervisor.supervisor import ENDING, Child, Supervisor
 from tests.support.forks import in_a_process
 
@@ -115,7 +115,7 @@ def test_what_is_killed_for_want_of_memory_is_told_as_that(tmp_path, said, super
 
 
 def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_on(monkeypatch, said, supervised):
-    monkeypatch.setattr(restarts, "FIRST_S", 0.002)
+    monkeypatch.setattr(backoff, "FIRST_S", 0.002)
     deaths = 9
     board = RestartBoard(2)
 
@@ -141,7 +141,7 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
 
 def test_who_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch, said, supervised):
     monkeypatch.setattr(supervising, "AWAY_S", 0.004)
-    monkeypatch.setattr(restarts, "FIRST_S", 0.004)
+    monkeypatch.setattr(backoff, "FIRST_S", 0.004)
     bound = bind_listeners([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets
     sockets = [sock for shard in bound.values() for _, sock in shard]
 

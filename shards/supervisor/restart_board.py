@@ -1,7 +1,5 @@
-"""Restarts of each process of a cluster, and the time of the next one: shared with all of them.
+"""The restarts of each process of a cluster, and the time of the next one, on a board that all of them can read.
 
-restart_delays_double  A process that dies is started again at once; one that keeps dying after a delay that doubles from
-    FIRST_S to MOST_S. Having lived for LIVED_S makes it a process that does not keep dying.
 only_the_supervisor_writes_the_board  Only the supervisor writes. The board is anonymous memory that children inherit: a
     full disk does not stop it.
 """
@@ -10,29 +8,7 @@ import mmap
 import time
 from typing import NamedTuple
 
-FIRST_S = 0.1
-MOST_S = 10.0
-LIVED_S = 10.0
 _SLOTS = 3  # times started again; when the next start is due, in ms of time.monotonic, 0 while it runs; deaths for want of memory
-
-
-class Backoff:
-    """The delays of one process (restart_delays_double). Times are of one clock, in seconds."""
-
-    def __init__(self) -> None:
-        self._failures = 0
-        self._started_s = 0.0
-
-    def started(self, *, now_s: float) -> None:
-        """The process was started."""
-        self._started_s = now_s
-
-    def delay_s(self, *, now_s: float) -> float:
-        """The delay of the next start; to be asked once for each death."""
-        if now_s - self._started_s >= LIVED_S:
-            self._failures = 0
-        self._failures += 1
-        return 0.0 if self._failures == 1 else float(min(MOST_S, FIRST_S * 2 ** min(self._failures - 2, 30)))
 
 
 class Restarts(NamedTuple):
