@@ -1,6 +1,6 @@
 """The connections of one listener on their way from accept(2) to their decision: the one place that advances them.
 
-steps.py is the table of the steps, step_actions.py says what each asks for. While no rate is set a connection is decided
+admission_steps.py is the table of the steps, step_actions.py says what each asks for. While no rate is set a connection is decided
 inside the callback that accepted it, mostly by comparing numbers (`arrived`); a refused one never becomes more than a
 descriptor. Nothing is read here from the socket of a refused connection or written to it; it is closed, or ends as
 refused_sockets.py says.
@@ -20,12 +20,12 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
+from broker.accept.admission_steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
 from broker.accept.observed_world import OpenT
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.refused_sockets import Answering, Dismissal
 from broker.accept.step_actions import Deciders, StepActions
-from broker.accept.steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
 from broker.metrics.outcomes import Outcomes, Refusal, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.tokens.tokens import ADMITTED, Admitted, Refused

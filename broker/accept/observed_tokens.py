@@ -1,9 +1,9 @@
 """The tokens of the observed world: those of this broker's observed pools, and one of the cluster's while that is observed.
 
 the_clusters_last  A connection asks for the token of the cluster's observed pool when it has all others, as for that of the
-    enforced one (steps.py, CLUSTER_TOKENS). While another shard has to be asked the others are suspended: a change may revoke
-    them, and then the connection gives the cluster's token back, takes the others again and asks once more. So no set of tokens
-    waits for the other.
+    enforced one (admission_steps.py, CLUSTER_TOKENS). While another shard has to be asked the others are suspended: a change
+    may revoke them, and then the connection gives the cluster's token back, takes the others again and asks once more. So no
+    set of tokens waits for the other.
 a_member_holds_one  While the cluster's pool is observed, each connection of the observed world holds one token of it. Nothing but
     being in that world says so: it is no pool of a connection.
 """

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from broker.accept.admission_steps import ENDS, WAITS_FOR_TOKENS, Step
 from broker.accept.permit import Permit
-from broker.accept.steps import ENDS, WAITS_FOR_TOKENS, Step
 from broker.metrics.outcomes import Refusal
 from shards.limits.caps import UNLIMITED, CapRule
 from shards.tokens.tokens import Admitted, Refused

@@ -14,12 +14,12 @@ import os
 from collections.abc import Callable
 
 from broker.accept.admission import Admission, Open, Rehearsing
+from broker.accept.admission_steps import Event
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import Owner, PendingConnection
 from broker.accept.proxy_header import ProxyFault
 from broker.accept.refused_sockets import Answering
 from broker.accept.step_actions import Deciders
-from broker.accept.steps import Event
 from broker.metrics.outcomes import Outcomes, Refusal
 from broker.runtime.shard_context import ShardContext
 from broker.serve.proxied_connection import Via

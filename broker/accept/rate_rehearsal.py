@@ -1,8 +1,9 @@
 """Creation rates that are observed instead of enforced: what each of them would have done to an admitted connection.
 
-The order is that of an enforced rate (steps.py): the core's, the cluster's, the listener's and the broker's, the address's. A
-connection that one of them would have refused asks no later one, and is not in the observed world (observed_world.py). Nothing
-waits for an answer, so the questions of many connections go together (shards/rates/observed_rates.py).
+The order is that of an enforced rate (admission_steps.py): the core's, the cluster's, the listener's and the broker's, the
+address's. A connection that one of them would have refused asks no later one, and is not in the observed world
+(observed_world.py). Nothing waits for an answer, so the questions of many connections go together
+(shards/rates/observed_rates.py).
 
 answers_of_rates_that_are_gone_count_nothing  An answer for a rate that this shard no longer observes counts as neither a wait nor
     a refusal.

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from broker.accept.admission_steps import Event, Step
 from broker.accept.core_rates import MOST_MS, CoreRates
 from broker.accept.held_connections import HeldConnections
 from broker.accept.pacing import Pacing
 from broker.accept.pending_connection import PendingConnection
 from broker.accept.permit import Permit
 from broker.accept.refused_sockets import RefusedSockets
-from broker.accept.steps import Event, Step
 from broker.metrics.outcomes import Refusal, refusal_by_ip_rate, refusal_by_pool
 from broker.runtime.shard_context import ShardContext
 from shards.limits.caps import CLUSTER

@@ -30,9 +30,9 @@ from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
 from broker.accept.acceptors import Acceptors
+from broker.accept.admission_steps import Step
 from broker.accept.observed_outcomes import CLOSED, ENDED
 from broker.accept.observed_world import ObservedAttempt
-from broker.accept.steps import Step
 from broker.accept.user_rehearsal import ObservedLogin
 from broker.journal.writer import K_OBSERVED
 from broker.metrics.outcomes import Outcomes, Refusal

@@ -30,8 +30,8 @@ from simulation.oracle import require
 from simulation.world import DEADLINE_S, TTL_S
 
 from broker.accept.acceptors import Acceptors
+from broker.accept.admission_steps import Step
 from broker.accept.pending_connection import PendingConnection
-from broker.accept.steps import Step
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext

@@ -19,7 +19,7 @@ from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
 from turnstile.pipeline.inputs.entities import EntityType
 
 BEFORE_THE_RATE = ("proxy_header", "fd_limit", "core_rate")
-"""Reasons of refusals that come before the rate of the cluster is asked (broker/accept/steps.py)."""
+"""Reasons of refusals that come before the rate of the cluster is asked (broker/accept/admission_steps.py)."""
 KINDS = ("admitted", "refused")
 TOLD = ("shard_up", "config")
 """Kinds of events that say how many brokers there were, and the windows of their rates."""

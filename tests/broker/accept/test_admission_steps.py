@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.accept.steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
+from broker.accept.admission_steps import ENDS, TRANSITIONS, UNCAPPED, Event, Step
 
 
 def test_every_step_is_in_the_table_and_can_be_reached():
