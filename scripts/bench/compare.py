@@ -67,22 +67,11 @@ print(json.dumps([(row.what, row.value) for row in {call}]))
 Rows = Callable[[Path], Iterator[table.Row]]
 
 
-def _of_a_cluster(measure: Callable[[Server], Iterator[table.Row]]) -> Rows:
-    """What `measure` finds of a Turnstile that is started for it from a checkout."""
-
-    def of(checkout: Path) -> Iterator[table.Row]:
-        with machine.turnstile(*CAPS, checkout=checkout) as server:
-            machine.settle(server)
-            yield from measure(server)
-
-    return of
-
-
 FRESH: dict[str, Rows] = {
     "start-up": lambda checkout: wire.start_up(3, checkout),
     "held": lambda checkout: held.rows(2000, 3.0, 1, checkout),
-    "idle": _of_a_cluster(wire.idle),
-    "config": _of_a_cluster(wire.config_change),
+    "idle": lambda checkout: wire.idle(1, checkout),
+    "config": lambda checkout: wire.config_change(1, checkout),
 }
 """Row -> what yields it from clusters that it starts itself from a checkout."""
 
@@ -142,8 +131,8 @@ def _cells(figure: Figure) -> tuple[str, ...]:
         figure.name,
         f"{figure.before:,.4g}",
         f"{figure.after:,.4g}",
-        f"{figure.ratio:.3f}",
-        f"{figure.low:.3f} .. {figure.high:.3f}",
+        f"{figure.ratio.median:.3f}",
+        f"{figure.ratio.low:.3f} .. {figure.ratio.high:.3f}",
     )
 
 
@@ -326,9 +315,9 @@ def in_a_process(call: str, checkout: Path) -> Iterator[table.Row]:
 
 
 def _numbers(what: str, value: str) -> Iterator[tuple[str, str]]:
-    """(name, number) of each number of a row's value: "p50 99 us, p99 571 us" has two."""
+    """(name, number) of each number of a row's value, without quartiles: "p50 99 us (98 .. 103), p99 571 us" has two."""
     for part in value.split(", "):
-        found = re.fullmatch(r"(?:(p\d+) )?([\d.,]+) ?(.*)", part)
+        found = re.fullmatch(r"(?:(p\d+) )?([\d.,]+) ?(.*?)(?: \([^)]*\))?", part)
         if found:
             name, number, unit = found.groups()
             yield f"{what}{' ' + name if name else ''}, {unit}", number

@@ -5,13 +5,13 @@ Rates are of the time in which it fetches, without the time in which its group r
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
 from scripts.bench.machine import CannotMeasure
-from scripts.bench.producing import Peer, brokers, perf_test, produce, scores_beside
+from scripts.bench.producing import CPU_OF_RECORDS, Peer, brokers, perf_test, produce
+from scripts.bench.rounds import CPU, RATE, Rounds, take_turns
 from scripts.bench.table import Row
 from scripts.peers.jars import Missing
 
@@ -35,14 +35,16 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
         except Missing as missing:
             raise CannotMeasure(str(missing)) from missing
         for size, most in RECORDS.items():
-            records, topic = int(most * share), f"consumed-{size}"
-            for peer in peers:
-                produce(peer, topic, size, records)
-            runs: dict[str, list[Consumed]] = {peer.name: [] for peer in peers}
-            for turn in range(rounds):
-                for peer in peers:
-                    runs[peer.name].append(consume(peer, topic, f"g-{size}-{turn}", records))
-            yield from _rows(size, {name: _median(seen) for name, seen in runs.items()})
+            yield from _rows(size, _runs_of(peers, rounds, size, int(most * share)))
+
+
+def _runs_of(peers: Mapping[str, Peer], rounds: int, size: int, records: int) -> Rounds[Consumed]:
+    topic = f"consumed-{size}"
+    for peer in peers.values():
+        produce(peer, topic, size, records)
+    return take_turns(
+        rounds, peers, lambda peer, number: consume(peer, topic, f"g-{size}-{number}", records), (RATE, CPU)
+    )
 
 
 def consume(peer: Peer, topic: str, group: str, records: int) -> Consumed:
@@ -58,22 +60,13 @@ def consume(peer: Peer, topic: str, group: str, records: int) -> Consumed:
     return Consumed(float(said[-1][9]), cpu_s / records * 1e6)
 
 
-def _median(runs: list[Consumed]) -> Consumed:
-    return Consumed(*(statistics.median(run[i] for run in runs) for i in range(2)))
-
-
-def _rows(size: int, found: dict[str, Consumed]) -> Iterator[Row]:
-    ours = found.pop("Turnstile")
+def _rows(size: int, found: Rounds[Consumed]) -> Iterator[Row]:
     yield Row(
         f"kafka-consumer-perf-test, {size:,}-byte records",
-        f"{ours.per_s:,.0f}/s",
-        "; ".join(f"{name} {run.per_s:,.0f}/s: {ours.per_s / run.per_s:.2f} x" for name, run in found.items()),
+        found.told(RATE),
+        found.beside(RATE),
         "1.1 x both",
-        all(ours.per_s >= 1.1 * run.per_s for run in found.values()),
-        scores_beside(f"consume {size}", ours.per_s, ours.cpu_us, {n: (r.per_s, r.cpu_us) for n, r in found.items()}),
+        all(found.ratio(RATE, peer).median >= 1.1 for peer in found.peers),
+        found.scores(f"consume {size}"),
     )
-    yield Row(
-        "- server CPU per record",
-        f"{ours.cpu_us:.2f} us",
-        "; ".join(f"{name} {run.cpu_us:.2f} us: {ours.cpu_us / run.cpu_us:.2f} x" for name, run in found.items()),
-    )
+    yield Row("- server CPU per record", found.told(CPU_OF_RECORDS), found.beside(CPU_OF_RECORDS))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Server
+from scripts.bench.rounds import quartiles, take_rounds
 from scripts.bench.table import Row
 from turnstile.load.driver import run
 from turnstile.load.latencies import Latencies
@@ -28,27 +30,31 @@ connect is held for a whole window; held for one connect too many, it would be a
 
 
 class Held(NamedTuple):
-    """One run: what others' admissions took (us), without and beside held connections; bytes for each, threads for all."""
+    """One round: the p99 of others' admissions (ms), without and beside held connections; bytes for each, threads for all."""
 
-    alone_us: Latencies
-    beside_us: Latencies
+    alone_ms: float
+    beside_ms: float
     bytes_each: float
     threads: int
 
+    @property
+    def ratio(self) -> float:
+        return self.beside_ms / self.alone_ms
+
 
 def rows(count: int, seconds: float, rounds: int, checkout: Path | None = None) -> Iterator[Row]:
-    """Of all admissions of all rounds, each on a cluster of its own, of `checkout` (see machine.turnstile)."""
-    runs = [_round(count, seconds, checkout) for _ in range(rounds)]
-    alone, p99 = (_p99_ms(run[side] for run in runs) for side in (0, 1))
-    each = statistics.median(run.bytes_each for run in runs)
-    threads = max(0, *(run.threads for run in runs))  # fewer: one of the start's has ended meanwhile
-    yield Row(f"admission of others beside {count:,} held connections", f"p99 {p99:.2f} ms",
-              f"without them {alone:.2f} ms: {p99 / alone:.2f} x", "1.5 x", p99 <= 1.5 * alone)  # fmt: skip
-    yield Row("- memory per held connection, threads for all of them", f"{each / 1024:.1f} KB, {threads} threads", "",
-              "no thread", threads == 0)  # fmt: skip
+    """Each round is on a cluster of its own, of `checkout` (see machine.turnstile)."""
+    found = take_rounds(rounds, partial(_round, count, seconds, checkout), (attrgetter("ratio"),))
+    alone, beside, ratio = (quartiles(map(attrgetter(name), found)) for name in ("alone_ms", "beside_ms", "ratio"))
+    kilobytes = quartiles(each.bytes_each / 1024 for each in found)
+    threads = max(0, *(each.threads for each in found))  # fewer: one of the start's has ended meanwhile
+    yield Row(f"admission of others beside {count:,} held connections", f"p99 {beside.median:.2f} ms",
+              f"without them {alone.median:.2f} ms: {ratio.told('.2f', ' x')}", "1.5 x", ratio.median <= 1.5)  # fmt: skip
+    yield Row("- memory per held connection, threads for all of them", f"{kilobytes.told('.1f', ' KB')}, {threads} threads",
+              "", "no thread", threads == 0)  # fmt: skip
 
 
-def _round(count: int, seconds: float, checkout: Path | None) -> Held:
+def _round(count: int, seconds: float, checkout: Path | None, number: int) -> Held:
     """Hold `count` connections of one address, and admit others meanwhile, for `seconds`."""
     with machine.turnstile("--set", f"quota.window.size.seconds={WINDOW_S}", checkout=checkout) as server:
         machine.put_quota(server, {"ip": OFFENDER}, {"connection_creation_rate": HISTORY})
@@ -68,14 +74,12 @@ def _round(count: int, seconds: float, checkout: Path | None) -> Held:
         beside, _ = _run(server, [_others(gather_s, seconds), offender], gather_s + seconds, watch)
     if at_most[0] < 0.9 * count:
         raise CannotMeasure(f"only {at_most[0]:,} of {count:,} connections were held at once")
-    return Held(alone.admitted_us, beside.admitted_us, (at_most[1] - before) / at_most[0], at_most[2] - threads_before)
+    alone_ms, beside_ms = (_p99_ms(tally.admitted_us) for tally in (alone, beside))
+    return Held(alone_ms, beside_ms, (at_most[1] - before) / at_most[0], at_most[2] - threads_before)
 
 
-def _p99_ms(runs: Iterable[Latencies]) -> float:
-    total = Latencies()
-    for latencies_us in runs:
-        total.add(latencies_us)
-    return total.percentiles_ms()["p99"] or 0.0
+def _p99_ms(latencies_us: Latencies) -> float:
+    return latencies_us.percentiles_ms()["p99"] or 0.0
 
 
 def _others(start_s: float, seconds: float) -> ClientGroup:

@@ -178,11 +178,6 @@ def _check_tracking() -> None:
         )
 
 
-def median(loads: Sequence[Load]) -> Load:
-    """Each figure's median over the rounds."""
-    return Load(*(sorted(column)[len(column) // 2] for column in zip(*loads, strict=True)))
-
-
 def admin_of(server: Server) -> AdminClient:
     """The admin API of a Turnstile."""
     assert server.admin is not None

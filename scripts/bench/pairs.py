@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from scripts.bench.rounds import Quartiles, quartiles
+
 Measure = Callable[[], dict[str, float]]
 """One run against one checkout: figures by name, with the unit in the name."""
 
@@ -27,14 +29,12 @@ Row = Callable[[], AbstractContextManager[Pair]]
 
 
 class Figure(NamedTuple):
-    """A line of the table: medians of both sides, and the median and the quartiles of the pairs' ratios."""
+    """A line of the table: medians of both sides, and the pairs' ratios."""
 
     name: str
     before: float
     after: float
-    ratio: float
-    low: float
-    high: float
+    ratio: Quartiles
 
 
 def figures(pair: Pair, rounds: int) -> Iterator[Figure]:
@@ -51,12 +51,9 @@ def figures(pair: Pair, rounds: int) -> Iterator[Figure]:
     for name in runs[0][0]:
         if any(name not in side for pair_of_runs in runs for side in pair_of_runs):
             continue  # a figure that one side does not have, or does not always have
-        ratios = sorted(after[name] / before[name] for before, after in runs if before[name])
         yield Figure(
             name,
             statistics.median(before[name] for before, _ in runs),
             statistics.median(after[name] for _, after in runs),
-            statistics.median(ratios),
-            ratios[len(ratios) // 4],
-            ratios[-1 - len(ratios) // 4],
+            quartiles(after[name] / before[name] for before, after in runs if before[name]),
         )

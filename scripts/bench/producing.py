@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-import statistics
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
+from operator import attrgetter
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure
+from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Quartiles, Rounds, measured, take_turns
 from scripts.bench.table import Row
 from scripts.peers import servers
 from scripts.peers.jars import MAINS, Missing, Tools, classpath
@@ -20,6 +22,8 @@ from scripts.peers.jars import MAINS, Missing, Tools, classpath
 RECORDS = {100: 2_000_000, 1000: 600_000}
 """Record size in bytes -> how many of them one run sends."""
 PARTITIONS = 4
+LATENCY = Quantity(attrgetter("latency_ms"), ".0f", " ms")
+CPU_OF_RECORDS = CPU._replace(digits=".2f")
 _BATCH_BYTES = 16 * 1024  # the tool's batch.size
 _SAID = re.compile(r"^\d+ records sent, ([\d.]+) records/sec .* ([\d.]+) ms avg latency", re.MULTILINE)
 
@@ -57,25 +61,31 @@ def rows(rounds: int, share: float) -> Iterator[Row]:
         except Missing as missing:
             raise CannotMeasure(str(missing)) from missing
         for size, most in RECORDS.items():
-            runs: dict[str, list[Produced]] = {peer.name: [] for peer in peers}
-            for turn in range(rounds):
-                for peer in peers:
-                    runs[peer.name].append(run(tools, peer, f"perf-{size}-{turn}", size, int(most * share)))
-            yield from _rows(
-                size, {name: median(seen) for name, seen in runs.items()}, floor_us(size, int(most * share))
-            )
+            records = int(most * share)
+            found = runs_of(tools, peers, rounds, f"perf-{size}", size, records)
+            yield from _rows(size, found, measured(rounds, partial(floor_us, size, records)))
 
 
-def brokers(stack: ExitStack) -> list[Peer]:
-    """All three, running. Raises Missing."""
+def runs_of(
+    tools: Tools, peers: Mapping[str, Peer], rounds: int, topic: str, size: int, records: int
+) -> Rounds[Produced]:
+    """Each run into a topic of its own, whose name begins with `topic`."""
+    return take_turns(
+        rounds, peers, lambda peer, number: run(tools, peer, f"{topic}-{number}", size, records), (RATE, CPU)
+    )
+
+
+def brokers(stack: ExitStack) -> dict[str, Peer]:
+    """All three by name, running. Raises Missing."""
     turnstile = stack.enter_context(machine.turnstile("--set", f"num.partitions={PARTITIONS}"))
     kafka = stack.enter_context(servers.kafka({"num.partitions": str(PARTITIONS)}))
     kfake = stack.enter_context(servers.kfake(partitions=PARTITIONS))
-    return [
-        Peer("Turnstile", f"127.0.0.1:{turnstile.port}", turnstile.pid),
+    running = (
+        Peer(OURS, f"127.0.0.1:{turnstile.port}", turnstile.pid),
         Peer("Kafka 4.3", kafka.bootstrap, kafka.pid),
         Peer("kfake", kfake.bootstrap, kfake.pid),
-    ]
+    )
+    return {peer.name: peer for peer in running}
 
 
 def run(tools: Tools, peer: Peer, topic: str, size: int, records: int) -> Produced:
@@ -124,37 +134,17 @@ def floor_us(size: int, records: int) -> float:
     return float(done.stdout) * size / _BATCH_BYTES
 
 
-def scores_beside(what: str, per_s: float, cpu_us: float, peers: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Scores (see table.Row) beside each peer's rate and CPU time per operation."""
-    return {
-        f"{what}: {figure}, {name}": ratio
-        for name, (peer_per_s, peer_cpu_us) in peers.items()
-        for figure, ratio in (("rate", per_s / peer_per_s), ("CPU", peer_cpu_us / cpu_us))
-    }
-
-
-def median(runs: list[Produced]) -> Produced:
-    """Each figure's median."""
-    return Produced(*(statistics.median(run[i] for run in runs) for i in range(3)))
-
-
-def _rows(size: int, found: dict[str, Produced], least_us: float) -> Iterator[Row]:
-    ours = found.pop("Turnstile")
+def _rows(size: int, found: Rounds[Produced], floor: Quartiles) -> Iterator[Row]:
     yield Row(
         f"kafka-producer-perf-test, {size:,}-byte records",
-        f"{ours.per_s:,.0f}/s",
-        "; ".join(f"{name} {run.per_s:,.0f}/s: {ours.per_s / run.per_s:.2f} x" for name, run in found.items()),
+        found.told(RATE),
+        found.beside(RATE),
         "1.1 x both",
-        all(ours.per_s >= 1.1 * run.per_s for run in found.values()),
-        scores_beside(f"produce {size}", ours.per_s, ours.cpu_us, {n: (r.per_s, r.cpu_us) for n, r in found.items()}),
+        all(found.ratio(RATE, peer).median >= 1.1 for peer in found.peers),
+        found.scores(f"produce {size}"),
     )
     yield Row(
         "- server CPU per record; the client's mean latency",
-        f"{ours.cpu_us:.2f} us; {ours.latency_ms:.0f} ms",
-        "; ".join(
-            (
-                *(f"{name} {run.cpu_us:.2f} us, {run.latency_ms:.0f} ms" for name, run in found.items()),
-                f"C loop that only stores {least_us:.2f} us",
-            )
-        ),
+        f"{found.told(CPU_OF_RECORDS)}; {found.told(LATENCY)}",
+        f"{found.beside(CPU_OF_RECORDS, LATENCY)}; C loop that only stores {floor.told('.2f', ' us')}",
     )

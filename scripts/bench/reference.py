@@ -71,10 +71,10 @@ def worse(row: str, measured: Iterable[Figure]) -> Iterator[str]:
     """A sentence for each figure whose ratio, and three quarters of the pairs, are on the wrong side of 1 by LEAST."""
     for figure in measured:
         is_rate = figure.name.endswith("/s")
-        ratio, best = (figure.ratio, figure.high) if is_rate else (1 / figure.ratio, 1 / figure.low)
+        median, low, high = figure.ratio
+        ratio, best = (median, high) if is_rate else (1 / median, 1 / low)
         if ratio < 1 - LEAST and best < 1:
-            quartiles = f"{figure.low:.3f} .. {figure.high:.3f}"
-            yield f"{row}: {figure.name}: {figure.ratio:.3f} of the reference's ({quartiles})"
+            yield f"{row}: {figure.name}: {median:.3f} of the reference's ({low:.3f} .. {high:.3f})"
 
 
 def _run(*command: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import statistics
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from scripts.bench.machine import CannotMeasure
+from scripts.bench.rounds import measured
 from scripts.bench.table import Row
 
 IPS = 1000
@@ -25,11 +25,9 @@ def rows(events: int, rounds: int) -> Iterator[Row]:
         path = Path(home) / "scenario.jsonl"
         with path.open("w") as file:
             file.writelines(json.dumps(event, separators=(",", ":")) + "\n" for event in scenario(events))
-        seconds = [_run(path, Path(home) / "answers") for _ in range(rounds)]
-    per_s = events / statistics.median(seconds)
-    yield Row(
-        f"`turnstile replay`, {events:,} events", f"{per_s:,.0f}/s", "", f"{BUDGET_PER_S:,}/s", per_s >= BUDGET_PER_S
-    )
+        per_s = measured(rounds, lambda: events / _run(path, Path(home) / "answers"))
+    yield Row(f"`turnstile replay`, {events:,} events", per_s.told(",.0f", "/s"), "", f"{BUDGET_PER_S:,}/s",
+              per_s.median >= BUDGET_PER_S)  # fmt: skip
 
 
 def _run(path: Path, answers: Path) -> float:

@@ -7,8 +7,9 @@ from contextlib import ExitStack
 
 from scripts.bench import frames, machine
 from scripts.bench.machine import CannotMeasure, Load, Server
+from scripts.bench.rounds import CPU, OURS, RATE, take_turns
 from scripts.bench.table import Row
-from scripts.bench.wire import WARM_UP_S, Effort, Field, rated
+from scripts.bench.wire import WARM_UP_S, Effort, Field, of_peer, rated
 from scripts.peers import servers
 from scripts.peers.jars import Missing
 
@@ -22,17 +23,19 @@ def small(field: Field) -> Iterator[Row]:
     """One request in flight on each of 64 connections."""
     with ExitStack() as stack:
         try:
-            peer = stack.enter_context(servers.kafka())
-            kafka: Server | None = Server(int(peer.bootstrap.rpartition(":")[2]), peer.pid)
+            kafka: Server | None = of_peer(stack.enter_context(servers.kafka()))
         except Missing:
             kafka = None
         for api, frame, goal in (("ApiVersions", frames.API_VERSIONS, 1.6), ("Metadata", frames.METADATA, 1.2)):
             path = stack.enter_context(frames.file_of(frame))
-            contenders = [field.turnstile, field.kfake, kafka, field.floor]
-            ours, fake, theirs, floor = field.turns("requests", contenders, frames=path, concurrency=CONNECTIONS)
-            assert ours is not None
-            peers = {"kfake": fake, "Kafka 4.3": theirs, "C loop, same system calls": floor}
-            yield from rated(f"{api} on {CONNECTIONS} connections", "request", ours, peers, "kfake", goal)
+            contenders = {
+                OURS: field.turnstile,
+                "kfake": field.kfake,
+                "Kafka 4.3": kafka,
+                "C loop, same system calls": field.floor,
+            }
+            found = field.turns("requests", contenders, frames=path, concurrency=CONNECTIONS)
+            yield from rated(f"{api} on {CONNECTIONS} connections", "request", found, "kfake", goal)
 
 
 def metered(effort: Effort) -> Iterator[Row]:
@@ -41,20 +44,15 @@ def metered(effort: Effort) -> Iterator[Row]:
         plain, limited = (stack.enter_context(machine.turnstile("--topic", f"{TOPIC}:{PARTITIONS}")) for _ in range(2))
         set_quotas(limited)
         path = stack.enter_context(frames.file_of(*frames.produce_and_fetch(CONNECTIONS, TOPIC, PARTITIONS)))
-        for server in (plain, limited):
+        sides = {OURS: limited, "without quotas": plain}
+        for server in sides.values():
             produce_and_fetch(server, path, WARM_UP_S)
-        runs: list[tuple[Load, Load]] = []
-        for turn in range(effort.rounds):
-            sides = [plain, limited] if turn % 2 else [limited, plain]
-            loads = {side.pid: produce_and_fetch(side, path, effort.seconds) for side in sides}
-            runs.append((loads[plain.pid], loads[limited.pid]))
-    without, with_quotas = (machine.median(side) for side in zip(*runs, strict=True))
-    ratio = with_quotas.per_s / without.per_s
-    scores = {"byte quotas: rate": ratio, "byte quotas: CPU": without.cpu_us / with_quotas.cpu_us}
-    yield Row(f"Produce + Fetch of {CONNECTIONS} clients with byte quotas", f"{with_quotas.per_s:,.0f}/s",
-              f"without quotas {without.per_s:,.0f}/s: {ratio:.2f} x", "0.9 x", ratio >= 0.9, scores)  # fmt: skip
-    yield Row("- server CPU per request", f"{with_quotas.cpu_us:.0f} us",
-              f"without quotas {without.cpu_us:.0f} us: {with_quotas.cpu_us / without.cpu_us:.2f} x")  # fmt: skip
+        found = take_turns(
+            effort.rounds, sides, lambda server, _: produce_and_fetch(server, path, effort.seconds), (RATE, CPU)
+        )
+    yield from rated(
+        f"Produce + Fetch of {CONNECTIONS} clients with byte quotas", "request", found, "without quotas", 0.9
+    )
 
 
 def set_quotas(server: Server) -> None:

@@ -31,6 +31,7 @@ from scripts.bench import (  # noqa: E402 - importable only from here on
     rehearsing,
     replaying,
     requests,
+    rounds,
     scaling,
     secured,
     suite_times,
@@ -41,7 +42,7 @@ from scripts.bench import (  # noqa: E402 - importable only from here on
 from scripts.bench.machine import CannotMeasure  # noqa: E402
 from scripts.bench.table import Row  # noqa: E402
 
-FULL, QUICK = wire.Effort(rounds=5, seconds=3.0), wire.Effort(rounds=1, seconds=1.0)
+FULL, QUICK = wire.Effort(rounds=rounds.FULL, seconds=3.0), wire.Effort(rounds=1, seconds=1.0)
 GUARD = wire.Effort(rounds=3, seconds=2.0)
 _NOT_MEASURED = "not measured"
 GUARDED = (
@@ -134,7 +135,7 @@ def measures(stack: ExitStack, effort: wire.Effort) -> dict[str, Callable[[], It
     """The measures by name, in the order in which they are taken. The servers start with the first that needs them."""
     quick = effort is not FULL
     share = {QUICK: 0.2, GUARD: 0.5}.get(effort, 1.0)
-    runs = 3 if effort is FULL else 1
+    runs = 1 if quick else effort.rounds  # of what takes as long as it takes
     fields: list[wire.Field] = []
 
     def on_the_field(measure: Callable[[wire.Field], Iterator[Row]]) -> Callable[[], Iterator[Row]]:
@@ -149,13 +150,13 @@ def measures(stack: ExitStack, effort: wire.Effort) -> dict[str, Callable[[], It
 
     return {
         "start-up": lambda: wire.start_up(effort.rounds),
-        "decisions": lambda: tokens.decisions(100_000 if quick else 1_000_000),
-        "across": lambda: tokens.across(10_000 if quick else 50_000),
-        "borrow": lambda: borrow.rows(1000 if quick else 5000, 50_000 if quick else 1_000_000),
-        "replay": lambda: replaying.rows(200_000 if quick else 1_000_000, 1 if quick else 3),
-        "held": lambda: held.rows(2000 if quick else 10_000, 3.0 if quick else 5.0, 1 if quick else 5),
-        "idle": on_the_field(lambda field: wire.idle(field.turnstile, field.kfake, field.missing)),
-        "config": on_the_field(lambda field: wire.config_change(field.turnstile)),
+        "decisions": lambda: tokens.decisions(100_000 if quick else 1_000_000, runs),
+        "across": lambda: tokens.across(10_000 if quick else 50_000, runs),
+        "borrow": lambda: borrow.rows(1000 if quick else 5000, 50_000 if quick else 1_000_000, runs),
+        "replay": lambda: replaying.rows(200_000 if quick else 1_000_000, runs),
+        "held": lambda: held.rows(2000 if quick else 10_000, 3.0 if quick else 5.0, runs),
+        "idle": lambda: wire.idle(runs),
+        "config": lambda: wire.config_change(runs),
         "connections": on_the_field(wire.connections),
         "refusals": on_the_field(wire.refusals),
         "tls": lambda: secured.connections("TLS", effort),
@@ -164,7 +165,7 @@ def measures(stack: ExitStack, effort: wire.Effort) -> dict[str, Callable[[], It
         "metered": lambda: requests.metered(effort),
         "shards": lambda: scaling.rows(effort),
         "rehearsal": lambda: rehearsing.rows(effort),
-        "suite": lambda: suite_times.rows(1 if quick else 3),
+        "suite": lambda: suite_times.rows(runs),
         "produce": lambda: producing.rows(runs, share),
         "produce-tls": lambda: secured.produce("TLS", runs, share),
         "produce-sasl": lambda: secured.produce("SASL PLAIN", runs, share),

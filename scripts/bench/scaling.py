@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from scripts.bench import machine
-from scripts.bench.machine import Load
+from scripts.bench.machine import Server
+from scripts.bench.rounds import quartiles, take_rounds
 from scripts.bench.table import Row
 from scripts.bench.wire import CAPS, WARM_UP_S, Effort
 
 SHARDS = (1, 2, 4, 8)
+Costs = list[float]
+"""Server CPU per connection (us), in the order of SHARDS."""
+
+
+class Round(NamedTuple):
+    """What was found with as many shards, and with as many processes of the C loop."""
+
+    ours: Costs
+    floor: Costs
 
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Connect, ApiVersions, close, as wire.connections does."""
-    loads: dict[int, list[Load]] = {shards: [] for shards in SHARDS}
-    floors: dict[int, list[Load]] = {shards: [] for shards in SHARDS}
     with ExitStack() as stack:
         servers = {shards: stack.enter_context(machine.turnstile(*CAPS, shards=shards)) for shards in SHARDS}
         size = machine.answer_bytes(servers[SHARDS[0]].port)
@@ -25,22 +35,31 @@ def rows(effort: Effort) -> Iterator[Row]:
         for server in servers.values():
             machine.drive(server, "connect", seconds=WARM_UP_S)
         time.sleep(WARM_UP_S)  # the first events of a journal make its converter import pyarrow
-        for _ in range(effort.rounds):
-            for shards in SHARDS:
-                loads[shards].append(machine.drive(servers[shards], "connect", seconds=effort.seconds))
-                floors[shards].append(machine.drive(loops[shards], "connect", seconds=effort.seconds))
-    (ours, growth), (floor, least) = _growth(loads), _growth(floors)
+
+        def cpu_us(server: Server) -> float:
+            return machine.drive(server, "connect", seconds=effort.seconds).cpu_us
+
+        def one(_: int) -> Round:
+            pairs = [(cpu_us(servers[shards]), cpu_us(loops[shards])) for shards in SHARDS]
+            return Round(*map(list, zip(*pairs, strict=True)))
+
+        found = take_rounds(effort.rounds, one, (lambda each: _growth(each.ours), lambda each: _growth(each.floor)))
+    ours, floor = [each.ours for each in found], [each.floor for each in found]
+    growth, least = (quartiles(map(_growth, side)) for side in (ours, floor))
     yield Row(
         f"server CPU per connection, {', '.join(map(str, SHARDS))} shards",
-        f"{ours}: {growth:.2f} x",
-        f"C loop, same system calls, as many processes {floor}: {least:.2f} x",
+        f"{_medians(ours)}: {growth.told('.2f', ' x')}",
+        f"C loop, same system calls, as many processes {_medians(floor)}: {least.told('.2f', ' x')}",
         "1.15 x",
-        growth <= 1.15,
-        {"shards: CPU": 1 / growth},
+        growth.median <= 1.15,
+        {"shards: CPU": 1 / growth.median},
     )
 
 
-def _growth(loads: dict[int, list[Load]]) -> tuple[str, float]:
-    """The CPU time of a connection, by number of processes, and that with most of them beside that with one."""
-    cpu_us = [machine.median(runs).cpu_us for runs in loads.values()]
-    return ", ".join(f"{each:.0f} us" for each in cpu_us), cpu_us[-1] / cpu_us[0]
+def _growth(costs: Costs) -> float:
+    """The cost with most processes beside that with one."""
+    return costs[-1] / costs[0]
+
+
+def _medians(rounds: Iterable[Costs]) -> str:
+    return ", ".join(f"{statistics.median(each):.0f} us" for each in zip(*rounds, strict=True))

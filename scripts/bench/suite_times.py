@@ -9,23 +9,37 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from scripts.bench.machine import CannotMeasure
+from scripts.bench.rounds import OURS, Quantity, quartiles, take_turns
 from scripts.bench.table import Row
 from scripts.peers import servers
 from scripts.peers.jars import Missing, classpath
 
 SUITE = Path(__file__).resolve().parent / "suite"
 TESTS = 50
-Times = dict[str, float]
-"""Milliseconds a test: `start` (of the cluster, divided among the tests), `reset` and `client`."""
+BROKERS = {OURS: "turnstile", "kfake": "kfake", "Kafka 4.3": "kafka"}
+"""Name -> the suite's name of it."""
 
+
+class Times(NamedTuple):
+    """Milliseconds a test; `start` is that of the cluster, divided among the tests."""
+
+    start: float
+    reset: float
+    client: float
+
+
+START, RESET = (Quantity(attrgetter(part), ".1f", " ms") for part in ("start", "reset"))
+CLIENT = Quantity(attrgetter("client"), ".0f", " ms")
+ADDED = Quantity(lambda times: times.start + times.reset, ".1f", " ms")
 IMPORT = (
     "import time; began = time.perf_counter(); import turnstile; turnstile.Cluster; print(time.perf_counter() - began)"
 )
@@ -33,36 +47,24 @@ IMPORT = (
 
 def rows(rounds: int) -> Iterator[Row]:
     """The suite on each broker, in turns."""
-    names = {"turnstile": "Turnstile", "kfake": "kfake", "kafka": "Kafka 4.3"}
     try:
         classpath()
         with servers.kfake():
             pass
     except Missing as missing:
         raise CannotMeasure(str(missing)) from missing
-    runs: dict[str, list[Times]] = {name: [] for name in names}
-    for _ in range(rounds):
-        for name in names:
-            runs[name].append(run(name))
-    found = {name: {part: statistics.median(each[part] for each in of) for part in of[0]} for name, of in runs.items()}
-    ours, peers = found.pop("turnstile"), found.items()
-    added = ours["start"] + ours["reset"]
+    found = take_turns(rounds, BROKERS, lambda broker, _: run(broker), (CLIENT,))
+    start_s = found.of(START).median * TESTS / 1000
     yield Row(
         f"a suite of {TESTS} tests on the pytest plugin, what it adds to a test",
-        f"{added:.1f} ms (reset {ours['reset']:.1f} ms, start {ours['start'] * TESTS / 1000:.2f} s in all)",
-        "; ".join(f"{names[name]} {each['start']:.1f} ms, never reset" for name, each in peers),
+        f"{found.with_quartiles(ADDED)}: reset {found.told(RESET)}, start {start_s:.2f} s in all",
+        "; ".join(f"{name} {found.told(START, name)}, never reset" for name in found.peers),
         "50 ms",
-        added < 50,
+        found.of(ADDED).median < 50,
     )
-    yield Row(
-        "- the client's own time, a test",
-        f"{ours['client']:.0f} ms",
-        "; ".join(
-            f"{names[name]} {each['client']:.0f} ms: {ours['client'] / each['client']:.2f} x" for name, each in peers
-        ),
-    )
-    imports = statistics.median(import_ms() for _ in range(5 * rounds))
-    yield Row("`import turnstile`, and its `Cluster`", f"{imports:.0f} ms", "", "150 ms", imports < 150)
+    yield Row("- the client's own time, a test", found.told(CLIENT), found.beside(CLIENT))
+    imports = quartiles(import_ms() for _ in range(5 * rounds))
+    yield Row("`import turnstile`, and its `Cluster`", imports.told(".0f", " ms"), "", "150 ms", imports.median < 150)
 
 
 def run(broker: str) -> Times:
@@ -74,7 +76,7 @@ def run(broker: str) -> Times:
         spent = json.loads(times.read_text()) if times.exists() else {"tests": 0}
     if done.returncode != 0 or spent["tests"] != TESTS:
         raise CannotMeasure(f"the suite on {broker}: {(done.stdout + done.stderr).strip()[-300:]}")
-    return {part: spent[part] * 1000 / TESTS for part in ("start", "reset", "client")}
+    return Times(*(spent[part] * 1000 / TESTS for part in Times._fields))
 
 
 def command(*options: str) -> list[str]:

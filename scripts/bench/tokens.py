@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from scripts.bench.rounds import measured
 from scripts.bench.table import Row
 from shards.limits.caps import CapRule
 from shards.ownership import home_of
@@ -69,42 +71,51 @@ def addresses(home: int, count: int) -> list[str]:
     return found
 
 
-def decisions(count: int) -> Iterator[Row]:
+def decisions(count: int, rounds: int = 1) -> Iterator[Row]:
     """Microseconds of taking and giving back the three tokens of a connection, by where the decision is made."""
     alone, pair = Tokens(0, 1, epoch=1, send=lambda peer, message: None, rule_of=rule_of), Pair()
     for what, shard, home, budget in (("at home", alone, 0, None), ("from cached tokens", pair.shards[0], 1, 3.0)):
         pools = [("broker", "listener:PLAINTEXT", ip) for ip in addresses(home, 256)]
-        waiter = Waiter()
         for each in pools:  # first contact: what comes after finds tokens at hand
-            shard.take(each, waiter)
+            shard.take(each, Waiter())
             pair.settle()
             shard.release(each)
         shard.flush()
-        began = time.perf_counter()
-        for number in range(count):
-            each = pools[number & 255]
-            if shard.take_at_hand(each) != 3:  # as broker/accept/admission.py does; the rest is never needed here
-                shard.take_rest(each, 0, waiter)
-            shard.release(each)
-        took_us = (time.perf_counter() - began) / count * 1e6
+        took = measured(rounds, partial(_decision_us, shard, pools, count))
         made = shard.decided_home if shard is alone else shard.decided_cached
-        assert made >= count, f"only {made} of {count} decisions were made {what}"
+        assert made >= count * rounds, f"only {made} of {count * rounds} decisions were made {what}"
         yield Row(
             f"decision {what}: three tokens taken and given back",
-            f"{took_us:.2f} us",
+            took.told(".2f", " us"),
             budget=f"{budget:.0f} us" if budget else "",
-            met=took_us <= budget if budget else None,
+            met=took.median <= budget if budget else None,
         )
 
 
-def across(count: int) -> Iterator[Row]:
+def _decision_us(shard: Tokens, pools: Sequence[tuple[str, ...]], count: int) -> float:
+    waiter = Waiter()
+    began = time.perf_counter()
+    for number in range(count):
+        each = pools[number & 255]
+        if shard.take_at_hand(each) != 3:  # as broker/accept/admission.py does; the rest is never needed here
+            shard.take_rest(each, 0, waiter)
+        shard.release(each)
+    return (time.perf_counter() - began) / count * 1e6
+
+
+def across(count: int, rounds: int = 1) -> Iterator[Row]:
     """The work of a decision that asks another shard, both sides together, without the link between them."""
+    took = measured(rounds, partial(_across_us, addresses(1, count)))
+    yield Row("decision across shards, work of both sides", took.told(".1f", " us"))
+
+
+def _across_us(keys: Sequence[str]) -> float:
+    """Each address is new to both sides."""
     pair, waiter = Pair(), Waiter()
-    keys = addresses(1, count)
     began = time.perf_counter()
     for key in keys:
         pair.shards[0].take((key,), waiter)
         pair.settle()
-    took_us = (time.perf_counter() - began) / count * 1e6
-    assert waiter.count == count
-    yield Row("decision across shards, work of both sides", f"{took_us:.1f} us")
+    took_us = (time.perf_counter() - began) / len(keys) * 1e6
+    assert waiter.count == len(keys)
+    return took_us

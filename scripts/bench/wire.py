@@ -1,7 +1,6 @@
 """Benchmarks over the wire: connections, refusals, idle connections, configuration, start-up.
 
-Turnstile and its peers take turns, round by round, and every figure is the median of the rounds, so that other load of
-the machine hits all of them alike.
+Turnstile and its peers take turns, round by round (rounds.py).
 """
 
 from __future__ import annotations
@@ -9,20 +8,26 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.bench import machine, producing
+from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Load, Server
+from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Rounds, measured, quartiles, take_rounds, take_turns
 from scripts.bench.table import Row
 from scripts.peers import servers
 from scripts.peers.jars import Missing
+from turnstile.admin_client import AdminClient
 
 CAPS = ("--set", "kafka_connections_max=100000", "--set", "kafka_connections_max_per_ip=1000")
 WARM_UP_S = 2.0
 AT_ITS_CAP, CAP = "127.8.0.1", 5
+ANSWERED, REFUSED = (Quantity(attrgetter(name), ".0f", "") for name in ("answered", "refused"))
+MEMORY = Quantity(lambda size: size / 1024, ".1f", " KB")
 
 
 class Effort(NamedTuple):
@@ -46,48 +51,67 @@ class Field:
         self.floor = stack.enter_context(machine.accept_loop(machine.answer_bytes(self.turnstile.port)))
         self.kfake: Server | None = None
         try:
-            peer = stack.enter_context(servers.kfake())
-            self.kfake = Server(int(peer.bootstrap.rpartition(":")[2]), peer.pid)
+            self.kfake = stack.enter_context(kfake())
         except Missing as missing:
             self.missing = str(missing)
 
-    def turns(self, mode: str, contenders: list[Server | None], **values: object) -> list[Load | None]:
+    def turns(self, mode: str, contenders: Mapping[str, Server | None], **values: object) -> Rounds[Load]:
         """See in_turns."""
         return in_turns(self.effort, mode, contenders, **values)
 
 
+@contextmanager
+def kfake() -> Iterator[Server]:
+    """As a server under test. Raises Missing."""
+    with servers.kfake() as peer:
+        yield of_peer(peer)
+
+
+def of_peer(peer: servers.Server) -> Server:
+    """A peer of one broker as a server under test."""
+    return Server(int(peer.bootstrap.rpartition(":")[2]), peer.pid)
+
+
 def in_turns(
-    effort: Effort, mode: str, contenders: Sequence[Server | None], warm_up_s: float = WARM_UP_S, **values: object
-) -> list[Load | None]:
-    """Each contender's median, measured in turns, after a run of each that does not count: it compiles what comes first."""
-    loads: list[list[Load]] = [[] for _ in contenders]
-    for server in filter(None, contenders):
+    effort: Effort,
+    mode: str,
+    contenders: Mapping[str, Server | None],
+    warm_up_s: float = WARM_UP_S,
+    **values: object,
+) -> Rounds[Load]:
+    """The rounds of the contenders that are here, after a run of each that does not count: it compiles what comes first."""
+    here = {name: server for name, server in contenders.items() if server is not None}
+    for server in here.values():
         machine.drive(server, mode, seconds=warm_up_s, **values)
-    for _ in range(effort.rounds):
-        for server, seen in zip(contenders, loads, strict=True):
-            if server is not None:
-                seen.append(machine.drive(server, mode, seconds=effort.seconds, **values))
-    return [machine.median(seen) if seen else None for seen in loads]
+
+    def run(server: Server, number: int) -> Load:
+        return machine.drive(server, mode, seconds=effort.seconds, **values)
+
+    return take_turns(effort.rounds, here, run, (RATE, CPU))
 
 
 def connections(field: Field) -> Iterator[Row]:
     """Connect, ApiVersions, close: a thousand addresses, all below their caps."""
-    ours, fake, loop, floor = field.turns("connect", [field.turnstile, field.kfake, field.loop, field.floor])
-    assert ours is not None
-    if ours.refused:
-        raise CannotMeasure(f"{ours.refused} connections were refused below the caps")
-    peers = {"kfake": fake, "C loop, same system calls": floor, "C loop, closes only": loop}
-    yield from rated("connect + ApiVersions + close, 1,000 IPs", "connection", ours, peers, "kfake", 1.5, 0.65)
+    contenders = {
+        OURS: field.turnstile,
+        "kfake": field.kfake,
+        "C loop, same system calls": field.floor,
+        "C loop, closes only": field.loop,
+    }
+    found = field.turns("connect", contenders)
+    if refused := found.of(REFUSED).median:
+        raise CannotMeasure(f"{refused:.0f} connections were refused below the caps")
+    yield from rated("connect + ApiVersions + close, 1,000 IPs", "connection", found, "kfake", 1.5, 0.65)
 
 
 def refusals(field: Field) -> Iterator[Row]:
     """One address at its cap that goes on connecting; also where one shard decides alone, and where there are more than cores."""
-    ours, loop = _refused(field, field.turnstile, field.loop)
-    yield from rated("refusals of an IP at its cap", "refusal", ours, {"C loop": loop}, "C loop", 1.3, 1.3)
+    found = _refused(field, field.turnstile, {"C loop": field.loop})
+    yield from rated("refusals of an IP at its cap", "refusal", found, "C loop", 1.3, 1.3)
     for shards, where, beside in ((1, "one shard", "one process"), (4, "four shards", "four processes")):
         with machine.turnstile(*CAPS, shards=shards) as turnstile, machine.accept_loop(processes=shards) as bare:
-            ours, loop = _refused(field, turnstile, bare)
-        yield from rated(f"refusals of an IP at its cap, {where}", "refusal", ours, {f"C loop, {beside}": loop})
+            found = _refused(field, turnstile, {f"C loop, {beside}": bare})
+        yield from rated(f"refusals of an IP at its cap, {where}", "refusal", found)
 
 
 @contextmanager
@@ -100,35 +124,30 @@ def at_its_cap(server: Server) -> Iterator[None]:
         yield
 
 
-def _refused(field: Field, turnstile: Server, loop: Server) -> tuple[Load, Load]:
+def _refused(field: Field, turnstile: Server, loop: Mapping[str, Server]) -> Rounds[Load]:
     with at_its_cap(turnstile):
-        ours, bare = field.turns("connect", [turnstile, loop], sources=1, base=AT_ITS_CAP)
-    assert ours is not None and bare is not None
-    if ours.answered:
-        raise CannotMeasure(f"{ours.answered} connections were admitted at the cap")
-    return ours, bare
+        found = field.turns("connect", {OURS: turnstile, **loop}, sources=1, base=AT_ITS_CAP)
+    if answered := found.of(ANSWERED).median:
+        raise CannotMeasure(f"{answered:.0f} connections were admitted at the cap")
+    return found
 
 
 def rated(
     what: str,
     each: str,
-    ours: Load,
-    peers: Mapping[str, Load | None],
+    found: Rounds[Load],
     rival: str = "",
     rate: float | None = None,
     cpu: float | None = None,
 ) -> Iterator[Row]:
-    """Two rows, of rates and of CPU time, beside each peer that is here; the goal is `rate` times, and at most `cpu` times,
-    that of `rival`."""
-    here = {name: load for name, load in peers.items() if load is not None}
-    scores = producing.scores_beside(what, ours.per_s, ours.cpu_us, {n: (x.per_s, x.cpu_us) for n, x in here.items()})
-    best = here.get(rival)
-    met = None if best is None or rate is None else ours.per_s >= rate * best.per_s
-    beside = "; ".join(f"{name} {_rate(load)}: {ours.per_s / load.per_s:.2f} x" for name, load in here.items())
-    yield Row(what, _rate(ours), beside, f"{rate} x {rival}" if rate else "", met, scores)
-    met = None if best is None or cpu is None else ours.cpu_us <= cpu * best.cpu_us
-    beside = "; ".join(f"{name} {load.cpu_us:.0f} us: {ours.cpu_us / load.cpu_us:.2f} x" for name, load in here.items())
-    yield Row(f"- server CPU per {each}", f"{ours.cpu_us:.0f} us", beside, f"{cpu} x {rival}" if cpu else "", met)
+    """Two rows, of rates and of CPU time, beside each peer; the goal is `rate` times, and at most `cpu` times, that of `rival`."""
+    is_here = rival in found.peers
+    met = found.ratio(RATE, rival).median >= rate if is_here and rate else None
+    goal = f"{rate} x {rival}" if rate else ""
+    yield Row(what, found.told(RATE), found.beside(RATE), goal, met, found.scores(what))
+    met = found.ratio(CPU, rival).median <= cpu if is_here and cpu else None
+    goal = f"{cpu} x {rival}" if cpu else ""
+    yield Row(f"- server CPU per {each}", found.told(CPU), found.beside(CPU), goal, met)
 
 
 @contextmanager
@@ -148,54 +167,71 @@ def _idle(server: Server, count: int) -> Iterator[None]:
         client.stdout.close()
 
 
-def idle(turnstile: Server, kfake: Server | None = None, missing: str = "", count: int = 5000) -> Iterator[Row]:
+def idle(rounds: int, checkout: Path | None = None, count: int = 5000) -> Iterator[Row]:
     """Memory of admitted connections that do nothing, beside as many that are open already: what the first ones take once
-    for all is not in it, nor are the kernel's socket buffers."""
+    for all is not in it, nor are the kernel's socket buffers. Servers are new in each round, as connections take first what
+    closed ones have left; kfake is measured where Turnstile is of this checkout (see machine.turnstile)."""
+    contenders: dict[str, Callable[[], AbstractContextManager[Server]]] = {
+        OURS: partial(machine.turnstile, *CAPS, checkout=checkout)
+    }
+    missing = ""
+    if checkout is None:
+        try:
+            with kfake():
+                contenders["kfake"] = kfake
+        except Missing as reason:
+            missing = str(reason)
 
-    def per_connection(server: Server) -> float:
-        with _idle(server, count):
+    def per_connection(start: Callable[[], AbstractContextManager[Server]], number: int) -> float:
+        with start() as server, _idle(server, count):
             machine.settle(server)
             before = machine.memory_bytes(server.pid)
             with _idle(server, count):
                 return (machine.memory_bytes(server.pid) - before) / count
 
-    ours = per_connection(turnstile)
-    peers = missing
-    if kfake is not None:
-        fake = per_connection(kfake)
-        peers = f"kfake {fake / 1024:.1f} KB: {ours / fake:.2f} x"
-    yield Row(f"memory per idle connection, {count:,} open", f"{ours / 1024:.1f} KB", peers, "20 KB", ours <= 20 * 1024)
+    found = take_turns(rounds, contenders, per_connection, (MEMORY,))
+    yield Row(f"memory per idle connection, {count:,} open", found.with_quartiles(MEMORY), found.beside(MEMORY) or missing,
+              "20 KB", found.of(MEMORY).median <= 20)  # fmt: skip
 
 
-def config_change(turnstile: Server, changes: int = 300) -> Iterator[Row]:
-    """PUT of a cap until it is answered, which is when every shard has applied and acknowledged it."""
-    took_ms = []
-    with machine.admin_of(turnstile) as admin:
+def config_change(rounds: int, checkout: Path | None = None, changes: int = 300) -> Iterator[Row]:
+    """PUT of a cap until it is answered, which is when every shard has applied and acknowledged it; on one cluster, of
+    `checkout` (see machine.turnstile)."""
+
+    def change(admin: AdminClient) -> Iterator[float]:
         for number in range(changes):
             body = {"upsert": {"kafka_connections_max_per_ip": 900 + number}, "remove": []}
             began = time.perf_counter()
             admin.put("/v1/cluster_config", body)
-            took_ms.append(machine.since(began) * 1000)
-    took_ms.sort()
-    p50, p99 = took_ms[changes // 2], took_ms[int(changes * 0.99)]
-    yield Row("configuration change, asked to enforced on all shards", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms", "",
-              "p99 10 ms", p99 <= 10)  # fmt: skip
+            yield machine.since(began) * 1000
+
+    with machine.turnstile(*CAPS, checkout=checkout) as server, machine.admin_of(server) as admin:
+        machine.settle(server)
+        found = take_rounds(rounds, lambda _: sorted(change(admin)), (_p50, _p99))
+    p50, p99 = (quartiles(map(each, found)) for each in (_p50, _p99))
+    yield Row("configuration change, asked to enforced on all shards",
+              f"p50 {p50.told('.1f', ' ms')}, p99 {p99.told('.1f', ' ms')}", "", "p99 10 ms", p99.median <= 10)  # fmt: skip
+
+
+def _p50(ordered: Sequence[float]) -> float:
+    return ordered[len(ordered) // 2]
+
+
+def _p99(ordered: Sequence[float]) -> float:
+    return ordered[int(len(ordered) * 0.99)]
 
 
 def start_up(rounds: int, checkout: Path | None = None) -> Iterator[Row]:
     """From exec of `turnstile up` (of `checkout`, see machine.turnstile) until a client has an answer."""
-    took = []
-    for _ in range(rounds):
+
+    def took_s() -> float:
         port, began = servers.free_port(), time.perf_counter()
         # The context's own wait for the line it prints would hide an earlier answer, but never by much: it is printed
         # once the shards listen.
         with machine.turnstile(port=port, checkout=checkout):
             while not machine.answers(port):
                 time.sleep(0.001)
-            took.append(machine.since(began))
-    middle = sorted(took)[len(took) // 2]
-    yield Row("`turnstile up`, until it answers", f"{middle:.2f} s", "", "1 s", middle <= 1)
+            return machine.since(began)
 
-
-def _rate(load: Load) -> str:
-    return f"{load.per_s:,.0f}/s"
+    took = measured(rounds, took_s)
+    yield Row("`turnstile up`, until it answers", took.told(".2f", " s"), "", "1 s", took.median <= 1)

@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from scripts.bench import compare, guard, reference, run
 from scripts.bench.guard import FEWEST_RUNS, LEAST, Bound
 from scripts.bench.pairs import Figure
+from scripts.bench.rounds import Quartiles
 
 TEN = [{"connect": score, "steady": 2.0} for score in (1.5, 1.52, 1.4, 1.48, 1.55, 1.5, 1.51, 1.49, 1.5, 1.53)]
 
@@ -53,12 +54,12 @@ def test_only_bounds_of_what_was_measured_are_asked_for_by_name() -> None:
 def test_a_figure_is_slower_than_the_reference_by_a_tenth_in_most_pairs() -> None:
     cost, rate = "server CPU, us per request", "requests/s"
     figures = [
-        Figure(cost, 10.0, 12.0, 1.2, 1.1, 1.3),
-        Figure(cost, 10.0, 10.5, 1.05, 1.02, 1.1),
-        Figure(cost, 10.0, 12.0, 1.2, 0.9, 1.3),
-        Figure(rate, 100.0, 80.0, 0.8, 0.7, 0.9),
-        Figure(rate, 100.0, 80.0, 0.8, 0.7, 1.1),
-        Figure(rate, 100.0, 130.0, 1.3, 1.2, 1.4),
+        Figure(cost, 10.0, 12.0, Quartiles(1.2, 1.1, 1.3)),
+        Figure(cost, 10.0, 10.5, Quartiles(1.05, 1.02, 1.1)),
+        Figure(cost, 10.0, 12.0, Quartiles(1.2, 0.9, 1.3)),
+        Figure(rate, 100.0, 80.0, Quartiles(0.8, 0.7, 0.9)),
+        Figure(rate, 100.0, 80.0, Quartiles(0.8, 0.7, 1.1)),
+        Figure(rate, 100.0, 130.0, Quartiles(1.3, 1.2, 1.4)),
     ]
     assert list(reference.worse("requests", figures)) == [
         "requests: server CPU, us per request: 1.200 of the reference's (1.100 .. 1.300)",
