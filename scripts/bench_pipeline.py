@@ -5,8 +5,8 @@ python scripts/bench_pipeline.py --only growth                    the audit of 1
 python scripts/bench_pipeline.py --only plan,report --write       these groups alone; replaces their rows in benchmarks.md
 python scripts/bench_pipeline.py --sizes 1e5                      every row at this size, to see that all of it works
 
-Each figure is taken in a process of its own, so that none counts what another has left behind. All are timed with their start;
-what they are measured on is made before, and not timed. Memory is what a process and all below it have resident at most.
+Each figure is taken in a process of its own, so that none counts what another has left behind. Times include the start of the
+process; inputs are made before, and not timed. Memory is the peak of what a process and all below it have resident.
 The row of DuckDB needs `pip install duckdb`: nothing else does, so it is no dependency of the project.
 With --write each row is written as soon as it is measured. Ctrl-C ends the run, and shows what was measured until then.
 """
@@ -37,8 +37,8 @@ LOAD_RUNS = ("--connections", "100000", "--rounds", "3")
 _began_s = time.monotonic()
 
 
-def told(text: str) -> None:
-    """Progress, with the minutes since the start."""
+def progress(text: str) -> None:
+    """Prints progress, with the minutes since the start."""
     minutes, seconds = divmod(int(time.monotonic() - _began_s), 60)
     print(f"{minutes:3}:{seconds:02} {text}", file=sys.stderr, flush=True)
 
@@ -50,7 +50,7 @@ def wanted(groups: list[str], sizes: list[int] | None) -> list[tuple[Row, int]]:
 
 
 def run(jobs: list[tuple[Row, int]], work: Path, found: Found, measured: Callable[[], None]) -> None:
-    """Measure into `found`, and tell each time. Inputs are made when first needed, and removed with the next size."""
+    """Measure into `found`, and call `measured` each time. Inputs are made when first needed, and removed with the next size."""
     inputs: Inputs | None = None
     last = None
     try:
@@ -60,16 +60,16 @@ def run(jobs: list[tuple[Row, int]], work: Path, found: Found, measured: Callabl
             if inputs is None or size != last:
                 if inputs is not None:
                     inputs.remove()
-                inputs, last = Inputs(work / str(size), size, told), size
+                inputs, last = Inputs(work / str(size), size, progress), size
             kind, _ = MEASURES[row.what]
             source = inputs.path(kind)
-            told(f"measuring {row.what}, {size:,} ...")
+            progress(f"measuring {row.what}, {size:,} ...")
             try:
-                one = measure(row.what, source, size, __file__, told)
-                told(f"  done in {one.seconds:,.1f} s")
-                found[row.what, size] = one
+                figures = measure(row.what, source, size, __file__, progress)
+                progress(f"  done in {figures.seconds:,.1f} s")
+                found[row.what, size] = figures
             except machine.CannotMeasure as reason:
-                told(f"  not measured: {reason}")
+                progress(f"  not measured: {reason}")
                 found[row.what, size] = str(reason)
             measured()
     finally:
@@ -79,7 +79,7 @@ def run(jobs: list[tuple[Row, int]], work: Path, found: Found, measured: Callabl
 
 def load(*, is_written: bool) -> None:
     """The table of bench_load.py, with fewer and shorter runs than it has by itself. Raises CannotMeasure."""
-    told("measuring a load through Spark beside one from here ...")
+    progress("measuring a load through Spark beside one from here ...")
     command = [
         sys.executable,
         str(ROOT / "scripts" / "bench_load.py"),
@@ -103,7 +103,7 @@ def lines(found: Found, jobs: list[tuple[Row, int]]) -> list[tuple[str, ...]]:
 
 
 def write(fresh: list[tuple[str, ...]]) -> None:
-    """Into benchmarks.md, where rows that were not measured stay."""
+    """Writes rows into benchmarks.md, where those that were not measured stay."""
     kept = rows.merged(table.read_plain(COLUMNS, TARGET, mark=MARK), fresh)
     where = "each row in a process of its own, on the day of its last column"
     table.write_plain(COLUMNS, kept, TARGET, mark=MARK, where=where)
@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument(
         "--write", action="store_true", help="replace what was measured in docs/internals/benchmarks.md"
     )
-    parser.add_argument("--work", type=Path, help="folder for what is measured on  [default: a temporary one]")
+    parser.add_argument("--work", type=Path, help="folder for the inputs  [default: a temporary one]")
     parser.add_argument("--one", choices=MEASURES, help=argparse.SUPPRESS)
     parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -144,10 +144,10 @@ def main() -> int:
         if LOAD in groups:
             load(is_written=given.write)
     except machine.CannotMeasure as reason:
-        told(f"load through Spark not measured: {reason}")
+        progress(f"load through Spark not measured: {reason}")
         code = 1
     except KeyboardInterrupt:
-        told("interrupted")
+        progress("interrupted")
         code = 130
     finally:
         table.show_plain("Turnstile pipeline benchmarks", COLUMNS, lines(found, jobs))

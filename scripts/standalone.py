@@ -1,10 +1,10 @@
-"""Plan, audit, report, follow and load on a Spark master whose workers see nothing of this machine: are the answers those of one
-process?
+"""Checks plan, audit, report, follow and load on a Spark master whose workers see nothing of this machine against the answers of
+one process.
 
 A standalone master and two workers, as Spark's `sbin/start-*.sh` start them (standalone_cluster.py). Each job is done by one
 process, by the cluster, and by the cluster while one of its workers' processes is killed in the middle (standalone_jobs.py): exit
-code, verdict, evidence, counts and pages have to be the same. A load can't be done again: what a lost driver did has to be told
-(standalone_load.py). Needs root, for namespaces.
+code, verdict, evidence, counts and pages have to be the same. A load can't be repeated: the report has to name what a lost driver
+did (standalone_load.py). Needs root, for namespaces.
 
     make standalone                            a line for each check; exit code 0: all are right
     python scripts/standalone.py audit load    these alone, of: plan, audit, report, "audit of quotas", follow, more, load
@@ -26,7 +26,7 @@ from scripts.standalone_check import Check  # noqa: E402
 from scripts.standalone_cluster import Cluster, begin, running  # noqa: E402
 
 OTHERS = ("more", "load")
-"""Besides the jobs: what is not a worker's, and what workers lack; a load, which ends a worker."""
+"""Checks besides the jobs: `more`, of what one process does alone and of what workers lack; `load`, which ends a worker."""
 WHAT_IT_HAS = """
 import importlib.util, os
 names = ("turnstile", "shards", "broker", "pyspark", "pandas", "numpy", "pyarrow")
@@ -35,7 +35,7 @@ print([name for name in names if importlib.util.find_spec(name)], os.listdir("{}
 
 
 def checks(cluster: Cluster) -> Iterator[Check]:
-    """All of them, one after the other."""
+    """Runs the chosen checks, one after the other."""
     seen = cluster.sees(WHAT_IT_HAS.format(ROOT, cluster.driver))
     yield Check(
         "workers",
@@ -59,7 +59,7 @@ def checks(cluster: Cluster) -> Iterator[Check]:
 
 
 def main() -> int:
-    """A line for each check, and how many are wrong."""
+    """Prints a line for each check, and how many are wrong."""
     if os.geteuid() != 0 or shutil.which("java") is None:
         print("skipped: mount namespaces need root, and Spark a JDK")
         return 0

@@ -185,7 +185,7 @@ def _told(answer: Answer) -> str:
 
 
 def quota_plan(cluster: Cluster) -> Check:
-    """One process does it, so a worker has no part in it that could be lost; and it says so."""
+    """One process plans quotas, so no worker has a part that could be lost; with --master it says so."""
     name = "plan of quotas"
     plan = ("plan", "--quotas", "--input", str(cluster.shared / "quotas"), "--format", "journal", "--json")
     done, refused = turnstile(cluster, *plan), turnstile(cluster, *plan, "--master", cluster.master)
@@ -199,7 +199,7 @@ def quota_plan(cluster: Cluster) -> Check:
 
 
 def refusals(cluster: Cluster) -> Iterator[Check]:
-    """What workers lack is one sentence."""
+    """Each thing that workers lack is reported as one sentence."""
     log, unseen = (str(folder / "conn.csv") for folder in (cluster.shared, cluster.driver))
     for place in (log, unseen):
         Path(place).write_text("ip,opened_at,closed_at\n10.0.0.1,1000,1100\n")

@@ -45,7 +45,7 @@ class Admission:
     tokens and nothing else.
 
     `forced`: connections take their token of the broker's pool in any case; then `direct` is False. `more_pools`: the
-    pools of a slot besides the listener's and the broker's. `answering` takes over refused descriptors whose clients are told.
+    pools of a slot besides the listener's and the broker's. `answering` takes over refused descriptors whose clients get an answer.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Admission:
         self._cluster = context.cluster
 
     def follow(self, *, forced: bool, direct: bool, rehearsing: Rehearsing) -> None:
-        """The image has another version: what `forced` and `direct` are from here on. `rehearsing(open)` is what takes over
-        descriptors in place of `open`: `open` itself while no cap is observed."""
+        """The image has another version: sets `forced` and `direct`. `rehearsing(open)` is the function that takes over descriptors
+        in place of `open`: `open` itself while no cap is observed."""
         self.forced, self.direct = forced, direct
         self._ways = self._capped if self._cluster.is_on else self._uncapped
         self._open = rehearsing(self._open_connection)
@@ -176,11 +176,11 @@ class Admission:
     # Answers
 
     def decided(self, pending: PendingConnection, decision: Refused | Admitted) -> None:
-        """The tokens it asked for were granted or refused."""
+        """The tokens that a connection asked for were granted or refused."""
         self.advance(pending, self._steps.answered(pending, decision))
 
     def recorded(self, pending: PendingConnection, wait_ms: int) -> None:
-        """The home of the rate that it asked has answered."""
+        """The home of the rate that a connection asked has answered."""
         if pending.step is Step.CLUSTER_RATE:
             self.advance(pending, self._steps.cluster_recorded(pending, wait_ms))
         elif pending.step is Step.LISTENER_RATE:
@@ -194,7 +194,8 @@ class Admission:
         self.advance(pending, Event.RECHECK if again else Event.REFUSE)
 
     def pace(self, pending: PendingConnection) -> None:
-        """The rule of the pool it waits for has changed: stops the listener, or lets it go on (listener_stops_while_one_waits)."""
+        """The rule of the pool that a connection waits for has changed: stops the listener, or lets it go on
+        (listener_stops_while_one_waits)."""
         waits = pending.rule.wait and pending.step is not Step.LATE_TOKENS
         if waits and pending.stopped is None:
             self._steps.stop(pending)
@@ -211,7 +212,7 @@ class Admission:
         self._hand_over(pending)
 
     def _hand_over(self, pending: PendingConnection) -> None:
-        """Counts it as admitted, and gives its descriptor and tokens to what serves it."""
+        """Counts a connection as admitted, and hands its descriptor and tokens over to be served."""
         number, ip, port = pending.number, pending.ip, pending.port
         self._outcomes.admitted(number, ip, port, self._tokens.version, self._waited_ms(pending))
         self._open(pending.fd, number, ip, port, pending.pools)

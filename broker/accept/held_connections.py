@@ -3,8 +3,8 @@
 Holding costs an entry here and one in a heap: no thread, no task, no read. A client that reconnects at once is slowed
 down; one that holds thousands of sockets meets the bound below.
 
-held_connections_are_bounded  At most `most` are held; for one more, the one held longest goes early. So it does when
-    descriptors run out.
+held_connections_are_bounded  At most `most` are held. For one more, and when descriptors run out, the one held longest goes
+    early.
 let_go_once  A connection is let go once: when its delay is over or early, and not at all after its permit was given back.
 """
 
@@ -24,7 +24,7 @@ class Holdable(Protocol):
 
 
 class HeldConnections:
-    """The held connections of one shard, of all listeners; `len` is how many."""
+    """The held connections of one shard, of all listeners; `len` is their number."""
 
     def __init__(self, timers: Timers, most: int) -> None:
         self._timers = timers

@@ -6,12 +6,11 @@ same homes, messages and proofs. The decision about a connection is asked for wh
 nothing for its client. A connection that would be refused holds none of these tokens: it is not in the observed world.
 
 real_decision_first  A connection is admitted, and its descriptor handed over, whatever becomes of it in the observed world.
-    While nothing is observed nothing of this module is called for a connection.
+    While nothing is observed, no connection calls this module.
 rates_before_caps  Observed rates are asked first (rate_rehearsal.py). A connection that one would have refused asks for no token;
     one that a rate would only have delayed is counted as that, and goes on at once.
-each_wait_ends_in_the_journal  A decision that is not taken at once is journaled when it is, whatever it is, or when nothing is
-    observed any more, or when the process ends in order. So an admitted connection of which no `observed` event tells was in the
-    observed world from its admission.
+each_wait_ends_in_the_journal  A decision that is not taken at once is journaled when it is taken, when observing ends, or when
+    the process ends in order. So an admitted connection without an `observed` event was in the observed world from its admission.
 members_hold_each_pool  An open connection holds a token of each of its observed pools, or of none: then it was refused there,
     or its decision is under way.
 users_last  A connection that logs in asks the observed limits of its user then (user_rehearsal.py).
@@ -43,7 +42,7 @@ _BROKER = f"{OBSERVED}broker"
 
 
 class ObservedWorld:
-    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: whether there are observed pools
+    """The observed world of one shard. `connections`: those that are open, by number. `is_on`: there are observed pools
     (shards/limits/observed_limits.py)."""
 
     def __init__(self, context: ShardContext, connections: Mapping[int, TokenHolder], rates: ObservedRates) -> None:
@@ -92,7 +91,7 @@ class ObservedWorld:
     def opener(self, listener: str, slot_pools: tuple[str, ...], open_connection: OpenT, *, forced: bool) -> OpenT:
         """The function that a listener gives its admitted descriptors to: `open_connection` itself while nothing is observed.
 
-        `slot_pools`: the pools of its connections but that of the address, which is the last. `forced`: they are in the broker's
+        `slot_pools`: the pools of its connections without that of the address, which comes last. `forced`: they are in the broker's
         pool in any case (KIP-402). `via`: what comes with an announced client.
         """
         if not (self.is_on or self.rates.is_on):
@@ -154,7 +153,7 @@ class ObservedWorld:
         return open_in_the_world if slots else open_rated
 
     def _rated(self, arrival: Arrival, refusal: Refusal | None) -> None:
-        """The observed rates have answered about one in the observed world; the caps are asked next (rates_before_caps)."""
+        """The observed rates have answered about a connection of the observed world; the caps come next (rates_before_caps)."""
         if self._unrated.pop(arrival.number, None) is None:
             return
         if refusal is not None:
@@ -175,7 +174,7 @@ class ObservedWorld:
             self._settle(attempt, answer)
 
     def _settle(self, attempt: ObservedAttempt, decision: Admitted | Refused) -> None:
-        """It is decided. A connection that has closed meanwhile was in the observed world until now."""
+        """The attempt is decided. A connection that has closed meanwhile was in the observed world until now."""
         self._under_way.discard(attempt)
         of = attempt.of
         if isinstance(decision, Refused):
@@ -237,4 +236,4 @@ class ObservedAttempt:
         self._world.decided(self, decision)
 
     def waits(self, pool: str, rule: CapRule) -> None:
-        """Called by the tokens whenever it comes to wait for a pool: nothing waits for it."""
+        """Called by the tokens when the attempt comes to wait for a pool: nothing is to be stopped for it."""

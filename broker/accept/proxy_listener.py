@@ -65,7 +65,7 @@ class AwaitedHeader:
         return f"a connection of {self.ip} that waits for its PROXY header"
 
     def ready(self, events: int) -> None:
-        """The poller's: bytes have come, or the end of them."""
+        """Called by the poller: bytes have come, or the end of the stream."""
         self.read()
         parser = self.parser
         if parser.header is None and events & _HUNG_UP:
@@ -118,7 +118,7 @@ class ProxyListener(Listener):
         self._most = most
         self._fd_ceiling = fd_ceiling
         self._awaited: dict[AwaitedHeader, Timer] = {}  # the one that waits longest first
-        self._whole: deque[AwaitedHeader] = deque()  # those that arrive when the listener is not paused
+        self._whole: deque[AwaitedHeader] = deque()  # arrive when the listener accepts again
 
     @property
     def waiting(self) -> int:
@@ -126,7 +126,8 @@ class ProxyListener(Listener):
         return len(self._awaited)
 
     def ready(self, events: int) -> None:
-        """The poller's: connections have arrived, or it accepts again after a pause (paused_listeners_announce_nothing)."""
+        """Called by the poller: connections have come, or the listener accepts again after a pause
+        (paused_listeners_announce_nothing)."""
         until_ns = self._poller.clock_ns() + ROUND_NS
         while self._whole:
             self._arrive(self._whole.popleft())
@@ -138,7 +139,7 @@ class ProxyListener(Listener):
         super().ready(events)
 
     def close(self) -> None:
-        """Also ends the connections that have not arrived yet, as the backlog is."""
+        """Also ends the connections that have not arrived yet, as those in the backlog end."""
         super().close()
         for awaited in [*self._awaited, *self._whole]:
             self._leave(awaited)
@@ -180,14 +181,14 @@ class ProxyListener(Listener):
         self._ended(awaited)
 
     def _leave(self, awaited: AwaitedHeader) -> None:
-        """It waits no more, if it had to."""
+        """The connection no longer waits for its header, if it did."""
         timer = self._awaited.pop(awaited, None)
         if timer is not None:
             self._timers.cancel(timer)
             self._poller.unwatch(awaited.fd)
 
     def _ended(self, awaited: AwaitedHeader) -> None:
-        """Its header is whole, or it has none (headers_end_once)."""
+        """The header of a connection is whole, or there is none (headers_end_once)."""
         self._leave(awaited)
         parser = awaited.parser
         if parser.fault is None or (
@@ -202,7 +203,7 @@ class ProxyListener(Listener):
         self._admission.without_header(awaited.release(), awaited.ip, awaited.port, parser.fault, waited_ms)
 
     def _arrive(self, awaited: AwaitedHeader) -> None:
-        """As the client that was announced; as its peer where none was."""
+        """Hands a connection on as the client that was announced; as its peer where none was."""
         header = awaited.parser.header
         fd = awaited.release()
         self._counters.add("proxy_none" if header is None else f"proxy_v{header.version}", 1)

@@ -5,7 +5,7 @@
     order_by   field [asc | desc], ... (AIP-132)
 
 understood_or_refused  What is not in this grammar is refused, and so is a field that Turnstile does not keep of a connection: a
-    condition of it would find nothing, and an order by it would be none.
+    condition on it would match nothing, and an order by it would be none.
 
 Source: cluster.proto of Redpanda, ListKafkaConnectionsRequest; google.aip.dev/160 and /132.
 """
@@ -47,11 +47,11 @@ _EQUALITY = ("=", "!=")
 
 
 class NotUnderstood(Exception):
-    """A sentence on what is wrong."""
+    """The filter or order can't be understood; a sentence."""
 
 
 class NotKept(Exception):
-    """A sentence on a field that Turnstile does not have."""
+    """The filter or order names a field that Turnstile does not keep; a sentence."""
 
 
 class Token(NamedTuple):
@@ -62,7 +62,7 @@ class Token(NamedTuple):
 
 
 def conditions(text: str, kept: Collection[str]) -> list[Condition]:
-    """Of a filter; "" has none. `kept`: the fields that there are. Raises NotUnderstood, NotKept."""
+    """The conditions of a filter; "" has none. `kept`: the fields that Turnstile keeps. Raises NotUnderstood, NotKept."""
     tokens = list(_tokens(text))
     found: list[Condition] = []
     while tokens:
@@ -80,7 +80,7 @@ def conditions(text: str, kept: Collection[str]) -> list[Condition]:
 
 
 def sort_keys(text: str, kept: Collection[str]) -> list[SortKey]:
-    """Of an order; "" has none. Raises NotUnderstood, NotKept."""
+    """The sort keys of an order; "" has none. Raises NotUnderstood, NotKept."""
     if len(text) > LONGEST:
         raise NotUnderstood(f"order_by: more than {LONGEST} characters.")
     found = []

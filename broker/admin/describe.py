@@ -9,8 +9,8 @@ Asked of every shard (a shard that does not serve one of these, or does not answ
     describe_proxies      [[proxy, endpoint or None, open]], of connections that a proxy announced
     describe_fullest      FullestLimits.describe: the limits of addresses and clients that are closest to being reached
     describe_tokens([pools])   {"home": [...], "holds": [...], "truncated"}: pools at home there and elsewhere
-                          (shards.tokens.describe); those named, else those with most tokens out. Of the pool `cluster` each row has
-                          the shard's own number among all brokers', too, "member"
+                          (shards.tokens.describe); those named, else those with most tokens out. A row of the pool `cluster` also
+                          has "member", the shard's number among the shards of all brokers
     describe_quota(user, client_id)   {quota key: rate}, the present rates of a client
     describe_faults       {name: how often it fired}
     describe_watched([ips], [clients])   WatchedFigures.describe: counts, rates and quotas of these
@@ -86,7 +86,7 @@ class Admin:
         restarts: Callable[[BrokerShard], Restarts] = lambda member: Restarts(),
         loss: JournalLoss | None = None,
     ) -> None:
-        """`about`: what is known of the cluster as a whole, told as it is. `topics`: (name, partitions) of the start.
+        """`about`: facts about the cluster as a whole, for `cluster`. `topics`: (name, partitions) of the start.
         `data_dir`: where files that were set aside are looked for. `at_start()` adds the quotas and users of the start.
         `unresponsive()`: the shards that have not answered a ping in time. `restarts(member)`: of its process. `loss`: of
         the coordinator's own journal."""
@@ -121,7 +121,7 @@ class Admin:
         self._started_s = time.monotonic()
 
     def cluster(self) -> ClusterAnswer:
-        """Where the cluster lives: its supervisor, this coordinator, its data, its listeners and its topics."""
+        """The cluster: its supervisor, this coordinator, its data, its listeners and its topics."""
         own: ClusterAnswer = {
             "pid": os.getppid(),
             "coordinator_pid": os.getpid(),
@@ -133,7 +133,7 @@ class Admin:
         return {**own, **self._about}
 
     def journal(self) -> JournalAnswer:
-        """Events that no process's journal has."""
+        """The number of events that the journals lack, and whether events are being lost now."""
         now = self.sampler.now()
         losing = self.sampler.total(now, "losing_events") > 0 or (self._loss is not None and self._loss.is_losing)
         return {
@@ -214,8 +214,8 @@ class Admin:
         rows: list[RefusedRow]
         if by == "ip":
             rows = [
-                {"ip": ip, "count": count, "error": error, "reasons": told}
-                for ip, count, error, told in merge_top(
+                {"ip": ip, "count": count, "error": error, "reasons": by_reason}
+                for ip, count, error, by_reason in merge_top(
                     (await self.coordinator.ask_all("describe_refusals")).values(), KEPT
                 )
             ]
@@ -241,10 +241,10 @@ class Admin:
         return summed((await self.coordinator.ask_all("describe_sources")).values())
 
     async def proxies(self) -> list[ProxyRow]:
-        """By which proxies, and which private endpoints of a cloud, the open connections came; the most first."""
+        """The proxies, and private endpoints of a cloud, by which the open connections came; the one with the most first."""
         ways: Counter[tuple[str, str | None]] = Counter()
-        for told in (await self.coordinator.ask_all("describe_proxies")).values():
-            ways.update({(proxy, endpoint): count for proxy, endpoint, count in told})
+        for rows in (await self.coordinator.ask_all("describe_proxies")).values():
+            ways.update({(proxy, endpoint): count for proxy, endpoint, count in rows})
         return [
             {"proxy": proxy, "endpoint": endpoint, "open": count} for (proxy, endpoint), count in ways.most_common()
         ]
@@ -269,10 +269,10 @@ class Admin:
         }
 
     async def faults(self) -> list[FaultRow]:
-        """Every fault that is set, and how often it fired; a shard that was killed has forgotten its part of that."""
+        """Every fault that is set, and how often it fired; the count of a shard that was killed is lost."""
         fired: Counter[str] = Counter()
-        for told in (await self.coordinator.ask_all("describe_faults")).values():
-            fired.update(told)
+        for counts in (await self.coordinator.ask_all("describe_faults")).values():
+            fired.update(counts)
         faults = self.coordinator.state.faults
         return [cast(FaultRow, {"name": name, **record, "fired": fired[name]}) for name, record in faults.items()]
 

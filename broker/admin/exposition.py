@@ -59,9 +59,9 @@ _DECISIONS = "Admission decisions, by where they were taken."
 _TOKENS = "Connection tokens held here, of all pools."
 _BYTES = "Bytes of requests and responses."
 _OBSERVED_THROTTLED = "Requests answered that an observed client quota would have throttled, by quota."
-_OBSERVED_SECONDS = "Throttle times that observed client quotas would have told, by quota."
+_OBSERVED_SECONDS = "Throttle times that observed client quotas would have caused, by quota."
 _THROTTLED = "Requests answered with a throttle time, by quota."
-_THROTTLE_SECONDS = "Throttle time told to clients, by quota."
+_THROTTLE_SECONDS = "Throttle time sent to clients, by quota."
 _PROXY_HEADERS = "PROXY headers by version, and connections without one, by HAProxy's name for the reason."
 _FAULTS = "Requests and connections that a fault changed, by its kind."
 _THREAD_BLOCKED = "Time for which the shard read and answered no connection, as its request queue was full."
@@ -114,7 +114,11 @@ _PER_SHARD = (
     *(
         _counter(f"turnstile_{metric}_seconds_total", help, counter, scale=1e-9)
         for metric, help, counter in (
-            ("request_queue", "Time for which these had waited (the sum of RequestQueueTimeMs).", "request_queue_ns"),
+            (
+                "request_queue",
+                "Time for which requests waited for a handler (the sum of RequestQueueTimeMs).",
+                "request_queue_ns",
+            ),
             ("request_handlers_busy", "Time for which request handlers were busy.", "request_handlers_busy_ns"),
             ("network_thread_blocked", _THREAD_BLOCKED, "network_thread_blocked_ns"),
         )
@@ -195,7 +199,7 @@ def exposition(
     coordinator_dropped: int = 0,
 ) -> bytes:
     """The whole page, as of now. `window_s`: what rates and averages are over; `inter_broker`: the listener whose
-    connections the broker's rate does not count; `disk`: of describe_disk; `limits`: how much of each is used;
+    connections the broker's rate does not count; `disk`: from describe_disk; `limits`: how much of each is used;
     `coordinator_dropped`: events of the coordinator's own journal."""
     window = sampler.window(window_s)
     now = window[1]
@@ -288,7 +292,7 @@ def _add_disk(page: Page, disk: Mapping[str, Any]) -> None:
         page.add(
             Kind.GAUGE,
             "turnstile_disk_full",
-            "Whether Produce is refused for too little space.",
+            "1: Produce is refused, as too little space is free.",
             labels,
             broker["full"],
         )

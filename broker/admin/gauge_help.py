@@ -7,7 +7,7 @@ _HELP = {
     f"{_SOCKET_SERVER}connection_accept_rate": (
         "Connections accepted per second: of a listener, or of an address that has a rate (KIP-612)."
     ),
-    "turnstile_user_connection_accept_rate": "Connections per second that a user with a rate logged in by.",
+    "turnstile_user_connection_accept_rate": "Logins per second of a user that has a rate.",
     f"{_SOCKET_SERVER}broker_connection_accept_rate": "Connections accepted per second (KIP-612).",
     f"{_SOCKET_SERVER}connection_accept_throttle_time": (
         "Average delay of accepting, by broker and listener rates, in milliseconds (KIP-612)."
@@ -29,7 +29,7 @@ _HELP = {
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": "Partitions of these fetch sessions (KIP-227).",
     "kafka_server_sharesessioncache_sharesessionscount": "Share sessions of the groups at home in the shard (KIP-932).",
     "kafka_server_sharesessioncache_sharepartitionscount": "Partitions of these share sessions (KIP-932).",
-    "turnstile_share_partitions": "Partitions of share groups that the shard keeps the state of.",
+    "turnstile_share_partitions": "Partitions of share groups whose state the shard keeps.",
     "kafka_server_client_metrics_instance_count": "Client instances whose telemetry the shard knows (KIP-714).",
     "kafka_server_quota_byte_rate": "Bytes produced or fetched per second by a client under a quota, by `resource`.",
     "kafka_server_quota_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",

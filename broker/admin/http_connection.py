@@ -1,11 +1,11 @@
-"""One HTTP/1.1 connection of the admin API: h11 reads and words it, an ASGI application answers. One task a connection.
+"""One HTTP/1.1 connection of the admin API: h11 parses and encodes it, an ASGI application answers. One task a connection.
 
 gone_clients_end_connections  When a client has closed its end, the connection ends: no timeout is waited for between requests.
 waits_have_deadlines  Each wait for the client has a deadline, which a client that sends or reads slowly does not move.
-read_no_further_than_asked  Of a request no more is read than the application asks for, and of the next one nothing before
+read_no_further_than_asked  No more of a request is read than the application asks for, and nothing of the next one before
     the answer is sent.
 
-HTTP/2 is not spoken: a client that begins with it is told so (505). An upgrade is ignored, as RFC 9110 allows.
+HTTP/2 is not spoken: a client that begins with it is answered 505. An upgrade is ignored, as RFC 9110 allows.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from starlette.types import ASGIApp, Message, Scope
 from broker.admin.http_places import Places
 
 QUIET_S = 60.0
-"""After which a connection that sends no request is closed."""
+"""A connection that sends no request for so long is closed."""
 HEAD_WITHIN_S = 10.0
-"""In which the head of a request arrives, from its first byte on."""
+"""The head of a request arrives within this time from its first byte."""
 TAKEN_WITHIN_S = 60.0
-"""In which a client takes a part of an answer."""
+"""A client takes a part of an answer within this time."""
 LINGER_S = 1.0
-"""For how long a body that nothing has asked for is read and dropped, so that its client gets to read the answer."""
+"""A body that the application did not ask for is read and dropped for so long, so that its client can read the answer."""
 _DROPPED_BYTES = 1 << 16
-"""Of such a body, at most, if its connection is to stay open."""
+"""The most bytes of such a body after which the connection stays open."""
 _READ_BYTES = 1 << 14
 _VERSIONS = (b"1.0", b"1.1")
 _GONE: Message = {"type": "http.disconnect"}
@@ -67,7 +67,7 @@ class HttpConnection:
             await trio.aclose_forcefully(self._stream)
 
     async def _serve_one(self) -> bool:
-        """One request and its answer; whether another may follow on this connection."""
+        """Serves one request; True if another may follow on this connection."""
         self.places.begins_step(self)
         try:
             request = await self._next_request()
@@ -81,7 +81,7 @@ class HttpConnection:
             return not exchange.is_gone and await self._is_reusable()
         except h11.RemoteProtocolError as fault:
             if self.http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-                await self.refuse(fault.error_status_hint, f"this is not a request of HTTP: {fault}.")
+                await self.refuse(fault.error_status_hint, f"this is not an HTTP request: {fault}.")
             return False
 
     async def _next_request(self) -> h11.Request | None:
@@ -151,7 +151,7 @@ class Exchange:
         self._has_arrived = False
 
     async def run(self, app: ASGIApp) -> None:
-        """Raises nothing of the application's: its mistakes are logged, and the client is told."""
+        """Runs the application. Its exceptions are logged and answered with 500, not raised."""
         connection = self._connection
         connection.places.waits(connection, False)
         try:
@@ -184,7 +184,7 @@ class Exchange:
         }
 
     async def _receive(self) -> Message:
-        """More of the body; that the client has gone."""
+        """More of the body, or the message that the client has gone."""
         if self._has_arrived:
             await trio.sleep_forever()
         connection = self._connection
@@ -240,7 +240,7 @@ class Exchange:
 
 
 def _address(stream: trio.SocketStream) -> tuple[str, int] | None:
-    """The client's; None when it has left already."""
+    """The client's address; None when it has left already."""
     try:
         host, port, *_ = stream.socket.getpeername()
     except OSError:

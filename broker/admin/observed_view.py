@@ -61,29 +61,29 @@ class ObservedView:
         state = self._coordinator.state
         if not (state.observed or state.observed_quotas):
             return None
-        told = await self._summed()
+        sums = await self._summed()
         quotas = await self.quotas() if state.observed_quotas else None
         return {
-            "refused": told.refused, "waited": told.waited, "undecided": told.undecided, "addresses": told.addresses,
-            "more": told.more, "caps": cast(list[ObservedCapRow], told.caps),
+            "refused": sums.refused, "waited": sums.waited, "undecided": sums.undecided, "addresses": sums.addresses,
+            "more": sums.more, "caps": cast(list[ObservedCapRow], sums.caps),
             "set": observed_config(state), "brokers": observed_overrides(state), "quotas": quotas,
         }  # fmt: skip
 
     async def refusals(self, by: RefusedBy) -> RefusalsAnswer:
-        """As of Admin.refusals: `by` reason, listener or shard since the cluster started, by ip or limit since the observed caps
-        were last changed. `total`: refused or made to wait."""
+        """As Admin.refusals: `by` reason, listener or shard since the cluster started, by ip or limit since the observed caps
+        were last changed. `total`: connections that would have been refused or made to wait."""
         sampler, now = self._sampler, self._sampler.now()
 
         def counts(listener: str | None = None, of: Iterable[BrokerShard] | None = None) -> dict[str, int]:
             found = {name: sampler.total(now, f"observed_{name}", listener, of) for name in OBSERVED_REASONS}
             return {name: count for name, count in found.items() if count}
 
-        told = await self._summed()
+        sums = await self._summed()
         rows: list[RefusedRow]
         if by == "ip":
-            rows = [{"ip": ip, "count": n, "error": error, "reasons": reasons} for ip, n, error, reasons in told.by_ip]
+            rows = [{"ip": ip, "count": n, "error": error, "reasons": reasons} for ip, n, error, reasons in sums.by_ip]
         elif by == "limit":
-            rows = cast(list[RefusedRow], told.caps)
+            rows = cast(list[RefusedRow], sums.caps)
         elif by == "listener":
             each = {name: counts(name) for name in sampler.layout.listeners}
             rows = [{"listener": name, "count": sum(of.values()), "reasons": of} for name, of in each.items() if of]
@@ -99,13 +99,13 @@ class ObservedView:
                 "summary": summary}  # fmt: skip
 
     async def quotas(self) -> ObservedQuotasAnswer:
-        """Of client quotas; empty while none is observed."""
-        told = summed_quotas((await self._coordinator.ask_all("describe_observed_quotas")).values())
+        """The observed client quotas and what they would have throttled; empty while none is observed."""
+        sums = summed_quotas((await self._coordinator.ask_all("describe_observed_quotas")).values())
         return {
-            "set": self._settings.quotas(observed=True), "requests": told.requests, "throttle_ms": told.throttle_ms,
-            "more": told.more,
-            "quotas": [cast(ObservedQuotaRow, each._asdict()) for each in told.quotas],
-            "clients": [cast(ObservedClientRow, each._asdict()) for each in told.clients],
+            "set": self._settings.quotas(observed=True), "requests": sums.requests, "throttle_ms": sums.throttle_ms,
+            "more": sums.more,
+            "quotas": [cast(ObservedQuotaRow, each._asdict()) for each in sums.quotas],
+            "clients": [cast(ObservedClientRow, each._asdict()) for each in sums.clients],
         }  # fmt: skip
 
     async def _summed(self) -> ObservedSummary:

@@ -1,7 +1,7 @@
 """The wire format of Protocol Buffers: fields of a message, read and written.
 
-Why by hand: protobuf weighs more than the admin API, for a format of five wire types. What fields mean is said where they are read
-(otlp.py) and written (connect_messages.py).
+Written by hand: protobuf weighs more than the admin API, for a format of five wire types. The meaning of fields stands where they
+are read (otlp.py) and written (connect_messages.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Routes of Redpanda's own admin API v2, by the Connect protocol: what `rpk cluster connections list` asks.
 
-rpk first asks each broker for its release, and goes on from v25.3: what is told is the release whose settings and calls these are,
-and `turnstile` as its build.
+rpk first asks each broker for its release, and goes on if it is v25.3 or later. The answer is the release whose settings and calls
+are emulated here, with `turnstile` as its build.
 """
 
 from __future__ import annotations

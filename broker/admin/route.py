@@ -7,11 +7,11 @@
         "The last changes, the latest first."
 
 signature_is_the_contract  A route gets the Admin and what its other arguments say of a request: parameters of the query, the
-    path or a header, and a body. It gets no request, so that nothing else can be asked for. What it returns is as the type
+    path or a header, and a body. It does not get the request, so it can't read anything else of it. It returns what the type
     of its answer says, which tests compare with real answers, or a Response that was declared with the route.
 no_parameter_is_ignored  A request below /v1 with a parameter in its query that the route does not take, or with one twice, is
-    answered with 400: the caller of `PUT ...?dryrun=true` expects something else than the change. Pages and metrics pass over
-    what others append.
+    answered with 400: the caller of `PUT ...?dryrun=true` does not expect a change. Pages and metrics ignore parameters that
+    others append.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STRICT = "/v1/"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a route. `place`: query, path or header; "" is not of the caller's making, and not described.
+    """A parameter of a route. `place`: query, path or header; "": the caller does not give it, and it is not described.
     `schema`: of its value. `read(request)` raises HTTPException."""
 
     name: str
@@ -49,8 +49,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Body:
-    """The JSON body of a request: of this type, as far as its caller is honest. The argument is called `body`; `read` makes it of
-    a request."""
+    """The JSON body of a request, whose type is not checked here. The argument is called `body`; `read` makes it of a request."""
 
     kind: object
     read: Callable[[Request], Awaitable[object]] = read_body
@@ -81,17 +80,17 @@ class AdminRoute:
 
     @property
     def name(self) -> str:
-        """Of the operation, for clients that are generated."""
+        """The name of the operation, for clients that are generated."""
         return self.function.__name__
 
     @property
     def says(self) -> str:
-        """Its description: sentences."""
+        """The description of the route, in sentences."""
         return " ".join((self.function.__doc__ or "").split())
 
     @property
     def is_strict(self) -> bool:
-        """True if it refuses a parameter of the query that it does not take."""
+        """True if the route refuses a parameter of the query that it does not take."""
         return self.path.startswith(_STRICT)
 
     def endpoint(self, admin: Admin) -> Callable[[Request], Awaitable[Response]]:
@@ -102,8 +101,8 @@ class AdminRoute:
             given = {name: parameter.read(request) for name, parameter in self.parameters.items()}
             if self.body is not None:
                 given["body"] = await self.body.read(request)
-            told = await self.function(admin, **given)
-            return told if isinstance(told, Response) else JSONResponse(told)
+            returned = await self.function(admin, **given)
+            return returned if isinstance(returned, Response) else JSONResponse(returned)
 
         return answer
 
@@ -179,5 +178,5 @@ def _content(hint: object) -> object:
 def _declared(name: str, hint: object) -> Parameter | Body:
     of = get_args(hint)[1] if get_origin(hint) is Annotated else None
     if not isinstance(of, Parameter | Body):
-        raise TypeError(f"{name} says not what it is of a request")
+        raise TypeError(f"{name}: its type is not Annotated with a Parameter or a Body")
     return of

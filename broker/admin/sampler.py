@@ -1,5 +1,5 @@
-"""Counters over time: one sample a second of every shard's file, kept for five minutes, one in six for half an hour; and what
-follows from two.
+"""Counters over time: one sample a second of every shard's file, kept for five minutes, one in six for half an hour; and the
+differences between two samples.
 
 The coordinator process runs this; it only reads mapped memory, so shards do not notice.
 """
@@ -72,8 +72,8 @@ class Sampler:
             self.sample()
 
     def sample(self) -> Sample:
-        """Read everything now, and keep it. If the wall clock was set, what is kept is told by the new one: the seconds of a
-        series follow each other whatever becomes of the clock."""
+        """Read everything now, and keep it. If the wall clock was set, the samples get times by the new one, so that the seconds
+        of a series follow each other."""
         taken = self.now()
         if self.samples:
             last = self.samples[-1]
@@ -169,7 +169,7 @@ class Sampler:
 
     def series(self, since: float = 0.0, *, coarse: bool = False) -> list[SeriesPoint]:
         """One entry a second, or of `coarse` samples, after `since` (Unix seconds): connections, and admissions and refusals per
-        second. All, if `since` is yet to come: the wall clock was set back since it was told."""
+        second. All, if `since` is yet to come: the wall clock was set back after the caller read it."""
         if since > self.samples[-1].at + SET_S:
             since = 0.0
         points: list[SeriesPoint] = []

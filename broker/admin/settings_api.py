@@ -89,11 +89,11 @@ async def get_broker_overrides(admin: Admin, observe: Observe) -> BrokerOverride
     if observe:
         return {"overrides": observed_overrides(admin.coordinator.state)}
     found = admin.settings.broker_overrides()
-    told = {
+    overrides = {
         str(broker): {name: redpanda.as_json(broker_setting(name), value) for name, value in values.items()}
         for broker, values in found.items()
     }
-    return {"overrides": told}
+    return {"overrides": overrides}
 
 
 @routes.get("/v1/config/history")

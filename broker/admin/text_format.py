@@ -1,8 +1,8 @@
 """Prometheus' text format, version 0.0.4: families of samples, under exactly the names that they were given.
 
 prometheus_client would write `x_total` for a counter `x`, as OpenMetrics demands. Redpanda writes its counters' names as they
-are (Seastar knows the text format only), and its dashboards and alerts ask for those. So this page is served as text 0.0.4,
-whatever a scraper offers to accept; Prometheus reads it as what its Content-Type says.
+are (Seastar knows the text format only), and its dashboards and alerts ask for these names. So this page is served as text 0.0.4,
+whatever a scraper accepts; Prometheus reads it by its Content-Type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Kind(Enum):
-    """Of a family, as its TYPE line has it."""
+    """The kind of a family, as its TYPE line has it."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -24,7 +24,7 @@ class Kind(Enum):
 
 
 class Sample(NamedTuple):
-    """One line: `suffix` is what a histogram adds to its family's name."""
+    """One line; `suffix` follows the family's name: _bucket, _count or _sum of a histogram, else ""."""
 
     suffix: str
     labels: Mapping[str, str]

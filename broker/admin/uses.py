@@ -1,6 +1,6 @@
 """The use of each limit on connections, one row for each limit on each broker. Pure.
 
-A cap or a rate holds on each broker by itself, but that of the whole cluster: no other use here is a sum over brokers.
+A cap or a rate holds on each broker by itself; only the uses of the whole cluster's are sums over brokers.
 """
 
 from collections import Counter
@@ -46,13 +46,13 @@ class Use(NamedTuple):
 
 
 def told_broker(broker: int) -> int | None:
-    """A broker as the admin API tells it: None for the whole cluster."""
+    """A broker in answers of the admin API: None for the whole cluster."""
     return None if broker == EVERY_BROKER else broker
 
 
 def in_use(answers: Mapping[BrokerShard, Mapping[str, Any]]) -> Counter[tuple[int, str]]:
-    """Open connections by (broker, pool), from what shards answer to describe_tokens: those of a pool's home and holders. Of the
-    pool `cluster`, and of the observed one, those of all brokers, by EVERY_BROKER."""
+    """Open connections by (broker, pool), from what a pool's home and holders answer to describe_tokens. Those of the pool
+    `cluster`, and of its observed pool, are of all brokers, by EVERY_BROKER."""
     found: Counter[tuple[int, str]] = Counter()
     for (broker, _), answer in answers.items():
         for row in (*answer["home"], *answer["holds"]):
@@ -63,7 +63,7 @@ def in_use(answers: Mapping[BrokerShard, Mapping[str, Any]]) -> Counter[tuple[in
 def connection_uses(
     images: Images, brokers: int, pools: Iterable[str], used: Mapping[tuple[int, str], int]
 ) -> list[Use]:
-    """Those of the pools that have a cap; of listeners those with one of their own."""
+    """The uses of the pools that have a cap; of listeners only those with a cap of their own."""
     found = []
     for pool in dict.fromkeys(pools):
         for broker in (EVERY_BROKER,) if pool == CLUSTER else range(brokers):
@@ -96,7 +96,7 @@ class ConnectionRate(NamedTuple):
 
 
 def connection_rates(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]]) -> Iterator[ConnectionRate]:
-    """Of what shards answer to describe_gauges."""
+    """The rates in what shards answer to describe_gauges."""
     for (broker, _), reported in gauges.items():
         for name, labels, rate in reported:
             kind = _ACCEPT_RATES.get(name)
@@ -107,8 +107,8 @@ def connection_rates(gauges: Mapping[BrokerShard, Iterable[Sequence[Any]]]) -> I
 def rate_uses(
     images: Images, sampler: Sampler, window: tuple[Sample, Sample], of_many: Iterable[ConnectionRate]
 ) -> list[Use]:
-    """The cluster and the brokers with a creation rate, listeners with one of their own, and those of the addresses and users that
-    have one and connected lately."""
+    """The uses of creation rates: of the cluster and the brokers, of listeners with a rate of their own, and of addresses and users
+    with a rate that connected lately."""
     brokers = sorted({broker for broker, _ in sampler.now().slots})
     found = [use for broker in brokers for use in _broker_rates(images, sampler, window, broker)]
     found += _cluster_rate(images, sampler, window)
@@ -131,7 +131,7 @@ def _broker_rates(images: Images, sampler: Sampler, window: tuple[Sample, Sample
 
 
 def _cluster_rate(images: Images, sampler: Sampler, window: tuple[Sample, Sample]) -> Iterable[Use]:
-    """Of connections to all brokers: what the rate of an address refuses is not taken back from that of the cluster."""
+    """The use of the cluster's rate. Connections that the rate of an address refuses count: they are not taken back from it."""
     rule = images.of(0).rate_of(CLUSTER)
     if rule.rate is not None:
         rate = sum(_arrived(sampler, window, list(window[1].slots), (*RECORDED, "refused_ip_rate")).values())
@@ -139,8 +139,8 @@ def _cluster_rate(images: Images, sampler: Sampler, window: tuple[Sample, Sample
 
 
 def observed_cluster_rate(images: Images, sampler: Sampler, window: tuple[Sample, Sample]) -> Use | None:
-    """That of the observed rate of the whole cluster: of connections that were let in, but for those that it would have refused, or
-    a rate of a core before it; None: none is observed."""
+    """The use of the cluster's observed rate: admitted connections, without those that this rate, or the rate of a core before it,
+    would have refused; None: none is observed."""
     rule = images.of(0).observed_rate_of(CLUSTER)
     if rule.rate is None:
         return None

@@ -46,7 +46,7 @@ def run(
 ) -> None:
     """Convert until the file descriptor `stop` is readable or at its end; then once more, and return.
 
-    `parts`: whether Parquet parts are made; if not, segments are only finished, and the oldest deleted.
+    `parts`: False: no Parquet parts are made; segments are only finished, and the oldest deleted.
 
     Lowers this process's priority. A segment that can't be converted now (disk full) is tried again later; a file
     that is no segment is set aside as `.bad`. `log` gets one sentence per kind of trouble, not per attempt.
@@ -56,10 +56,10 @@ def run(
     spool.spool_folder(folder).mkdir(parents=True, exist_ok=True)
     last = ""
     stopping = False
-    told = select.poll()
-    told.register(stop, select.POLLIN)
+    stopped = select.poll()
+    stopped.register(stop, select.POLLIN)
     while not stopping:
-        stopping = bool(told.poll(PERIOD_S * 1000))
+        stopping = bool(stopped.poll(PERIOD_S * 1000))
         try:
             if makes_parts:
                 finish(folder, keep_bytes=keep_bytes)
@@ -68,7 +68,7 @@ def run(
                 delete_oldest(spool.spool_folder(folder), keep_bytes, spool.DONE)
             trouble = ""
         except OSError as error:
-            trouble = f"journal: spools wait to become parts: {error}"
+            trouble = f"journal: spools can't be converted to parts yet: {error}"
         if trouble and trouble != last:
             log(trouble)
         last = trouble
@@ -80,7 +80,7 @@ def can_convert() -> bool:
 
 
 def finish(folder: Path, *, keep_bytes: int | None = None) -> int:
-    """Convert every finished segment, and every live one whose writer is gone; returns how many events that made parts.
+    """Convert every finished segment, and every live one whose writer is gone; returns how many events became parts.
 
     Raises OSError when a part can't be written; its segment stays.
     """
@@ -130,8 +130,8 @@ def convert(path: Path, folder: Path) -> int:
 
 
 def delete_unfinished(folder: Path, *, now_s: float) -> int:
-    """Delete the files of parts whose converter was killed before it gave them their name; returns how many went. `now_s`: Unix
-    time. One that was written a moment ago stays: its process may be of another container, where this one sees no pid."""
+    """Delete the files of parts whose converter was killed before it gave them their name; returns how many. `now_s`: Unix time.
+    A file that was written a moment ago stays: its converter may run in another container, whose pids are not seen here."""
     deleted = 0
     for path in folder.glob(f".*{_ASIDE}"):
         pid = path.name.split(".")[-2]
@@ -143,7 +143,7 @@ def delete_unfinished(folder: Path, *, now_s: float) -> int:
 
 
 def delete_oldest(folder: Path, keep_bytes: int, suffix: str = spool.PART) -> int:
-    """Delete the oldest files of a suffix until the rest take at most keep_bytes; returns how many went."""
+    """Delete the oldest files of a suffix until the rest take at most keep_bytes; returns how many were deleted."""
     sizes = [(path, path.stat()) for path in folder.glob(f"*{suffix}")]
     sizes.sort(key=lambda item: (item[1].st_mtime_ns, item[0].name))
     excess = sum(stat.st_size for _, stat in sizes) - keep_bytes
@@ -168,7 +168,7 @@ def _age(path: Path) -> tuple[int, str]:
 def main() -> int:
     """`python -m broker.journal.converter FOLDER`: finish what a dead cluster left, once."""
     folder = Path(sys.argv[1])
-    print(f"{finish(folder)} events made parts in {folder}")
+    print(f"{finish(folder)} events became parts in {folder}")
     return 0
 
 

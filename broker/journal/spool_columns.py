@@ -125,7 +125,7 @@ def _number(values: Array, is_null: Array, kind: str) -> pyarrow.Array:
 def _array(
     values: Array, kind: pyarrow.DataType | None = None, *, is_null: numpy.typing.NDArray[numpy.bool_] | None = None
 ) -> pyarrow.Array:
-    """As pyarrow.array(), which imports pandas to see whether it was given something of that: half the time in which a small
+    """As pyarrow.array(), which imports pandas to see whether it was given a pandas object: that is half the time in which a small
     journal becomes parts, and so of the end of a cluster."""
     validity = None if is_null is None else pyarrow.py_buffer(numpy.packbits(~is_null, bitorder="little"))
     kind = kind or pyarrow.from_numpy_dtype(values.dtype)

@@ -153,7 +153,7 @@ class JournalWriter(JournalBuffer):
         stand_in: bool = False,
     ) -> None:
         """A client is delayed for `throttle_ms`: a quota of the kind `limit` recorded `amount` for a request at `at_ms` (0: now);
-        `stand_in`: a stand-in of its home did."""
+        `stand_in`: a stand-in of the quota's home recorded it."""
         end = self._end
         if end >= self._capacity:
             self.flush()
@@ -272,21 +272,21 @@ class JournalWriter(JournalBuffer):
     def config(
         self, version: int, changes: Iterable[Sequence[Any]], *, full: bool = False, acknowledged: bool = False
     ) -> None:
-        """A shard writes it when the version is in force there; the coordinator before it pushes the version, and again,
+        """A shard writes this event when the version is in force there; the coordinator before it pushes the version, and again,
         `acknowledged`, when it is in force in every shard.
 
         `changes` is the delta as pushed: [kind, key, value or None] each; `full`: it is the whole state, as a process
-        writes when it starts. Kept are limits, that is settings and quotas; credentials never get into a journal.
+        writes when it starts. Only limits (settings and quotas) are journaled; credentials never are.
         """
-        kept = [
+        limits = [
             [kind, key, MASK if any(word in key for word in SECRET_WORDS) and value is not None else value]
             for kind, key, value in changes
             if kind in LIMIT_KINDS
         ]
-        self.add("config", version=version, detail={"changes": kept, "full": full, "acknowledged": acknowledged})
+        self.add("config", version=version, detail={"changes": limits, "full": full, "acknowledged": acknowledged})
 
     def shard_lost(self, broker: int, shard: int, epoch: int) -> None:
-        """The coordinator: that process died; its connections count as closed from its last event on."""
+        """Written by the coordinator: a shard's process died; its connections count as closed from its last event on."""
         self.add("shard_lost", detail={"broker": broker, "shard": shard, "epoch": epoch})
 
     def start(self, shards: int, brokers: int) -> None:
@@ -297,7 +297,7 @@ class JournalWriter(JournalBuffer):
         self.flush()
 
     def end(self) -> None:
-        """The process ends in order: its last event says so, and with its seq how many there are."""
+        """The process ends in order: its last event says so, and that event's seq how many there are."""
         self.add("ended")
         self.close()
 

@@ -9,7 +9,7 @@ from shards.ownership import bucket_of, leader_of_bucket
 
 
 class ClusterMetadata:
-    """Broker `me` of `brokers`, numbered from 0. Where each of them is comes from the image (shards/config/advertised.py)."""
+    """Broker `me` of `brokers`, numbered from 0. Their addresses come from the image (shards/config/advertised.py)."""
 
     controller = 0  # the coordinator takes changes from any broker; clients need one name
 
@@ -20,14 +20,14 @@ class ClusterMetadata:
         self.cluster_id = cluster_id
 
     def endpoint(self, broker: int, call: Call) -> Address:
-        """Where the client of `call` is told that `broker` is: an address of the listener that the request came by."""
+        """The address of `broker` for the client of `call`, on the listener that the request came by."""
         image = self._image
         host, port = advertised(image.static, image.advertised, broker, call.listener).address
         return Address(host, port) if host != AUTO else self._reached(broker, port, call)
 
     def _reached(self, broker: int, port: int, call: Call) -> Address:
-        """Of the address that a client reached. A proxy has the port of this broker, and those of the others beside it, as
-        wherever one port is given for several brokers."""
+        """A broker's address on the host that the client reached. A proxy has a port for each broker, side by side, as wherever
+        one port is given for several brokers."""
         near = call.reached_port
         beside = port if near is None else near + broker - self.me
         return Address(call.reached, beside if 0 < beside < 65536 else port)
@@ -41,5 +41,5 @@ class ClusterMetadata:
         return leader_of_bucket(bucket_of(key), self.brokers)
 
     def coordinates(self, key: str) -> bool:
-        """True if that is this broker."""
+        """True if this broker coordinates it."""
         return self.coordinator(key) == self.me

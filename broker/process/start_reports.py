@@ -22,7 +22,7 @@ from shards.supervisor.signals import wait_for
 from shards.supervisor.supervisor import ENDING
 
 _STUCK_S = 20.0
-"""The seconds for which no process may make progress."""
+"""A start fails when no process makes progress for so long."""
 SAID_S = 2.0
 _LOOK_S = 0.25
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM}
@@ -78,8 +78,8 @@ def _is_pipe(descriptor: int) -> bool:
 
 
 def system_fault(fault: BaseException) -> str | None:
-    """The reason for which the system refuses, if `fault` (or every exception of a group) is a disk's, a file in the way, or too
-    few descriptors; else None."""
+    """The system's reason, if `fault` (or every exception of a group) is one of the disk, of a file in the way, or of too few
+    descriptors; else None."""
     if isinstance(fault, BaseExceptionGroup):
         found = [system_fault(each) for each in fault.exceptions]
         return found[0] if found and None not in found else None
@@ -97,7 +97,7 @@ def await_ready(
 ) -> dict[str, object]:
     """Waits until every process has reported; returns the coordinator's report.
 
-    `pids()` are the processes whose progress counts. `say` is told every SAID_S how many are up. Raises CannotStart when one
+    `pids()` are the processes whose progress counts. `say` is called every SAID_S with how many are up. Raises CannotStart when one
     can't start, and when none has made progress for _STUCK_S; KeyboardInterrupt for a SIGINT, which is blocked while the cluster
     starts.
     """

@@ -1,8 +1,8 @@
 """Files that could not be read, or parts of them, kept under a name that says so.
 
 A process that finds damage goes on with what it can read. What it can't read is moved to `NAME.damaged-<UTC time>` beside
-the file it was in, and logged as one line. Nothing removes such a file but its directory's end (a deleted topic) or a
-person; `set_aside_in` lists them.
+the file it was in, and logged as one line. Such a file stays until its directory is deleted (with its topic) or a person
+removes it; `set_aside_in` lists them.
 """
 
 import os
@@ -26,7 +26,7 @@ class SetAside(NamedTuple):
 
 
 def set_aside(path: str | os.PathLike[str], why: str, *, content: bytes | None = None) -> str:
-    """Moves the file at `path` aside; or, where `content` is given, writes only that aside and leaves the file.
+    """Moves the file at `path` aside. With `content`, writes only these bytes aside and leaves the file.
 
     `why` is a sentence for the log line. Returns the new path. Raises OSError.
     """

@@ -3,9 +3,9 @@
 On while `turnstile.observe` is true, and otherwise not on the path of a request.
 
 requests_journaled_when_answered  A `request` is journaled when it is answered, with the time that this took; so the
-    journal's events stay in order. Of telemetry (KIP-714) also the error of its answer, as `reason`.
+    journal's events stay in order. That of a telemetry request (KIP-714) also has the error of the answer, as `reason`.
 muted_are_not_read  Nothing of a muted connection is read: the kernel tells how many bytes wait in its socket (SIOCINQ).
-    What waited when the throttle time was told had been sent before, and is not `early`.
+    Bytes that waited when the throttle time was sent are not `early`: they were on the way before.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from shards.loop.deferred import MaybeDeferred, then
 
 _TELEMETRY = {(key).to_bytes(2, "big") for key in (71, 72)}
 _ERROR_AT = 13
-"""Of both answers: behind length, correlation id, tags and throttle time."""
+"""The place of the error in both answers: behind length, correlation id, tags and throttle time."""
 _LOOK_MS = 2
 _int = struct.Struct("i")
 _api_at = _error_at = struct.Struct(">h").unpack_from
 
 
-class _Told:
-    """A channel that was told a throttle time."""
+class _Throttled:
+    """A channel whose client was sent a throttle time."""
 
     __slots__ = ("at_ns", "channel", "until_ns", "waiting")
 
@@ -46,7 +46,7 @@ class Observation:
 
     def __init__(self, context: ShardContext) -> None:
         self._context = context
-        self._told: list[_Told] = []
+        self._throttled: list[_Throttled] = []
 
     @property
     def is_on(self) -> bool:
@@ -80,21 +80,21 @@ class Observation:
             error=codes.NAMES.get(error) if error else None,
         )
         if throttle_ms:
-            if not self._told:
+            if not self._throttled:
                 self._context.timers.after(_LOOK_MS, self._look)
-            self._told.append(_Told(channel, now_ns, throttle_ms, waiting))
+            self._throttled.append(_Throttled(channel, now_ns, throttle_ms, waiting))
         return response
 
     def _look(self) -> None:
-        """Notes what has arrived since it looked before."""
+        """Notes what has arrived since the last look."""
         now_ns = self._context.poller.now_ns
-        self._told = [told for told in self._told if not told.channel.closed and now_ns < told.until_ns]
-        for told in self._told:
-            waiting = waiting_bytes(told.channel.fd)
-            if waiting > told.waiting:
-                self._note("early", told.channel, (now_ns - told.at_ns) / 1e6, waiting - told.waiting)
-                told.waiting = waiting
-        if self._told:
+        self._throttled = [each for each in self._throttled if not each.channel.closed and now_ns < each.until_ns]
+        for each in self._throttled:
+            waiting = waiting_bytes(each.channel.fd)
+            if waiting > each.waiting:
+                self._note("early", each.channel, (now_ns - each.at_ns) / 1e6, waiting - each.waiting)
+                each.waiting = waiting
+        if self._throttled:
             self._context.timers.after(_LOOK_MS, self._look)
 
     def _note(

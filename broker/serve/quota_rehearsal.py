@@ -3,16 +3,16 @@
 While a client quota is observed there is an observed world beside the real one: the quotas in force with the observed ones in
 them, and meters of their own, with the same homes, stand-ins and arithmetic (shards/quotas/sharded_quotas.py).
 
-real_charge_first  A request is charged there when the quotas in force have answered, and what becomes of it there changes
-    nothing for its client. While no quota is observed nothing of this module is called for a request.
-other_quotas_only  Only a client whose quota would be another one, by its value or its meter, is charged there.
+real_charge_first  A request is charged there after the quotas in force have answered, and the outcome changes nothing for
+    its client. While no quota is observed, no request calls this module.
+other_quotas_only  Only a client whose observed quota differs, in its value or its meter, is charged there.
 nothing_withheld_is_charged  A Fetch that a quota in force answers without records costs no bytes there, and a mutation that one
     refuses costs nothing.
 observed_throttles_take_back  What the observed quotas would have withheld or refused is not recorded there, as in Kafka: the
     bytes of a Fetch that one of them throttles, and mutations beyond a quota in strict versions.
 one_count_a_request  A request that several observed quotas would have throttled is counted once, with the longest of their
-    delays. Metadata, whose answer tells no throttle of the topics that it creates, is counted for refused ones alone.
-observed_meters_begin_empty  When a first quota is observed, and when none is any more, these meters begin anew.
+    delays. Metadata, whose answer has no throttle time for the topics that it creates, is counted for refused ones alone.
+observed_meters_begin_empty  When a first quota is observed, and when the last one ends, these meters begin anew.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from shards.quotas.sharded_quotas import RecordedCharge, ShardedQuotas
 
 
 class QuotaRehearsal:
-    """The observed world of one shard. `meters`: of the quotas in force; `observed`: of those that would be; `mistaken(error)` is
-    told of mistakes in a charge."""
+    """The observed world of one shard. `meters`: of the quotas in force; `observed`: of the observed ones; `mistaken(error)` is
+    called for a mistake in a charge."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class QuotaRehearsal:
         self.is_on = is_on
 
     def reset(self) -> None:
-        """No client has used any of a quota yet."""
+        """Forgets what clients have used of observed quotas."""
         self.counts.clear()
         if self.is_on:
             self._observed.reset()
@@ -86,8 +86,8 @@ class QuotaRehearsal:
         ]
         mutations = call.observed_mutations
         if charges or mutations:
-            asked_there = [self._observed.charge(kind, user, client_id, amount) for kind, amount in charges]
-            answers = gather([*asked_there, *mutations])
+            recorded = [self._observed.charge(kind, user, client_id, amount) for kind, amount in charges]
+            answers = gather([*recorded, *mutations])
             use_unawaited(answers, partial(self._charged, call, charges), self._mistaken)
 
     def _charged(self, call: Call, charges: Sequence[tuple[str, float]], answers: Sequence[RecordedCharge]) -> None:
@@ -109,8 +109,8 @@ class QuotaRehearsal:
     # Mutations
 
     def mutate(self, call: Call, partitions: int, *, strict: bool) -> MaybeDeferred[RecordedCharge] | None:
-        """Charges a mutation that the quotas in force have accepted; None: nothing is observed of this client's. Counted with the
-        other charges of its request (one_count_a_request)."""
+        """Charges a mutation that the quotas in force have accepted; None: no observed quota charges it. Counted with the other
+        charges of its request (one_count_a_request)."""
         user, client_id = call.user, call.client_id or ""
         if not (self.is_on and self._is_another(MUTATION, user, client_id)):
             return None
@@ -136,7 +136,7 @@ class QuotaRehearsal:
     # Parts
 
     def _is_another(self, kind: str, user: str, client_id: str) -> bool:
-        """True if the observed quota of a client is another one than that in force (other_quotas_only)."""
+        """True if the observed quota of a client differs from the one in force (other_quotas_only)."""
         return self._observed.in_use(kind) and not self._observed.is_metered_as(self._meters, kind, user, client_id)
 
     def _count(self, user: str, client_id: str, would: Sequence[WouldThrottle]) -> None:

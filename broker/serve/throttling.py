@@ -1,9 +1,9 @@
 """Client quotas on the path of a request: charges it, reports the delay in its response, and then mutes the channel.
 
 As Kafka does since KIP-219: the response leaves at once, in every version, with the delay in `throttle_time_ms`, and
-the channel is not read for that long. Produce is charged its size and keeps it; Fetch and ShareFetch are charged the size of
-their answer, and when that is throttled, or their request time is, they are answered without records and take their bytes
-back. Every request is charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an
+the channel is not read for that long. Produce is charged its size, whatever follows. Fetch and ShareFetch are charged the
+size of their answer; if that, or their request time, is throttled, they are answered without records, and their bytes are
+taken back. Every request is charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an
 acknowledgement, and what Kafka's brokers send to each other, are exempt from that and counted as such. Mutations are charged
 by their handlers. The longest delay counts.
 
@@ -42,7 +42,7 @@ _BETWEEN_BROKERS_SINCE = 4  # AddPartitionsToTxn
 
 
 class Throttling:
-    """`active`: whether any client quota is set or observed; else nothing is charged. `timed`: whether one of request time is."""
+    """`active`: a client quota is set or observed; else nothing is charged. `timed`: one of request time is."""
 
     def __init__(
         self, quotas: ClientQuotas, image: ClusterImage, journal: JournalWriter, counters: ShardCounters
@@ -68,20 +68,20 @@ class Throttling:
         self._costs.read(self._image)
 
     def reset(self) -> None:
-        """No client has used any of a quota yet."""
+        """Forgets what clients have used of their quotas."""
         self._quotas.reset()
         self._read_image()
 
     def most_bytes(self, call: Call) -> float | None:
-        """A Fetch reads no more than fits its quota's window; None: it has no quota."""
+        """The most bytes that a Fetch may read: what fits its quota's window; None: it has no quota."""
         return self._meters.most_at_once(call.user, call.client_id or "")
 
     def settle(
         self, channel: Channel, call: Call, size: int, response: Answer, began_ns: int
     ) -> MaybeDeferred[Encoded | None]:
-        """The encoded response of a request of `size` bytes, charged; the connection is told how long to be mute.
+        """Charges a request of `size` bytes; returns its encoded response. `channel.throttle` is set if a quota throttles it.
 
-        It comes later only when the handler's `response` does, or a quota's home is another shard. Waiting is not handler
+        It comes later only if the handler's `response` does, or if a quota's home is another shard. Waiting is not handler
         time, as in Kafka, which counts the time of a request handler's thread.
         """
         spent_ns = time.perf_counter_ns() - began_ns
@@ -115,16 +115,16 @@ class Throttling:
         asked: list[tuple[str, float]],
         recorded: RecordedCharge | list[RecordedCharge],
     ) -> MaybeDeferred[Encoded | None]:
-        """Every quota that applies has answered; the bytes of a Fetch that its own quota let pass and the request quota
-        throttles are taken back."""
+        """Every quota that applies has answered. If the request quota throttles a Fetch that its own quota let pass, its bytes
+        are taken back."""
         answers = [recorded] if isinstance(recorded, RecordedCharge) else recorded
         worst_kind, worst_ms = "", 0
         for (kind, amount), charged in zip(asked, answers, strict=True):
-            self._tell(channel, call, kind, amount, charged)
+            self._note_delay(channel, call, kind, amount, charged)
             if charged.throttle_ms > worst_ms:
                 worst_kind, worst_ms = kind, charged.throttle_ms
         if call.throttle_ms:
-            self._tell(
+            self._note_delay(
                 channel, call, MUTATION, call.mutations, RecordedCharge(True, call.throttle_ms, 0, call.stand_in)
             )
             if call.throttle_ms > worst_ms:
@@ -157,7 +157,7 @@ class Throttling:
         return charges
 
     def _throttled(self, call: Call, response: Message | None, throttle_ms: int) -> bytes | None:
-        """The response that tells the delay, after which the channel is mute."""
+        """The response with the delay, for which the channel is then muted."""
         if call.withheld is not None:
             response = call.withheld()
         elif call.api_key == _FETCH:
@@ -171,8 +171,8 @@ class Throttling:
         cost = self._costs.get(call.api_key)
         return 0.0 if cost is None else (cost.request_us(size) + cost.answer_us(len(encoded or b""))) / 1000
 
-    def _tell(self, channel: Channel, call: Call, kind: str, amount: float, charged: RecordedCharge) -> None:
-        """Journals a delay that the client is told. What was recorded without one is in its meter's own notes (quota_events.py)."""
+    def _note_delay(self, channel: Channel, call: Call, kind: str, amount: float, charged: RecordedCharge) -> None:
+        """Counts and journals a delay of the client. A charge without a delay is in the notes of its meter (quota_events.py)."""
         throttle_ms = charged.throttle_ms
         if not throttle_ms:
             return

@@ -709,7 +709,7 @@ public sealed record UsersAnswer(List<UserRow> Users);
 /// <param name="By">The setting or quota that gives the limit.</param>
 public sealed record Utilisation(long? Broker, string What, string Of, string? User, string? ClientId, double Used, double Limit, double? Percent, string Level, string By);
 
-/// <summary>The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds.</summary>
+/// <summary>The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, the choice of the closest, and `close`, may be ten seconds old.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Limits">All limits of brokers and listeners, and the fullest of addresses and clients.</param>
 public sealed record UtilisationAnswer(double At, List<Utilisation> Limits, List<CloseRow> Close);

@@ -1552,8 +1552,8 @@ type Utilisation struct {
 }
 
 // UtilisationAnswer: The use of each limit, the closest to being reached first. Each figure is of the moment at which
-// its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of
-// them are the closest, and `close`, was seen in the last ten seconds.
+// its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, the choice
+// of the closest, and `close`, may be ten seconds old.
 type UtilisationAnswer struct {
 	// Unix seconds.
 	At float64 `json:"at"`

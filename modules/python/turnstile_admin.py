@@ -1354,7 +1354,7 @@ class Utilisation(TypedDict):
 
 
 class UtilisationAnswer(TypedDict):
-    """The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, which of them are the closest, and `close`, was seen in the last ten seconds."""
+    """The use of each limit, the closest to being reached first. Each figure is of the moment at which its shards answered this request. Where a shard is home to more than 2,000 pools or 500 metered clients, the choice of the closest, and `close`, may be ten seconds old."""
 
     # Unix seconds.
     at: float

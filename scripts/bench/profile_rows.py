@@ -3,7 +3,7 @@
     python scripts/bench/profile_rows.py [--seconds 5] [--only ROW]... [--write]
 
 A cluster of one shard, where the row doesn't say otherwise, is driven for each tool anew: perf samples its shards, strace counts
-their system calls, py-spy the functions of two of them at most (whoever is on top of the stack; a system call counts for the
+their system calls, py-spy the functions of two of them at most (the one on top of the stack; a system call counts for the
 function that makes it). --write puts the table into docs/internals/benchmarks.md.
 Needs perf, strace and py-spy, and the right to use them.
 """
@@ -57,7 +57,7 @@ Row = Callable[[], AbstractContextManager[Subject]]
 
 
 def cluster(load: Load, shards: int = 1) -> Row:
-    """The shards of a cluster that does what users have it do."""
+    """The shards of a cluster with caps and a topic, under a load."""
 
     @contextmanager
     def run() -> Iterator[Subject]:

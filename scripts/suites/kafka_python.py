@@ -1,6 +1,6 @@
 """kafka-python's own integration tests, from its source distribution, in an environment with the compression libraries.
 
-The distribution leaves out two files that they need: an empty __init__.py, and what kafka-python/service.py stands in for.
+The distribution lacks two files that the tests need: an empty __init__.py, and one for which kafka-python/service.py stands in.
 scripts/suites/kafka-python/requirements.txt has the hashes of all that is installed.
 """
 
@@ -22,7 +22,7 @@ SHA256 = "4ccda3616b9aa5c353d74a97f2770d6cd1b950890d77ab0e8890e09a48eeed65"
 _HOME = BUILD / "kafka-python"
 _PYTHON = _HOME / "venv" / "bin" / "python"
 _SOURCE = _HOME / "source"
-# Those of SASL and TLS start a broker of their own, from a Kafka distribution.
+# The tests of SASL and TLS start a broker of their own, from a Kafka distribution.
 FILES = tuple(f"test/integration/test_{subject}_integration.py" for subject in ("admin", "consumer", "producer"))
 
 
@@ -44,7 +44,7 @@ def prepare() -> None:
 
 
 def run(target: Target, only: str, limit_s: float) -> Results:
-    """By pytest's names, without the file's."""
+    """The result of each test, by pytest's name of it without the file."""
     report, first = target.folder / "junit.xml", target.bootstrap.partition(",")[0]
     limited(
         [str(_PYTHON), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", only, f"--junitxml={report}", *FILES],
@@ -56,7 +56,7 @@ def run(target: Target, only: str, limit_s: float) -> Results:
 
 
 def read(report: Path) -> Results:
-    """pytest's JUnit report; one that was cut short wrote none."""
+    """The results in pytest's JUnit report; a run that was cut short wrote none."""
     if not report.exists():
         return {}
     return {case.attrib["name"]: _outcome(case) for case in ElementTree.parse(report).iter("testcase")}

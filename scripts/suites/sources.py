@@ -1,4 +1,4 @@
-"""Packages that hold a suite's source, fetched by their package managers and held to a hash."""
+"""Packages with the source of a suite, fetched by their package managers and checked by a hash."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def pypi_sdist(name: str, version: str, sha256: str) -> Path:
 def _unpack(packed: Path, algorithm: str, expected: bytes, folder: Path) -> None:
     found = hashlib.new(algorithm, packed.read_bytes()).digest()
     if found != expected:
-        raise CannotRun(f"{packed.name} is not what it was: its {algorithm} is {found.hex()}")
+        raise CannotRun(f"{packed.name} differs from the package that is pinned: its {algorithm} is {found.hex()}")
     part = folder.with_suffix(".part")
     with tarfile.open(packed) as archive:
         archive.extractall(part, filter="data")

@@ -1,6 +1,6 @@
 """Requested configs of client metrics resources and of groups -> the delta to store. Pure.
 
-A resource is there while it has a config. A record is its configs, in canonical spelling: {config name: text}.
+A resource exists while it has a config. A record is its configs, in canonical spelling: {config name: text}.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,8 @@ def check_resource(kind: str, name: str, configs: Mapping[str, str], broker: Cal
 
 
 def check_resource_record(kind: str, name: str, configs: Any) -> None:
-    """Raises ConfigInvalid, ValueError or the like for a record that can't be read. The broker's bounds may be others by now."""
+    """Raises ConfigInvalid, ValueError or the like for a record that can't be read. The broker's bounds, which may have changed
+    since, are not checked."""
     if not name or not configs:
         raise ValueError("it has no name, or no configs")
     if kind == CLIENT_METRICS_KIND:

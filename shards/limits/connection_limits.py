@@ -8,8 +8,8 @@ listeners_inherit_from_broker  A listener without a value of its own has the bro
 rules_remember_no_address  The rule of a pool depends on the settings only; no address that was asked for is remembered, so
     no peer can make this grow.
 int_max_is_unlimited  INT_MAX is Kafka's way to say unlimited.
-networks_count_as_one  An address that is asked for is the one that its client counts as (`counted`); an override of an address
-    holds for that one, and of several that count as one the smallest.
+networks_count_as_one  Rules are asked for the address that a client counts as (`counted`). An override of an address holds for
+    the address that it counts as; of several overrides for one, the smallest holds.
 
 A pool is `broker`, `listener:NAME`, `ssl`, `ip:ADDRESS`, `user:NAME`, or `cluster`, which all brokers have together. `broker:all`
 has the cap of `kafka_connections_max` where `max.connections` is tighter: it also refuses the inter-broker listener, which
@@ -187,7 +187,7 @@ class ConnectionLimits:
         return general if other.cap is None else tightest((general, other))
 
     def changed_pools(self, before: "ConnectionLimits") -> set[str]:
-        """The pools whose cap may be another one than `before`: single ones (`broker`, `ssl`, `ip:10.0.0.1`) where they are few,
+        """The pools whose cap may differ from `before`: single ones (`broker`, `ssl`, `ip:10.0.0.1`) where they are few,
         else their kind (`listener`, `ip`), or of a kind those that no setting names (GENERAL)."""
         changed = self._changed_of_kind(before, "user")
         if any(self.exact[pool] != before.exact[pool] for pool in ("broker", "broker:all")):
@@ -203,8 +203,8 @@ class ConnectionLimits:
         return changed_of_kind(kind, before.rule_of, self.rule_of, {*self.exact, *before.exact})
 
     def _keeps_networks(self, before: "ConnectionLimits") -> bool:
-        """True if the addresses that a network's override names, and none of their own, surely have the rules that they had.
-        So they do if the general rule changes in the one vocabulary that is used: each override there replaces it."""
+        """True if addresses with an override by their network alone surely keep their rules. Where only one vocabulary is used they
+        do even if its general rule changes: each override replaces it."""
         networks, earlier = self._by_network(), before._by_network()
         if [own for _, own in networks] != [own for _, own in earlier]:
             return False
@@ -217,7 +217,7 @@ class ConnectionLimits:
         return general.cap is not None or bool(overrides)
 
     def _by_network(self) -> list[tuple[CapRule, dict[str, int]]]:
-        """The rule of addresses that no override of their own names, in each vocabulary: the general one, and those of networks."""
+        """The rules of addresses without an override of their own, in each vocabulary: the general one, and those of networks."""
         each = (self._redpanda, self._kafka)
         return [(rule, {key: n for key, n in own.entries.items() if "/" in key}) for rule, own in each]
 
@@ -247,7 +247,7 @@ class ConnectionLimits:
         return self.core_rate if own is None else RateRule(float(own), CORE_RATE_OVERRIDES)
 
     def most_of_core_rate(self, rule: RateRule) -> float | None:
-        """The larger of what a rate of a core lets pass at once and, a second, in the long run; None: it is none."""
+        """The larger of what a core's rate lets pass at once, and in the long run a second; None: there is no rate."""
         return None if rule.rate is None else max(rule.rate, sustained_per_s(rule.rate, exact=self.exact_core_rate))
 
     def core_overrides(self) -> list[float]:
@@ -263,12 +263,12 @@ class ConnectionLimits:
 
     @property
     def window(self) -> Window:
-        """Of client quotas and creation rates."""
+        """The window of client quotas and creation rates."""
         return self._window("")
 
     @property
     def mutation_window(self) -> Window:
-        """Of controller mutation quotas."""
+        """The window of controller mutation quotas."""
         return self._window("controller.")
 
     def _window(self, prefix: str) -> Window:

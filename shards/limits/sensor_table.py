@@ -37,7 +37,7 @@ Sensor = TypeVar("Sensor", Rate, TokenBucket)
 
 
 class SensorTable(Generic[Sensor]):
-    """Sensors of the class `make`; `dropped(key)` hears of each that is dropped."""
+    """Sensors of the class `make`; `dropped(key)` is called for each that is dropped."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class SensorTable(Generic[Sensor]):
         self._swept_ms: int | None = None
         self._shared: dict[tuple[EntityPlace | None, int], Sensor] = {}
         self.own: dict[Key, Sensor] = {}
-        """By key; a sweep moves those that stay to the end."""
+        """By key; a sweep moves the sensors that stay to the end."""
         self.evicted = 0
         """Sensors that made room for others."""
 
     def take(self, key: Key, *, now_ms: int) -> Sensor:
-        """The sensor of a key: its own, a new one, or one that it shares; that one may be another at the next call."""
+        """The sensor of a key: its own, a new one, or a shared one, which may be another at the next call."""
         sensor = self.own.get(key)
         if sensor is not None:
             return sensor
@@ -79,7 +79,7 @@ class SensorTable(Generic[Sensor]):
         return shared
 
     def expire(self, key: Key, *, now_ms: int, idle_ms: int) -> bool:
-        """Drops the sensor of one key if nothing was recorded in it for `idle_ms`; whether it was."""
+        """Drops the sensor of a key if nothing was recorded in it for `idle_ms`; True if it did."""
         sensor = self.own.get(key)
         if sensor is None or now_ms - (sensor.idle_since_ms() or 0) < idle_ms:
             return False
@@ -108,7 +108,7 @@ class SensorTable(Generic[Sensor]):
         return len(self.own) < most
 
     def _sweep(self, now_ms: int) -> None:
-        """Drops the spent ones of the SWEPT_AT_ONCE that were looked at the longest ago."""
+        """Looks at the SWEPT_AT_ONCE sensors that were looked at longest ago, and drops those that are spent."""
         for key in list(itertools.islice(self.own, SWEPT_AT_ONCE)):
             sensor = self.own[key]
             if sensor.is_spent(self._quotas.limit(key), now_ms=now_ms):

@@ -1,18 +1,17 @@
 """Refusing connections that wait for a pool at home here, once it is proven that all of its cap is in use.
 
 refused_after_a_probe_only  A connection is refused only after a probe: every holder with tokens was tight before the probe
-    was sent, and it and every shard of which connections wait have answered it since. Take the instant the probe was sent:
-    a token not in use then was on its way home, has arrived before the answers, and went to a connection that had arrived
+    was sent; each of them, and each shard whose connections wait, has answered it. Take the instant the probe was sent: a
+    token not in use then was on its way home, has arrived before the answers, and went to a connection that had arrived
     before that instant and had not left when its shard answered; and still no token is free. So all of the cap was in use
     then, by open connections or by connections granted a token ahead. One of these that leaves after its shard has answered
     (its client goes away, or its deadline passes) used its token until it left. A connection that arrived later is not
     covered by the answers and needs the next probe. One probe serves all pools and all waiting connections, so a refusal is
     cheap in a storm.
-refusals_end_a_pass  A refusal is decided at the end of a pass, once the home has read its grants to itself: of its own
-    connections that leave it knows at once. A pool of which no other shard has tokens needs nothing else, and no probe.
-at_once_refused_by_the_same_proof  Under a rule that lets connections wait (KIP-402) those that asked at once
-    (`PendingBorrow.at_once`) are refused by the same proof, and they alone. The others keep their places: they had used
-    nothing, so they prove nothing.
+refusals_end_a_pass  A refusal is decided at the end of a pass, once the home has read its grants to itself: it knows at once
+    which of its own connections leave. A pool of which no other shard has tokens needs no probe.
+at_once_refused_by_the_same_proof  Under a rule that lets connections wait (KIP-402) only those that asked at once
+    (`PendingBorrow.at_once`) are refused, by the same proof. The others keep their places.
 no_refusal_while_links_are_lost  Nothing is refused while a shard whose links were lost may have tokens of the pool: they
     may be idle.
 """
@@ -57,7 +56,7 @@ class Refusals:
         self._full = full
 
     def consider(self, pool: HomePool, contention: Contention) -> None:
-        """Connections wait for this pool and no token is free: has them refused or probed for at the end of the pass."""
+        """Connections wait for this pool and no token is free: they are refused, or a probe is sent, at the end of the pass."""
         if self._may_refuse(pool, contention):
             if pool.lent:
                 self.probes.want(pool.key)
@@ -106,15 +105,15 @@ class Refusals:
         """Refuses the waiting connections that arrived no later than `covered`: no token is free. Their shards go on
         refusing while the number of the pool's returns is `returns` (full_until_a_return)."""
         last: dict[int, int] = {}
-        kept: list[PendingBorrow] = []
+        staying: list[PendingBorrow] = []
         borrows, rule = contention.borrows, pool.rule
         while borrows and borrows[0].arrival <= covered:
             borrow = borrows.popleft()
             if rule.wait and not borrow.at_once:
-                kept.append(borrow)
+                staying.append(borrow)
             else:
                 last[borrow.peer] = borrow.last
-        borrows.extendleft(reversed(kept))
+        borrows.extendleft(reversed(staying))
         for peer, ticket in last.items():
             self._peers.outbox.post(
                 peer, ("refuse", pool.key, ticket, rule.cap, rule.name, self.version, rule.wait, returns)

@@ -12,7 +12,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class SourceAddresses(Protocol):
-    """Addresses that clients connect from, in turn; any index is one of them."""
+    """Addresses that clients connect from, in turn; any index gives one."""
 
     text: str
 
@@ -51,7 +51,7 @@ class Sources:
         return Sources, (self.text,)
 
     def __len__(self) -> int:
-        return min(self._size, sys.maxsize)  # an IPv6 network has more than can be told
+        return min(self._size, sys.maxsize)  # an IPv6 network has more than `len` can return
 
     def __getitem__(self, index: int) -> str:
         return self._at(index % self._size)

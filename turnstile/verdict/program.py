@@ -42,13 +42,13 @@ class Program:
             raise CannotJudge(f"{words[0]} can't be run: {fault.strerror}") from None
 
     def exit_code(self) -> int | None:
-        """None while it runs, or something that it has left in its session."""
+        """None while the program runs, or another process of its session."""
         code = self._popen.poll()
         return None if code is None or any(self._session()) else code
 
     def busy_s(self) -> CpuTime:
-        """For how long its threads have run, and were ready to run and waited for a CPU: together what a busy loop takes of a
-        machine, also of one that has other things to do. Of it and of what it has started and is still there."""
+        """The time for which the threads of its session have run, and for which they were ready and waited for a CPU: together what
+        a busy loop takes of a machine, even of a busy one. Processes that have ended do not count."""
         ran_ns = waited_ns = 0
         for process in self._session():
             for thread in process.glob("task/*/schedstat"):
@@ -58,7 +58,7 @@ class Program:
         return CpuTime(ran_ns / 1e9, waited_ns / 1e9)
 
     def terminate(self) -> None:
-        """SIGTERM, to it and what it has started."""
+        """Sends SIGTERM to the program and to what it has started."""
         with suppress(*_GONE):
             os.killpg(self._popen.pid, signal.SIGTERM)
 
@@ -70,12 +70,12 @@ class Program:
         return self.exit_code() is not None
 
     def kill(self) -> None:
-        """Ends it, whatever it does, with all of its session."""
+        """Kills every process of its session."""
         _kill(self._session)
         self._popen.poll()
 
     def _session(self) -> Iterator[Path]:
-        """The folders in /proc of what runs in its session."""
+        """The folders in /proc of the processes that run in its session."""
         for process in _processes():
             with suppress(*_GONE):
                 state, _, _, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
@@ -97,7 +97,7 @@ def end_all(mark: str) -> None:
 
 
 def _kill(wanted: Callable[[], Iterator[Path]]) -> None:
-    """Until none is found any more: one that is being killed may start others."""
+    """Kills until none is left, as a process that is being killed may start others; gives up after _KILLED_WITHIN_S."""
     deadline = time.monotonic() + _KILLED_WITHIN_S
     while left := list(wanted()):
         for process in left:

@@ -32,16 +32,16 @@ def routes(cluster: ClusterMetadata, mesh: CoordinatorCalls, spawn: Spawn) -> li
             for name, each in updates.items()
         ]
         try:
-            said = await ask_coordinator(
+            refusal = await ask_coordinator(
                 mesh, "update_features", changed_by(call), wanted, cluster.controller, request.validate_only
             )
         except ChangeFailed as failed:
             return call.types.UpdateFeaturesResponse(error_code=failed.code, error_message=failed.message, results=())
-        code = codes.INVALID_UPDATE_VERSION if said else codes.NONE
-        results = () if said or call.api_version >= 2 else tuple(
+        code = codes.INVALID_UPDATE_VERSION if refusal else codes.NONE
+        results = () if refusal or call.api_version >= 2 else tuple(
             call.types.UpdatableFeatureResult(feature=name, error_code=codes.NONE, error_message="NONE") for name in updates
         )  # fmt: skip
-        return call.types.UpdateFeaturesResponse(error_code=code, error_message=said or None, results=results)
+        return call.types.UpdateFeaturesResponse(error_code=code, error_message=refusal or None, results=results)
 
     return [GuardedRoute(UPDATE_FEATURES, spawned(spawn, update), guards.update_features)]
 

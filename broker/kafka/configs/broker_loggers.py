@@ -1,6 +1,6 @@
 """The loggers of a broker, as DescribeConfigs and IncrementalAlterConfigs show them (KIP-412): `root` alone.
 
-Its level is the broker's setting `turnstile.log.level`, so it outlives the broker; Kafka forgets it.
+Its level is the broker's setting `turnstile.log.level`, so it survives a restart of the broker; Kafka's does not.
 Source of codes and messages: RuntimeLoggerManager, ConfigHelper of Kafka 4.1.
 """
 
@@ -23,7 +23,7 @@ _SOURCE, _TYPE = 6, 0  # DYNAMIC_BROKER_LOGGER_CONFIG, UNKNOWN
 
 
 def logger_entries(image: ClusterImage, name: str, me: int) -> list[Entry]:
-    """The loggers of this broker with their levels. Raises RequestRefused if the resource is another."""
+    """The loggers of this broker with their levels. Raises RequestRefused unless the resource is this broker."""
     if not name:
         raise RequestRefused(codes.INVALID_REQUEST, "Broker id must not be empty")
     if broker_id(name) != me:
@@ -32,7 +32,7 @@ def logger_entries(image: ClusterImage, name: str, me: int) -> list[Entry]:
 
 
 def check_node(name: str, me: int) -> None:
-    """Raises RequestRefused unless the resource is this broker: each is asked about its own loggers."""
+    """Raises RequestRefused unless the resource is this broker: a broker answers for its own loggers alone."""
     if not name.removeprefix("-").isdigit():
         raise RequestRefused(codes.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     if int(name) != me:

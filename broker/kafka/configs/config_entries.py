@@ -74,7 +74,7 @@ def default_entries(image: ClusterImage) -> Iterator[Entry]:
 
 
 def topic_entries(image: ClusterImage, own: Mapping[str, str]) -> Iterator[Entry]:
-    """Every config of a topic that has these of its own."""
+    """Every config of a topic; `own`: the configs that are set for it."""
     for name, setting in TOPIC.items():
         synonyms = [Synonym(name, own[name], TOPIC_CONFIG)] if name in own else []
         for broker_name, _ in setting.broker_names:
@@ -112,10 +112,10 @@ def _spelled_in_force(image: ClusterImage, name: str, setting: ConfigKey, own: M
 
 
 def _given(image: ClusterImage, name: str) -> Iterator[Synonym]:
-    """Where a broker setting was given, the place that rules first."""
-    mine, shared = f"{image.broker}/{name}", f"/{name}"
-    layers = ((image.dynamic, mine, DYNAMIC_BROKER), (image.dynamic, shared, DYNAMIC_DEFAULT),
-              (image.static, mine, STATIC_BROKER), (image.static, shared, STATIC_BROKER))  # fmt: skip
+    """Each place where a broker setting was given, the one in force first."""
+    own, shared = f"{image.broker}/{name}", f"/{name}"
+    layers = ((image.dynamic, own, DYNAMIC_BROKER), (image.dynamic, shared, DYNAMIC_DEFAULT),
+              (image.static, own, STATIC_BROKER), (image.static, shared, STATIC_BROKER))  # fmt: skip
     if name == "advertised.listeners":
         set_live = spelled(image.static, image.advertised, image.broker)
         if set_live is not None:
@@ -133,7 +133,7 @@ def _default(setting: ConfigKey) -> list[Synonym]:
 
 def _entry(name: str, setting: ConfigKey, synonyms: list[Synonym], read_only: bool, value: str | None) -> Entry:
     source = synonyms[0].source if synonyms else DEFAULT
-    if setting.is_password:  # that it is set is told by its source
+    if setting.is_password:  # its source shows that it is set
         synonyms = [each._replace(value=None) for each in synonyms]
     shown = value if value is not None else synonyms[0].value if synonyms else None
     return Entry(name, shown, source, read_only, int(setting.kind.kafka), tuple(synonyms), setting.documentation)

@@ -1,4 +1,4 @@
-"""Guards of the APIs of configs: the error of the resource whose configs they are. Source: ConfigHelper, ControllerApis."""
+"""Guards of the APIs of configs: a refused resource gets the error of its type. Source: ConfigHelper, ControllerApis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESOURCES = {
 
 
 def of_configs(operation: Operation, result_class: str, answers: str, **fields: object) -> Guard:
-    """Of an API that names resources that have configs; its response has an item for each of them in `answers`."""
+    """The guard of an API whose request names resources with configs; its response has an item for each of them in `answers`."""
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call) -> Answer:

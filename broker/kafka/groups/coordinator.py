@@ -2,8 +2,8 @@
 
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same. Joins and
 syncs may be answered later; all else is answered at once. Groups are stored with their members, and go on when their shard was
-killed (modern/modern_groups.py, classic/records.py). Its successor answers other shards only from when `run` has begun: before,
-it does not know the topics, and would say that nothing was ever committed.
+killed (modern/modern_groups.py, classic/records.py). Its successor answers other shards only once `run` has begun: before, it
+does not know the topics, and would say that nothing was ever committed.
 
 Source: GroupCoordinatorService, GroupMetadataManager, OffsetMetadataManager of Kafka 4.1.
 """
@@ -116,7 +116,7 @@ class GroupCoordinator(OffsetsHome):
         self._asleep_until_ms: float = 0
 
     async def run(self) -> None:
-        """Meets the groups' deadlines and drops what has expired, until cancelled. Begun when the image holds the cluster."""
+        """Meets the groups' deadlines and drops what has expired, until cancelled. To be called once the image has the cluster."""
         self.topics.image_changed(["topic"])
         self.groups.load(self._now_ms())
         for groups in self._modern_groups():
@@ -142,7 +142,7 @@ class GroupCoordinator(OffsetsHome):
                 check_ms = now_ms + int(EXPIRY_CHECK_S * 1000)
 
     def serve_on(self, mesh: GroupCalls) -> None:
-        """Offers the operations to the other shards; they are answered from when `run` has begun."""
+        """Offers the operations to the other shards; they are answered once `run` has begun."""
         router.serve_on(mesh, self.operations, self._open)
 
     # --- operations --------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class GroupCoordinator(OffsetsHome):
             if count % EXPIRED_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
             if self._written(group_id, partial(self._expire, group_id)):
-                return  # a disk that takes nothing is asked again at the next check
+                return  # the disk takes nothing: tried again at the next check
 
     def _expire(self, group_id: str) -> None:
         share = self.shares.get(group_id)
@@ -209,20 +209,20 @@ class GroupCoordinator(OffsetsHome):
         )
         changed_ms = max((each.changed_ms for each in (group, modern) if each is not None), default=None)
         long_empty = empty and (changed_ms is None or changed_ms <= now_ms - retention_ms)
-        held = self.offsets.of(group_id)
+        offsets = self.offsets.of(group_id)
         gone = [
             each
-            for each, committed in held.items()
+            for each, committed in offsets.items()
             if not self._is_current(each[0], committed.topic_id) or (long_empty and committed.committed_ms < oldest_ms)
         ]
         idle = changed_ms is None or changed_ms <= now_ms - IDLE_GROUP_MS
-        if empty and idle and len(gone) == len(held) and not self.offsets.pending(group_id):
+        if empty and idle and len(gone) == len(offsets) and not self.offsets.pending(group_id):
             self._forget(group_id)
         else:
             self.offsets.drop(group_id, gone)
 
     def _look_again(self) -> None:
-        """Something may be due earlier than `run` sleeps."""
+        """Wakes `run` if something is due before it would wake by itself."""
         due_ms = self._next_deadline_ms()
         if due_ms is not None and due_ms < self._asleep_until_ms:
             self._wake.set()

@@ -15,15 +15,15 @@ VALUE = b"x" * 50_000
 def confluent() -> object:
     from confluent_kafka import Producer
 
-    told: list[object] = []
+    errors: list[object] = []
     producer = Producer(
         {"bootstrap.servers": WHERE, "client.id": "symptoms", "error_cb": lambda error: print("error_cb:", error)}
     )
     for _ in range(2):
-        producer.produce("orders", VALUE, on_delivery=lambda error, _: told.append(error))
+        producer.produce("orders", VALUE, on_delivery=lambda error, _: errors.append(error))
         if producer.flush(10):
             return "nothing after 10 s"
-    return told[-1]
+    return errors[-1]
 
 
 def kafka_python() -> object:

@@ -79,7 +79,7 @@ def test_an_answer_with_something_that_the_document_has_not_is_found():
 
 def test_a_route_takes_nothing_that_it_does_not_say():
     routes = RouteTable("of a test")
-    with pytest.raises(TypeError, match="depth says not what it is"):
+    with pytest.raises(TypeError, match="depth: its type is not Annotated"):
 
         @routes.get("/v1/depth")
         async def get_depth(admin: Admin, depth: Annotated[int, "How deep."]) -> Response:

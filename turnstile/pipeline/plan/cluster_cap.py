@@ -1,7 +1,7 @@
 """The cap of a whole cluster that a plan recommends: room above the most connections that were open at one time, on all
 brokers together.
 
-Nothing is left out of it: clients that look like leaks take places, too.
+Clients that look like leaks count, too: they take places.
 """
 
 from fractions import Fraction
@@ -23,7 +23,7 @@ class ClusterCap(NamedTuple):
 
     @property
     def commands(self) -> dict[str, list[str]]:
-        """The command that sets it here, and the one that rehearses it; neither Kafka nor Redpanda has such a cap."""
+        """The commands that set and rehearse the cap in Turnstile; neither Kafka nor Redpanda has such a cap."""
         return own_commands({CLUSTER_CAP: str(self.cap)})
 
     def as_json(self) -> dict[str, object]:
@@ -32,17 +32,17 @@ class ClusterCap(NamedTuple):
 
 
 def cluster_cap(peak: int, headroom: Fraction) -> ClusterCap:
-    """With that much room above the most that were open."""
+    """The cap with `headroom` above `peak`, the most connections that were open at one time."""
     return ClusterCap(raised(peak, headroom), peak)
 
 
 def most_open(opened_us: Array, closed_us: Array) -> int:
-    """The most that were open at one time, of connections in order of arrival: the highest of what_if.levels, without its loop. One
-    that closes at the instant of its arrival is open for those before it alone."""
+    """The most connections that were open at one time: the highest of what_if.levels, without its loop. They are in order of
+    arrival. A connection that closes at the instant of its arrival is no longer open for the next one."""
     places = numpy.arange(len(opened_us))
     is_instant = closed_us <= opened_us
     instants = numpy.concatenate(([0], numpy.cumsum(is_instant)))
     alike = numpy.searchsorted(opened_us, opened_us, side="right")
     gone = numpy.searchsorted(numpy.sort(numpy.maximum(closed_us, opened_us)), opened_us, side="right")
-    gone -= instants[alike] - instants[places]  # those that come at this instant, and have not come yet
+    gone -= instants[alike] - instants[places]  # connections that arrive at this instant, but later
     return int((places + 1 - gone).max(initial=0))

@@ -43,7 +43,7 @@ class Judged(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """A default quota and overrides (name -> quota) of a kind, with headroom; `observed`: what the log alone asks for."""
+    """A default quota and overrides (name -> quota) of a kind, with headroom; `observed`: the default quota without headroom."""
 
     kind: str
     default: float
@@ -52,7 +52,7 @@ class Advice(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """One way to set all kinds, what it would have done, and the commands that set it."""
+    """One way to set quotas of all kinds, what it would have done, and the commands that set it."""
 
     name: str
     advice: list[Advice]
@@ -109,7 +109,7 @@ def quota_plan(
     at_most_throttled: float = 0.001,
     headroom: Fraction = Fraction(1, 2),
 ) -> QuotaPlan:
-    """Replays a log against every candidate, or against shares of the highest rates when there is none, and recommends."""
+    """Replays a log against every candidate, or against shares of the highest rates if there is none, and recommends quotas."""
     by = by or _by(usage)
     demands = [demand(usage, kind, by) for kind in usage.kinds]
     found = {each.kind: recommend(each.levels, at_most=at_most_throttled) for each in demands}
@@ -136,7 +136,7 @@ def _by(usage: Usage) -> str:
 
 
 def _ladder(demands: Sequence[Demand], by: str) -> list[Quotas]:
-    """Default quotas alone, each kind by itself."""
+    """The candidates where none is given: default quotas, of one kind each."""
     made: list[Quotas] = []
     for each in demands:
         highest = max(each.levels.all_peaks)
@@ -193,7 +193,7 @@ def named(quotas: Quotas) -> str:
 
 
 def number(each: float) -> str:
-    """Without a fraction that it does not have."""
+    """A number as text; a whole one without a fraction."""
     return f"{each:.10g}" if each != int(each) else str(int(each))
 
 
@@ -222,10 +222,10 @@ def _notes(usage: Usage, variants: Sequence[Variant]) -> list[str]:
     window = usage.window
     notes = [
         f"A window of {window.samples} samples of {window.size_ms / 1000:g} s: after a pause {window.burst_s:g} s worth of a quota "
-        "pass at once. No client waits in this replay for having been throttled."
+        "pass at once. In this replay a throttled client does not wait."
     ]
     if len(usage.names("broker")) > 1:
         notes.append("A quota holds on each broker by itself, and so does this plan.")
     if any(one.kind == MUTATION for each in variants for one in each.advice):
-        notes.append("controller_mutation_rate counts on the controller: its log is the one to plan it from.")
+        notes.append("controller_mutation_rate counts on the controller: plan it from the controller's log.")
     return notes

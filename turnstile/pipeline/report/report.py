@@ -27,7 +27,7 @@ _FACTS = pyarrow.schema([(name, pyarrow.int64()) for name in ("events", "first_u
 
 
 class Summary(TypedDict):
-    """A summary of the journal's events. `refused_logins`: of connections that were admitted, and refused for their user. `first`
+    """A summary of the journal's events. `refused_logins`: admitted connections that were refused at login for their user. `first`
     and `last`: epoch seconds, None without events. `clock_set_s`: by how much the wall clock was set meanwhile, in seconds."""
 
     events: int
@@ -41,7 +41,7 @@ class Summary(TypedDict):
 
 
 class _Facts(NamedTuple):
-    """The number of events, the times of the first and the last in epoch seconds (None of no events), and the wall clock minus
+    """The number of events, the times of the first and the last in epoch seconds (None without events), and the wall clock minus
     mono_ns."""
 
     events: int
@@ -63,7 +63,7 @@ class Built(NamedTuple):
 
 
 def build(journal: Journal, say: Callable[[str], None] = lambda name: None) -> Built:
-    """Every table of the report over a journal's REPORTED rows. `say` is told the name of each before it is begun."""
+    """Every table of the report over a journal's REPORTED rows. `say` is called with the name of each before it is begun."""
     say("events")
     events = journal.rows.kept()
     facts = _facts(events)
@@ -145,7 +145,7 @@ def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float
 def _caps(
     timeline: Timeline, ips: Sequence[str], offset_ns: int, *, first_s: float, last_s: float
 ) -> dict[str, list[tuple[float, float | None]]]:
-    """The cap of each address over time, as steps; None from where there is none."""
+    """The cap of each address over time, as steps; None: it has no cap from then on."""
     caps: dict[str, list[tuple[float, float | None]]] = {}
     for ip in ips:
         steps: list[tuple[float, float | None]] = []

@@ -17,7 +17,7 @@ _MARGIN_MS = 40
 _SLACK_MS = 2  # between a throttle time and the answer that has it
 _STALL_MS = 60
 """A machine that stalled for longer may have kept the client from reading the long throttle time before it sent."""
-_ADVICE = "Keep the latest of all deadlines of a connection, instead of the one that was told last."
+_ADVICE = "Keep the latest of all deadlines of a connection, instead of the one that came last."
 
 
 class _Pair(NamedTuple):
@@ -38,25 +38,25 @@ def judge(timeline: Timeline) -> Finding:
             else "the client never had two requests on the way on one connection"
         )
         return Finding(UNJUDGED, why, SOURCE)
-    seen = [_kept(timeline, pair) for pair in found]
-    judged = [each for each in seen if each is not None]
+    waited = [_waited(timeline, pair) for pair in found]
+    judged = [each for each in waited if each is not None]
     if not judged or kip219.judge(timeline).verdict == FAIL:
         return Finding(UNJUDGED, NEITHER, SOURCE)
-    told = f"{len(judged)} pairs of {found[0].first.value:.0f} and then {found[0].second.value:.0f} ms"
-    apis = _by_api([pair.first.api for pair in found], seen)
+    tried = f"{len(judged)} pairs of {found[0].first.value:.0f} and then {found[0].second.value:.0f} ms"
+    apis = _by_api([pair.first.api for pair in found], waited)
     broken = judged.count(False)
     if broken:
-        return Finding(FAIL, f"in {broken} of {told}, it sent again after the shorter time", SOURCE, _ADVICE, apis)
-    return Finding(PASS, f"in {told}, it waited for the longer time", SOURCE, apis=apis)
+        return Finding(FAIL, f"in {broken} of {tried}, it sent again after the shorter time", SOURCE, _ADVICE, apis)
+    return Finding(PASS, f"in {tried}, it waited for the longer time", SOURCE, apis=apis)
 
 
-def _by_api(apis: Sequence[str], kept: Sequence[bool | None]) -> tuple[ApiFinding, ...]:
-    """`kept`: of the pair of each of `apis`, whether the longer time was waited for; None where that can't be told."""
+def _by_api(apis: Sequence[str], waited: Sequence[bool | None]) -> tuple[ApiFinding, ...]:
+    """`waited`: for each of `apis`, True if the client waited for the longer time of its pair; None: that can't be seen."""
     found = []
     for api in set(apis):
-        told = [is_kept for each, is_kept in zip(apis, kept, strict=True) if each == api and is_kept is not None]
-        verdict = UNJUDGED if not told else PASS if all(told) else FAIL
-        found.append(ApiFinding(api, verdict, len(told), told.count(False)))
+        seen = [waits for each, waits in zip(apis, waited, strict=True) if each == api and waits is not None]
+        verdict = UNJUDGED if not seen else PASS if all(seen) else FAIL
+        found.append(ApiFinding(api, verdict, len(seen), seen.count(False)))
     return worst_first(found)
 
 
@@ -70,25 +70,25 @@ def pairs(timeline: Timeline) -> list[_Pair]:
 
 
 def _overlap(timeline: Timeline, step: Step) -> _Pair | None:
-    """The long and the short throttle time told in a step, if they were told to one connection and overlapped."""
-    told = [event for event in timeline.within(step, "fault") if event.reason == "throttle"]
-    for first, second in pairwise(told):
+    """The long and the short throttle time sent in a step, if they were sent to one connection and overlapped."""
+    sent = [event for event in timeline.within(step, "fault") if event.reason == "throttle"]
+    for first, second in pairwise(sent):
         is_within = second.at_ns + second.value * MS < first.at_ns + first.value * MS
         if first.conn == second.conn and second.value < first.value and is_within:
             return _Pair(first, second) if _was_followed(timeline, first) else None
     return None
 
 
-def _was_followed(timeline: Timeline, told: Event) -> bool:
-    """True if the next request was there when the long throttle time was told: it was not sent in spite of that."""
-    row = _Requests(timeline, told).answered(told)
+def _was_followed(timeline: Timeline, long: Event) -> bool:
+    """True if the next request had arrived when the long throttle time was sent: it does not ignore that time."""
+    row = _Requests(timeline, long).answered(long)
     return row is not None and row.value > 0
 
 
-def _kept(timeline: Timeline, pair: _Pair) -> bool | None:
-    """True if the longer time was kept; None if not even the shorter was, or it can't be told.
+def _waited(timeline: Timeline, pair: _Pair) -> bool | None:
+    """True if the client waited for the longer time; None if not even for the shorter, or if that can't be seen.
 
-    What was served after an answer, and what waits then, is more than what waited at that answer by what has arrived since.
+    Bytes that arrived after an answer: those served since, plus those that wait now, less those that waited at that answer.
     """
     requests = _Requests(timeline, pair.first)
     first, second = requests.answered(pair.first), requests.answered(pair.second)
@@ -110,17 +110,17 @@ def _answer_ns(request: Event) -> float:
 
 
 class _Requests:
-    """The requests of the connection that was told a throttle time, by time, and how many bytes they had."""
+    """The requests of the connection that a throttle time was sent to, in order of time, and their sizes in bytes."""
 
-    def __init__(self, timeline: Timeline, told: Event) -> None:
-        self._rows = [event for event in timeline.events if event.kind == "request" and event.conn == told.conn]
+    def __init__(self, timeline: Timeline, throttle: Event) -> None:
+        self._rows = [event for event in timeline.events if event.kind == "request" and event.conn == throttle.conn]
         self._instants = [event.at_ns for event in self._rows]
         self._bytes = [0, *accumulate(event.size for event in self._rows)]
 
-    def answered(self, told: Event) -> Event | None:
+    def answered(self, throttle: Event) -> Event | None:
         """The request whose answer had this throttle time."""
-        rows = self._rows[: bisect_right(self._instants, told.at_ns)]
-        return next((each for each in rows if told.at_ns <= _answer_ns(each) + _SLACK_MS * MS), None)
+        rows = self._rows[: bisect_right(self._instants, throttle.at_ns)]
+        return next((each for each in rows if throttle.at_ns <= _answer_ns(each) + _SLACK_MS * MS), None)
 
     def after(self, request: Event) -> list[Event]:
         return self._rows[bisect_right(self._instants, request.at_ns) :]

@@ -46,5 +46,5 @@ def judge(timeline: Timeline) -> Finding:
 
 
 def _longest_gap_s(heartbeats: list[Event]) -> float:
-    """Seconds between two heartbeats, less the throttle time of the first: for so long none may be sent."""
+    """Seconds between two heartbeats, less the throttle time of the first, during which none may be sent."""
     return max(((b.at_ns - a.at_ns) / SECOND - a.throttle_ms / 1000 for a, b in pairwise(heartbeats)), default=0.0)

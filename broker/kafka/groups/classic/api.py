@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
 
 _WAIT_S = 3600.0
-"""A join or sync may wait as long as the slowest member takes; a home that dies ends it at once."""
+"""A join or sync may wait as long as the slowest member takes; the death of its home ends the wait at once."""
 
 
 def routes(cluster: ClusterMetadata, groups: GroupRouter, turns: Turns) -> list[GuardedRoute]:
@@ -160,18 +160,18 @@ class _Groups:
 
     def describe(self, request: DescribeGroupsRequest, call: Call[DescribeGroupsTypes]) -> MaybeDeferred[Message]:
         wanted = [*dict.fromkeys(request.groups)]
-        mine = [group for group in wanted if self._cluster.coordinates(group)]
+        here = [group for group in wanted if self._cluster.coordinates(group)]
 
         def ask(group: str) -> MaybeDeferred[ClassicGroupDescription | None]:
             asked = self._groups.ask(DescribeClassicGroup(group))
             return or_lost(then(asked, lambda fields: ClassicGroupDescription(*fields)), _none)
 
         def response(answers: list[ClassicGroupDescription | None]) -> DescribeGroupsTypes.DescribeGroupsResponse:
-            found = dict(zip(mine, answers, strict=True))
+            found = dict(zip(here, answers, strict=True))
             groups = tuple(_described(call, request, group, found.get(group)) for group in wanted)
             return call.types.DescribeGroupsResponse(groups=groups)
 
-        return then(ask_each(self._turns, mine, ask), response)
+        return then(ask_each(self._turns, here, ask), response)
 
     def list(self, request: ListGroupsRequest, call: Call[ListGroupsTypes]) -> MaybeDeferred[Message]:
         types = call.types

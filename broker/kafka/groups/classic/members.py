@@ -29,7 +29,7 @@ class JoinRequest(NamedTuple):
 
     @property
     def asks_for_id(self) -> bool:
-        """True if it is answered with an id alone."""
+        """True if the answer is a member id alone."""
         return self.id_required and not self.member_id and self.instance_id is None
 
 
@@ -56,8 +56,8 @@ Reply = Callable[[object], None]
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """`deadline_ms`: the time at which it counts as lost. It does not count while a member that is not `new` waits for an answer of
-    the group."""
+    """`deadline_ms`: when the member counts as lost. It does not apply while a member that is not `new` waits for an answer of the
+    group."""
 
     id: str
     instance_id: str | None

@@ -42,11 +42,11 @@ class LeaveGroup(NamedTuple):
 
 
 DEAD: Final = "Dead"
-"""The state of a group that is not there."""
+"""The state of a group that does not exist."""
 
 
 class MemberDescription(NamedTuple):
-    """A member of a classic group; `metadata` is that of the group's protocol."""
+    """A member of a classic group; `metadata`: its bytes for the group's protocol."""
 
     id: str
     instance_id: str | None

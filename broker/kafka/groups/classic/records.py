@@ -4,8 +4,8 @@ A group is written as Kafka writes its GroupMetadata record: once the leader has
 its former self, and when the last member is gone. So a group that is read is stable; if the process died during a rebalance, it is
 the group from before. Each member has only the chosen protocol.
 
-A row of a group is [generation, protocol type, protocol, leader]; one of a member is the list of `to_row`. What no version of this
-code has written is refused by TypeError or ValueError.
+A row of a group is [generation, protocol type, protocol, leader]; one of a member is the list of `to_row`. A row that no version of
+this code has written raises TypeError or ValueError.
 
 Source: GroupMetadataValue, GroupMetadataManager.replay of Kafka 4.3.
 """
@@ -35,7 +35,7 @@ def to_row(member: Member, protocol: str) -> list[object]:
 def restored(
     group_id: str, stored: StoredGroup, last_generation: int, now_ms: int, new_id: Callable[[], str]
 ) -> ClassicGroup:
-    """The group of these rows, whose members' sessions begin now. `last_generation`: the last of which a member may know."""
+    """The group of these rows; its members' sessions begin now. `last_generation`: the last one that a member may know of."""
     row: Sequence[Any] = stored.row
     generation, protocol_type, protocol, leader = row
     group = ClassicGroup(

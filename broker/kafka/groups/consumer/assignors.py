@@ -1,10 +1,10 @@
 """Server-side assignors (KIP-848): which member is to own which partitions. Pure functions of the subscriptions.
 
 every_partition_has_one_owner  Every partition of a topic that a member subscribes to has one owner, a member that subscribes to it.
-    No other is owned.
+    No other partition is owned.
 uniform_is_even_and_sticky  uniform: if all subscribe to the same topics, shares differ by one partition at most, and a
-    member keeps what it had as far as its share allows. If not, no partition can move to a subscriber that has two
-    partitions fewer than its owner.
+    member keeps what it had as far as its share allows. If not, an owner of a partition has at most one partition more than
+    any other subscriber to its topic.
 range_is_consecutive  range: each topic is cut into consecutive ranges, of lengths that differ by one at most; static
     members come first.
 
@@ -19,7 +19,7 @@ from broker.kafka.groups.modern.member import TopicIdPartition, TopicIdPartition
 
 
 class Subscriber(NamedTuple):
-    """A member: `topics` are ids, `target` is what it was to own so far."""
+    """A member: `topics` are ids, `target` are the partitions that it was to own so far."""
 
     id: str
     instance_id: str | None
@@ -99,7 +99,7 @@ def _unequal(members: Sequence[Subscriber], sizes: Mapping[str, int]) -> _Shares
 
 
 def _hand_out(free: Sequence[TopicIdPartition], subscribers: Sequence[str], shares: _Shares) -> None:
-    """Each to the subscriber that has least."""
+    """Gives each free partition to the subscriber that has the fewest."""
     if not free or not subscribers:
         return
     least = [(len(shares[member_id]), member_id) for member_id in subscribers]
@@ -111,7 +111,7 @@ def _hand_out(free: Sequence[TopicIdPartition], subscribers: Sequence[str], shar
 
 
 def _level(topic: str, subscribers: Sequence[str], shares: _Shares) -> bool:
-    """Moves partitions of a topic from its owners to subscribers that have at least two fewer; whether any moved.
+    """Moves partitions of a topic from owners to subscribers that have at least two fewer; True if any moved.
 
     With each move the sum of the squares of the shares falls, so this comes to an end.
     """
@@ -124,7 +124,7 @@ def _level(topic: str, subscribers: Sequence[str], shares: _Shares) -> bool:
     while most and least:
         load, giver = -most[0][0], most[0][1]
         if load != len(shares[giver]) or not owners[giver]:
-            heapq.heappop(most)  # of before a move
+            heapq.heappop(most)  # outdated by a move
             continue
         few, taker = least[0]
         if few != len(shares[taker]):

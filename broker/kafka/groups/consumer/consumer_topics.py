@@ -1,10 +1,9 @@
 """The topics of the cluster as groups of the consumer protocol see them, and which of them match clients' expressions.
 
 An expression is compiled when a client first sends it and matched with every topic by a task, a slice at a time, so that
-many topics delay no other client. A topic that comes or goes is matched with the
-expressions that are known.
+many topics delay no other client. A topic that is created or deleted later is matched with the known expressions alone.
 
-expressions_match_this_version  What is known of an expression is what it matches of the topics of this version.
+expressions_match_this_version  The known matches of an expression are its matches among the topics of this version.
 expressions_are_bounded  At most MAX_EXPRESSIONS are known; the one that was asked for longest ago is forgotten first, and
     matched again if it is needed.
 
@@ -68,7 +67,7 @@ class ConsumerTopics:
         return [name for name in found if access.member_may(reader, Operation.DESCRIBE, name)]
 
     def ask(self, regex: str) -> Deferred[None]:
-        """Resolved when it is known what matches a valid expression."""
+        """Resolved when the matches of a valid expression are known."""
         answer: Deferred[None] = Deferred()
         self._waiting.setdefault(regex, []).append(answer)
         self._wake.set()
@@ -108,7 +107,7 @@ class ConsumerTopics:
     async def _match_in_slices(self, regex: str) -> None:
         names: frozenset[str] = frozenset()
         found: set[str] = set()
-        while names != self._names:  # expressions_match_this_version: once more if it is of another version by now
+        while names != self._names:  # expressions_match_this_version: again if topics have changed meanwhile
             before, names = names, self._names
             found &= names
             pause_at = time.monotonic() + SLICE_S
