@@ -21,6 +21,7 @@ from typing import Final
 from shards.limits.caps import CapRule
 from shards.ownership import home_of
 from shards.tokens.attempt_queues import Attempt, AttemptQueues
+from shards.tokens.borrows import Borrows
 from shards.tokens.full_pools import FullPools
 from shards.tokens.holder_cache import HolderCache, HolderPool
 from shards.tokens.home_ledger import HomeLedger
@@ -28,7 +29,7 @@ from shards.tokens.home_pool import HomePool
 from shards.tokens.peers import Peers
 from shards.tokens.pool import ADMITTED, Pool, PoolTable, Refused, TokenWaiter
 from shards.tokens.pool_terms import NO_LIMIT
-from shards.tokens.recalled_pools import RecalledPools
+from shards.tokens.recalled_in_flight import RecalledInFlight
 
 
 class ConnectionsInFlight:
@@ -52,11 +53,11 @@ class ConnectionsInFlight:
         on_wait: Callable[[object, str, CapRule], None] | None,
     ) -> None:
         self.version = version
-        self.borrows = 0
         self.decided: deque[Attempt] = deque()
         self.revoked: list[tuple[str, int | None, int]] = []  # pool, home to answer, cached tokens returned with it
-        self.recalled = RecalledPools(me, table.pools)
+        self.recalled = RecalledInFlight(me, table.pools)
         self.queues = AttemptQueues()
+        self.borrows = Borrows(me, shards, peers, ledger, self.queues, lump=lump)
         self._on_wait = on_wait
         self._me: Final = me
         self._shards: Final = shards
@@ -65,7 +66,6 @@ class ConnectionsInFlight:
         self._cache = cache
         self._ledger = ledger
         self._full = full
-        self._lump: Final = lump
         self._attempts: dict[TokenWaiter, Attempt] = {}
         self._suspended: dict[TokenWaiter, tuple[tuple[str, ...], bool]] = {}  # pools, and whether it still holds them
         self.restarted = 0
@@ -220,18 +220,10 @@ class ConnectionsInFlight:
     # At the end of a pass
 
     def send_borrows(self) -> None:
-        """Sends a borrow per pool for all attempts that joined its queue; homes that are not up are asked when they are."""
+        """Serves the attempts that joined a queue, and sends a borrow for those that still wait (borrows.py)."""
         for key in self.queues.take_unasked():
             self.serve_waiting(self.pool_of(key))
-            home = self._home(key)
-            if not self._peers.is_up(home):
-                continue
-            for waiting, first, last, at_once in self.queues.ask(key):
-                self.borrows += 1
-                if home == self._me:
-                    self._ledger.borrow(home, key, waiting, waiting, first, last, at_once)
-                else:
-                    self._peers.outbox.post(home, ("borrow", key, waiting, waiting + self._lump, first, last, at_once))
+            self.borrows.send(key)
 
     def restart_revoked(self) -> None:
         """A connection in flight that holds a token of a revoked pool gives back all it holds, and starts anew
@@ -287,7 +279,7 @@ class ConnectionsInFlight:
                 if attempt.ticket <= last and meant > 0:
                     meant -= 1
                 else:
-                    self._withdraw_borrow(attempt)
+                    self.borrows.withdraw(attempt)
         for attempt in served:
             self._take_next(attempt)
 
@@ -317,18 +309,9 @@ class ConnectionsInFlight:
     def _leave_queue(self, attempt: Attempt) -> None:
         """The attempt leaves its queue and gives all its tokens back."""
         self.queues.leave(attempt)
-        if attempt.asked:
-            self._withdraw_borrow(attempt)
+        self.borrows.withdraw(attempt)
         self.give_back(attempt.taken)
         attempt.index = 0
-
-    def _withdraw_borrow(self, attempt: Attempt) -> None:
-        """Tells the home that this attempt needs no grant any more."""
-        home = self._home(attempt.key)
-        if home == self._me:
-            self._ledger.withdraw(home, attempt.key, attempt.ticket)
-        else:
-            self._peers.outbox.post(home, ("withdraw", attempt.key, attempt.ticket))
 
     def snapshot(self) -> dict[TokenWaiter, tuple[tuple[str, ...], str | None]]:
         """Of each connection in flight: the pools of which it holds a token, and the one it waits for, if any."""

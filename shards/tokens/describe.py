@@ -80,7 +80,7 @@ def snapshot(table: PoolTable, ledger: HomeLedger, in_flight: ConnectionsInFligh
         modes={key: pool.mode.value for key, pool in table.pools.items() if isinstance(pool, HomePool)},
         waited_for=ledger.contended,
         tight=frozenset(key for key, pool in table.pools.items() if isinstance(pool, HolderPool) and pool.tight),
-        unsettled=frozenset((*ledger.revoking, *ledger.blocked)),
+        unsettled=frozenset((*ledger.revocation.revoking, *ledger.blocked)),
     )
 
 

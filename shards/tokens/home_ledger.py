@@ -4,11 +4,9 @@ Messages in, messages out (`post`, also to this shard: the home is a holder, too
 
 no_free_token_while_one_waits  While a connection waits, no token is free (or none may be granted yet, see
     no_grant_before_reports).
-refused_only_by_proof  A connection is refused only when it is proven that all of the cap is in use: refusals.py.
+refused_only_by_proof  A connection is refused only when it is proven that all of the cap is in use: refusals.py. What is out
+    beyond a cap is called in by revocation.py.
 lost_links_free_nothing  Tokens of a shard whose links broke stay out until the shard has reported again, or is dead.
-excess_is_revoked  When more tokens are out than the cap allows, every holder is asked for the tokens that no open
-    connection uses: cached ones, and those of connections still in flight. `revoking` are the pools for which not all have
-    answered.
 """
 
 from collections import deque
@@ -22,6 +20,7 @@ from shards.tokens.peers import Peers
 from shards.tokens.pool import PoolTable
 from shards.tokens.pool_terms import PoolMode
 from shards.tokens.refusals import Refusals
+from shards.tokens.revocation import Revocation
 
 Returned = Callable[[str, int, int, bool], None]
 """on_return(pool, shard, tokens, whether they were asked for)."""
@@ -30,10 +29,7 @@ Lost = Callable[[int, Mapping[str, int]], None]
 
 
 class HomeLedger(HomePools):
-    """The pools at home on one shard. `has_in_flight()`: whether connections of this shard may hold tokens and wait.
-
-    `revoking` are pools whose holders have not all answered since more was out than the cap allows (excess_is_revoked).
-    """
+    """The pools at home on one shard. `has_in_flight()`: whether connections of this shard may hold tokens and wait."""
 
     def __init__(
         self,
@@ -50,12 +46,10 @@ class HomeLedger(HomePools):
         on_loss: Lost | None = None,
     ) -> None:
         super().__init__(me, shards, table, peers, on_grant)
-        self.revoking: dict[str, None] = {}
         self._full = full
-        self._has_in_flight = has_in_flight
         self._on_return = on_return
         self._on_loss = on_loss
-        self.reclaims = 0
+        self.revocation = Revocation(peers, self.lent, self._contended, self.blocked, has_in_flight)
         self.refusals = Refusals(
             peers, self.lent, self._contended, self.blocked, self.pool_of, full=full, version=version
         )
@@ -117,8 +111,8 @@ class HomeLedger(HomePools):
         more = self.lent.reported(peer, pool, n)
         if more and self._on_grant is not None:
             self._on_grant(key, peer, more, True)
-        if more or key not in self.revoking:  # else it was asked when it came back (returned)
-            self._revoke_excess(pool)
+        if more or key not in self.revocation.revoking:  # else it was asked when it came back (peer_back)
+            self.revocation.revoke_excess(pool)
         self._settle(pool)
 
     def reclaimed(self, peer: int, key: str, n: int) -> None:
@@ -128,12 +122,12 @@ class HomeLedger(HomePools):
             self.lent.take_back(peer, pool, n)
             if self._on_return is not None:
                 self._on_return(key, peer, n, True)
-        self._answered(pool, self._contended[key], peer, 1)
+        self.revocation.answered(pool, self._contended[key], peer, 1)
         self._settle(pool)
 
     def exceeded(self, pool: HomePool) -> None:
         """A connection of this shard took a token beyond the cap (Tokens.force)."""
-        self._revoke_excess(pool)
+        self.revocation.revoke_excess(pool)
 
     def probed(self, peer: int, number: int) -> None:
         """A shard's answer to `probe`: all that it had sent before has arrived."""
@@ -148,11 +142,8 @@ class HomeLedger(HomePools):
             self._settle(self.pool_of(key))
 
     def peer_back(self, peer: int) -> None:
-        """A lost shard is up again, in the same incarnation: a `reclaim` sent to it may have got lost, and is sent again."""
-        for key, contention in self._contended.items():
-            if peer in contention.awaiting:
-                contention.awaiting[peer] = 1
-                self._peers.outbox.post(peer, ("reclaim", key, key in self.revoking))
+        """A lost shard is up again, in the same incarnation: it is asked again for what it was to give back."""
+        self.revocation.ask_again(peer)
 
     def peer_reported(self, peer: int) -> None:
         """A shard has reported all that it uses: the other tokens granted to it before its links were lost are free."""
@@ -172,7 +163,7 @@ class HomeLedger(HomePools):
             self._on_loss(peer, lost)
         self._forget_borrows(peer)
         for key, contention in self._contended.items():
-            self._answered(self.pool_of(key), contention, peer, contention.awaiting.get(peer, 0))
+            self.revocation.answered(self.pool_of(key), contention, peer, contention.awaiting.get(peer, 0))
         for key in dict.fromkeys((*lost, *self._contended)):
             self._settle(self.pool_of(key))
         self._probed += self.refusals.probes.lost(peer)
@@ -193,7 +184,7 @@ class HomeLedger(HomePools):
 
     def enforce(self, pool: HomePool) -> None:
         """Applies the pool's new rule: revokes tokens beyond the cap, serves waiting connections, reclaims."""
-        self._revoke_excess(pool)
+        self.revocation.revoke_excess(pool)
         self._settle(pool)
 
     def unblock(self) -> None:
@@ -203,7 +194,7 @@ class HomeLedger(HomePools):
         self._table.terms.unblock()
         for key in blocked:
             pool = self.pool_of(key)
-            self._revoke_excess(pool)
+            self.revocation.revoke_excess(pool)
             self._settle(pool)
 
     def sweep(self, pool: HomePool) -> bool:
@@ -264,39 +255,8 @@ class HomeLedger(HomePools):
     def _reclaim_or_refuse(self, pool: HomePool, contention: Contention) -> None:
         """Connections wait and no token is free: reclaims cached tokens; where there are none, considers refusals."""
         if pool.terms.mode is PoolMode.OPEN:
-            self._reclaim(pool, contention, revoke=False)
+            self.revocation.reclaim(pool, contention)
         self.refusals.consider(pool, contention)
-
-    def _revoke_excess(self, pool: HomePool) -> None:
-        cap = pool.terms.rule.cap
-        if cap is None or pool.out <= cap or pool.key in self.blocked:
-            return
-        contention = self._contended.get(pool.key) or Contention()
-        self._reclaim(pool, contention, revoke=True)
-        if contention.awaiting:
-            self._contended[pool.key] = contention
-            self.revoking[pool.key] = None
-
-    def _reclaim(self, pool: HomePool, contention: Contention, *, revoke: bool) -> None:
-        """Asks holders for what they cache, with `revoke` also for what connections in flight hold (at home, too)."""
-        holders = self.lent.holders(pool.key)
-        if revoke and self._has_in_flight():
-            holders.append(self._me)
-        for peer in holders:
-            contention.awaiting[peer] = contention.awaiting.get(peer, 0) + 1
-            self._peers.outbox.post(peer, ("reclaim", pool.key, revoke))
-        pool.enter(PoolMode.RECLAIMING if contention.awaiting else PoolMode.TIGHT)
-        self.reclaims += 1
-
-    def _answered(self, pool: HomePool, contention: Contention, peer: int, answers: int) -> None:
-        if not answers:
-            return
-        contention.awaiting[peer] -= answers
-        if not contention.awaiting[peer]:
-            del contention.awaiting[peer]
-        if not contention.awaiting:
-            pool.enter(PoolMode.TIGHT)
-            self.revoking.pop(pool.key, None)
 
     def _refuse_probed(self) -> None:
         """Refuses the connections that an answered probe covers; later ones need the next probe."""
@@ -316,17 +276,17 @@ class HomeLedger(HomePools):
         pool = self.pool_of(key)
         if pool.terms.rule.cap is None:
             return 0
-        return None if key in self.revoking else max(0, pool.out - max(pool.terms.rule.cap, allowed))
+        return None if key in self.revocation.revoking else max(0, pool.out - max(pool.terms.rule.cap, allowed))
 
     def check(self) -> None:
         """Raises AssertionError when an invariant does not hold."""
         pools = {pool.key: pool for pool in self._table.pools.values() if isinstance(pool, HomePool)}
         self.lent.check()
-        assert self.revoking.keys() <= self._contended.keys() <= pools.keys()
+        self.revocation.check(pools.values())
+        assert self._contended.keys() <= pools.keys()
         assert self.blocked.keys() <= pools.keys()
         for key, pool in pools.items():
             contention = self._contended.get(key)
-            assert (pool.terms.mode is PoolMode.RECLAIMING) == bool(contention and contention.awaiting), key
             assert not (self._table.terms.blocked and pool.terms.rule.cap is not None) or key in self.blocked, key
             if contention is not None and contention.borrows and key not in self.blocked:
                 cap = pool.terms.rule.cap

@@ -127,7 +127,7 @@ class Tokens(ConnectionTokens):
     @property
     def borrows(self) -> int:
         """The number of times a home was asked for tokens: once per pool and pass, for all connections that had come to wait."""
-        return self._in_flight.borrows
+        return self._in_flight.borrows.sent
 
     @property
     def restarted(self) -> int:
@@ -137,7 +137,7 @@ class Tokens(ConnectionTokens):
     @property
     def reclaims(self) -> int:
         """The number of times pools at home here ran dry and had their cached tokens called in."""
-        return self._ledger.reclaims
+        return self._ledger.revocation.reclaims
 
     def cap_of(self, key: str) -> int | None:
         """A pool's cap in the version that this shard has applied; None: it has none."""

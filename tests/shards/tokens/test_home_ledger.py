@@ -300,9 +300,9 @@ def test_a_cut_takes_back_what_is_not_needed_and_is_settled_when_that_is_done() 
     home.said()
     home.change(CapRule(5, NAME))
     assert home.said() == {1: [("reclaim", POOL, True)]}
-    assert POOL in home.ledger.revoking
+    assert POOL in home.ledger.revocation.revoking
     home.ledger.reclaimed(1, POOL, 12)
-    assert not home.ledger.revoking
+    assert not home.ledger.revocation.revoking
     assert home.ledger.lent_by_shard(POOL) == {1: 1}
 
 
@@ -311,7 +311,7 @@ def test_a_cut_that_leaves_room_takes_nothing_back() -> None:
     home.borrow(1)
     home.said()
     home.change(CapRule(50, NAME))
-    assert home.said() == {} and not home.ledger.revoking
+    assert home.said() == {} and not home.ledger.revocation.revoking
 
 
 def test_a_new_home_grants_nothing_before_every_older_shard_has_reported() -> None:
@@ -345,7 +345,7 @@ def test_a_cap_that_appears_is_enforced_at_once_on_what_is_known() -> None:
     home.borrow(1)
     assert home.said() == {1: [("grant", POOL, 1, False, 1)]}
     home.ledger.report(2, POOL, 2)
-    assert home.pool.out == 6 and home.ledger.revoking
+    assert home.pool.out == 6 and home.ledger.revocation.revoking
     assert home.said() == {1: [("reclaim", POOL, True)], 2: [("reclaim", POOL, True)]}
 
 
@@ -398,13 +398,13 @@ def test_a_lost_shard_is_asked_again_for_what_it_has_to_give_back() -> None:
     home.change(CapRule(1, NAME))
     assert home.said() == {1: [("reclaim", POOL, True), ("reclaim", POOL, True)]}
     home.lose(1)
-    assert home.ledger.revoking
+    assert home.ledger.revocation.revoking
     home.come_back(1)
     assert home.said() == {1: [("reclaim", POOL, True)]}
     home.ledger.report(1, POOL, 2)
     home.ledger.reclaimed(1, POOL, 0)
     home.hear(1)
-    assert not home.ledger.revoking
+    assert not home.ledger.revocation.revoking
 
 
 def test_tokens_of_a_lost_shard_that_died_are_free() -> None:
@@ -477,7 +477,7 @@ def test_hooks_hear_of_every_token_that_goes_out_or_comes_back() -> None:
     home.borrow(2)
     home.ledger.reclaimed(1, POOL, 2)
     assert heard == [("grant", POOL, 1, 5, False), ("reclaim", POOL, 1, 2, True), ("grant", POOL, 2, 1, False)]
-    assert home.ledger.reclaims == 1
+    assert home.ledger.revocation.reclaims == 1
     heard.clear()
     home.ledger.report(3, POOL, 4)
     home.ledger.reclaimed(2, POOL, 0)

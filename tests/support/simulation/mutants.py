@@ -60,8 +60,9 @@ from shards.tokens.lent_tokens import LentTokens
 from shards.tokens.outbox import Outbox
 from shards.tokens.peers import Peers
 from shards.tokens.pool_terms import TermsTable
-from shards.tokens.recalled_pools import RecalledPools
+from shards.tokens.recalled_in_flight import RecalledInFlight
 from shards.tokens.refusals import Refusals
+from shards.tokens.revocation import Revocation
 from shards.tokens.rule_changes import RuleChanges
 from shards.tokens.tokens import Tokens
 
@@ -152,7 +153,7 @@ def is_done_at_once(tokens: Tokens, version: int, done: Callable[[], None], chan
     done()
 
 
-def does_not_revoke(ledger: HomeLedger, pool: HomePool) -> None:
+def does_not_revoke(revocation: Revocation, pool: HomePool) -> None:
     return
 
 
@@ -212,7 +213,7 @@ def _other(cls: type, method: str, other: Any, invariant: str) -> Mutant:
 
 MUTANTS = [
     _other(HomeLedger, "_serve", grants_one_too_many, "1/5"),
-    _other(HomeLedger, "_revoke_excess", does_not_revoke, "1/5"),
+    _other(Revocation, "revoke_excess", does_not_revoke, "1/5"),
     _other(ConnectionsInFlight, "reclaim", spares_connections_in_flight, "1/5"),
     _other(Tokens, "apply", is_done_at_once, "1/5"),
     _other(HolderCache, "_report", forgets_use_without_a_cap, "2"),
@@ -279,7 +280,7 @@ MUTANTS = [
     with_line(ConnectionsInFlight, "has_any", "self._attempts or self._suspended", "self._attempts", "1/5")._replace(
         script=late_report
     ),
-    with_line(HomeLedger, "peer_back", "contention.awaiting[peer] = 1", "continue", "3"),
+    with_line(Revocation, "ask_again", "contention.awaiting[peer] = 1", "continue", "3"),
     with_line(Tokens, "peer_lost", "self._ledger.peer_lost(peer)", "self._ledger.peer_dead(peer)", "1/5"),
     with_line(HomeLedger, "withdraw", "contention.covered = 0", "pass", "3")._replace(script=vanished_client),
     with_line(Refusals, "consider", "self._alone[pool.key] = None", "self._cover(pool.key)", "3")._replace(
@@ -324,15 +325,17 @@ MUTANTS = [
     with_line(ConnectionsInFlight, "recall", "if self.has_any():", "if False:", "1/5")._replace(
         script=partial(in_flight, at_home=False)
     ),
-    with_line(RecalledPools, "take", "held.update(", "list(", "1/5")._replace(script=partial(in_flight, at_home=False)),
-    with_line(RecalledPools, "take", "for attempt in waiting for", "for attempt in () for", "1/5")._replace(
+    with_line(RecalledInFlight, "take", "held.update(", "list(", "1/5")._replace(
+        script=partial(in_flight, at_home=False)
+    ),
+    with_line(RecalledInFlight, "take", "for attempt in waiting for", "for attempt in () for", "1/5")._replace(
         script=partial(in_flight, at_home=False, queued=True)
     ),
-    with_line(RecalledPools, "_is_recalled", " or (terms.home, None) in self.kinds", "", "1/5")._replace(
+    with_line(RecalledInFlight, "_is_recalled", " or (terms.home, None) in self.kinds", "", "1/5")._replace(
         script=partial(changed_as_the_home_dies, dead_before=True)
     ),
     with_line(
-        RecalledPools,
+        RecalledInFlight,
         "_is_recalled",
         "(self._me, terms.kind) in self.kinds and pool.level > terms.limit",
         "False",
@@ -358,7 +361,7 @@ MUTANTS = [
     with_line(
         HolderCache, "sweep", "self.return_recalled(pool)", "pool.terms = pool.terms.with_mode(pool.terms.mode)", "1/5"
     )._replace(script=cached_and_looked_at),
-    with_line(HomeLedger, "report", "if more or key not in self.revoking:", "if more:", "1/5")._replace(
+    with_line(HomeLedger, "report", "if more or key not in self.revocation.revoking:", "if more:", "1/5")._replace(
         script=partial(in_flight, at_home=False, cut_off=True)
     ),
     with_line(HomeLedger, "sweep", "self._loosen(pool)", "pass", "8")._replace(script=tight_under_a_wider_cap),
@@ -424,7 +427,7 @@ SEEN = {
     "HomeLedger._loosen: pass for pool.enter(PoolMode.OPEN)": 0,
     "HolderCache.add_granted: pool.tight = pool.tight or not may_cache for pool.tight = not may_cache": 0,
     "ConnectionsInFlight.restart_revoked: continue for self._suspended[waiter] = (pools, False)": 160,
-    "HomeLedger.peer_back: continue for contention.awaiting[peer] = 1": 16,
+    "Revocation.ask_again: continue for contention.awaiting[peer] = 1": 16,
     "Tokens.peer_lost: self._ledger.peer_dead(peer) for self._ledger.peer_lost(peer)": 8,
     "ConnectionsInFlight._refused_here: alone for (alone and not self._peers.outbox.local)": 3,
     "Outbox.report: pass for self._gives.pop((peer, key), None)": 194,

@@ -11,7 +11,7 @@ from shards.tokens.pool import Pool
 from shards.tokens.pool_terms import HERE
 
 
-class RecalledPools:
+class RecalledInFlight:
     """Pools recalled in this pass on the shard `me`; `pools` are all that it knows. `kinds` is empty if none were."""
 
     def __init__(self, me: int, pools: Mapping[str, Pool]) -> None:
