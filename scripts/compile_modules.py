@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def what_is_missing() -> str:
-    """What a compilation needs and is not here; "" for nothing."""
+    """The tool that a compilation needs and that is missing here; "" if none is."""
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         return f"C compiler ({compiler})"

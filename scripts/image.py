@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN = "localhost/turnstile-base:bookworm"
 CERTIFICATE = "/etc/ssl/certs/of-the-builder.crt"
-"""Where the builder's certificates are while packages are installed: behind a proxy, the base's are not enough."""
+"""The path of the builder's certificates while packages are installed: behind a proxy, the base's are not enough."""
 
 
 def main(environment: Mapping[str, str] = os.environ) -> int:
@@ -72,13 +72,13 @@ def _labels() -> list[str]:
 
 
 def _git(form: str) -> str:
-    """Of the last commit; "" where this is no checkout."""
+    """A fact of the last commit; "" where this is no checkout."""
     log = ["git", "log", "-1", f"--format={form}"]
     return subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def _packages(folder: Path) -> list[str]:
-    """Where this machine's pip finds packages, for the one in the build."""
+    """The lines of pip.conf with which the build finds packages where this machine's pip does."""
     lines, words = ["[global]"], []
     if index := os.environ.get("PIP_INDEX_URL"):
         lines.append(f"index-url = {index}")

@@ -82,7 +82,7 @@ class _Shard:
         self._next = 2
 
     def write(self, events: Array) -> None:
-        """Those of `events` that are this shard's."""
+        """Writes the events of this shard among `events`."""
         mine = events[events["shard"] == self._number]
         mine = mine[numpy.argsort(mine["mono_ns"], kind="stable")]
         for first in range(0, len(mine), CHUNK):

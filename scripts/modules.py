@@ -23,7 +23,7 @@ MODULES = ROOT / "modules"
 TOOLS = MODULES / ".venv"
 IMAGE = "localhost/turnstile:latest"
 WITHIN_LIMITS = '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]\n'
-"""Where the machine is a container itself, what podman asks for beyond its limits is refused."""
+"""For a machine that is a container itself: podman is refused what it asks for beyond its limits."""
 _WITHIN_S = 900
 
 
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def run(module: Module, way: str, environment: dict[str, str], why_not: str | None) -> bool:
-    """Whether the tests of a module failed."""
+    """True if the tests of a module failed."""
     missing = [tool for tool in module.needs if shutil.which(tool, path=_path()) is None]
     if missing or why_not:
         tell(module.name, way, f"left out: {why_not or f'{missing[0]} is not installed'}")
@@ -103,7 +103,7 @@ def run(module: Module, way: str, environment: dict[str, str], why_not: str | No
 
 
 def check(file: str, command: tuple[str, ...]) -> bool:
-    """Whether a file is not as its schema has it."""
+    """True if a file does not match its schema."""
     words = [str(TOOLS / "bin" / command[0]), *command[1:], str(MODULES / file)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -117,7 +117,7 @@ def tell(what: str, way: str, how: str) -> None:
 
 
 def _path() -> str:
-    """With the `turnstile` of this checkout."""
+    """The PATH with the `turnstile` of this checkout."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", ""), "/usr/local/go/bin"])
 
 

@@ -70,7 +70,7 @@ def _rust() -> Reproduction:
 def _java(
     name: str, program: str, arguments: str, made: str = KAFKA, topics: tuple[str, ...] = ("orders",)
 ) -> Reproduction:
-    """Of a program in Java; `made`: which classes and jars of build/scoreboard it needs."""
+    """The reproduction by a program in Java; `made`: the classes and jars of build/scoreboard that it needs."""
     classpath = f"build/scoreboard/classes-{made}:build/scoreboard/jars-{made}/*"
     command = f"java -cp '{classpath}' {program} {arguments}"
     source = f"scripts/scoreboard/java/src/{program}.java"

@@ -101,7 +101,7 @@ def _connect() -> Client:
 
 
 def _spark() -> Client:
-    """Its Python and its jars are made once, in build/peers. Raises jars.Missing."""
+    """The client Spark; its Python and jars are made once, in build/peers. Raises jars.Missing."""
     pinned = (ROOT / "scripts" / "peers" / "spark" / "requirements.txt").read_text().splitlines()
     told = next(line.split()[0].partition("==")[2] for line in pinned if line.startswith("pyspark=="))
     command = [environments.python("spark"), str(PYTHON / "spark_source.py"), *jars.spark_kafka_jars()]
@@ -114,7 +114,7 @@ def _go_version(module: str) -> str:
 
 
 def clients() -> dict[str, Callable[[], Client]]:
-    """By name, what makes each, in the order of the page."""
+    """The makers of the clients by name, in the order of the page."""
     return {
         **{
             f"java-{role}{'' if kafka == KAFKA else f'-{kafka}'}": partial(_java, role, role, kafka)

@@ -99,7 +99,7 @@ class Cluster:
         return self._processes[1 + number].pid
 
     def executors(self) -> list[Executor]:
-        """Those that run."""
+        """The executors that run."""
         found = []
         for number in range(WORKERS):
             for pid in machine.tree(self.worker(number))[1:]:

@@ -25,9 +25,9 @@ PROGRESS = re.compile(r"\w+: .* \(\d+ s\)")
 CONNECTIONS = 240_000
 LOGS = 4
 STEPS = 600_000
-"""Of a storm: enough events for several slices of time."""
+"""The steps of a storm: enough events for several slices of time."""
 ROUNDS = 12
-"""Of a storm: a process is killed and a cap changed at the end of each."""
+"""The rounds of a storm: a process is killed and a cap changed at the end of each."""
 FEW_TASKS = ("--conf", "spark.sql.shuffle.partitions=2")
 """The inputs are small."""
 OUTPUT = "its output"
@@ -56,7 +56,7 @@ class Job(NamedTuple):
 
 
 LOCAL = ("--master", "local[*]")
-"""What is done by Spark alone."""
+"""For jobs that only Spark does."""
 JOBS = {
     "plan": Job(
         ("plan", "--input", "{shared}/log", "--format", "csv", *CAPS, "--json", "--html", "{out}/plan.html"), kills=(Kill(1),)

@@ -7,7 +7,7 @@ HOST = "198.18.77.1"
 """This machine, as workers see it: of the range that RFC 2544 keeps for benchmarks."""
 RANGE = "198.18.77.0/24"
 ADDRESSES = 3
-"""Of each worker, besides its first."""
+"""Addresses of each worker besides its first."""
 CLOCK_AHEAD_S = 5000
 
 
@@ -41,7 +41,7 @@ class Network:
         subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True, check=False)
 
     def address(self, number: int) -> str:
-        """Of a worker."""
+        """The address of a worker."""
         return f"198.18.77.{10 + number}"
 
     def more(self, number: int) -> list[str]:

@@ -51,7 +51,7 @@ def digest(source: bytes) -> str:
 
 
 def home_of_compiled() -> Path:
-    """Where the manifest of this environment is, if there is one."""
+    """The folder of this environment's manifest, which may not exist."""
     return Path(sys.prefix) / FOLDER
 
 

@@ -187,7 +187,7 @@ class AdminClient:
         return AdminUnreachable(f"no cluster answers at {self.url} ({_why(fault)})")
 
     def _connection(self) -> HTTPConnection:
-        """Not yet connected. Raises AdminUnreachable for what is no address."""
+        """A connection that is not open yet. Raises AdminUnreachable for what is no address."""
         from http.client import HTTPConnection, HTTPSConnection
         from urllib.parse import urlsplit
 
@@ -238,7 +238,7 @@ def _close(kept: list[_Kept]) -> None:
 
 
 def _close_copies() -> None:
-    """In a fork: what it has inherited is the program's (one_kept_connection)."""
+    """Called in a fork: its copies of connections are the program's (one_kept_connection)."""
     for client in list(_clients):
         client.close()
 

@@ -89,7 +89,7 @@ class ClusterProcess:
             _remove(Path(self.told["data_dir"]))
 
     def close_copy(self) -> None:
-        """Called in a fork: closes its copy of the pipe whose end tells the cluster to end (forks_do_not_keep_clusters)."""
+        """Called in a fork: closes its copy of the pipe whose end ends the cluster (forks_do_not_keep_clusters)."""
         assert self._popen.stdin is not None
         self._popen.stdin.close()
 

@@ -13,7 +13,7 @@ import time
 DEFAULT_PORT = 9644
 WITHIN_S = 2.0
 NOTED = "/dev/shm/turnstile-admin"
-"""In a container: the admin API's host and port, as the image's entry point has noted them, and the id of that process."""
+"""The file in a container with the admin API's host and port, noted by the image's entry point, and the id of that process."""
 
 
 def main() -> None:
@@ -27,8 +27,8 @@ def main() -> None:
 
 
 def address(url: str | None = None) -> tuple[str, int]:
-    """Of the admin API: `url`, else TURNSTILE_ADMIN, else as NOTED, else where `turnstile up` was told to have it by its variables.
-    Raises ValueError."""
+    """The address of the admin API: `url`, else TURNSTILE_ADMIN, else the one NOTED, else the one that the variables of
+    `turnstile up` say. Raises ValueError."""
     url = url or os.environ.get("TURNSTILE_ADMIN")
     if url:
         host, colon, port = url.rpartition("//")[2].rstrip("/").rpartition(":")
@@ -43,7 +43,8 @@ def address(url: str | None = None) -> tuple[str, int]:
 
 
 def _noted() -> tuple[str, str] | None:
-    """As the entry point of this container has noted them; None: it has not, or has ended, or another user has written there."""
+    """The host and port that the entry point of this container noted; None: it noted none, or has ended, or another user wrote
+    the file."""
     try:
         with open(NOTED) as file:
             if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 _RECORD = Path(__file__).with_name("commit.txt")
-"""In a wheel and an sdist (setup.py): the commit, and its time."""
+"""The file in a wheel and an sdist (setup.py) with the commit, and its time."""
 _SHOWN = 12
 
 
 def version() -> str:
-    """Such as 0.1.0; "unknown" where the package was not installed."""
+    """The version, such as 0.1.0; "unknown" where the package was not installed."""
     from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed
 
@@ -21,8 +21,8 @@ def version() -> str:
 
 
 def commit() -> str:
-    """In hexadecimal, with `+changes` behind it for a tree that differed; "" where nothing tells it. In a checkout git is
-    asked."""
+    """The commit in hexadecimal, with `+changes` behind it for a tree that differed; "" where it is not known. In a checkout git
+    is asked."""
     if _RECORD.exists():
         return _RECORD.read_text().split()[0]
     checkout = Path(__file__).parents[1]
@@ -42,6 +42,6 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def described() -> str:
-    """For people: `0.1.0 (commit 3f06b72aaaf2)`."""
+    """The version for people: `0.1.0 (commit 3f06b72aaaf2)`."""
     name, plus, changes = commit().partition("+")
     return f"{version()} (commit {name[:_SHOWN]}{plus}{changes})" if name else version()

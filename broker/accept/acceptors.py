@@ -130,7 +130,7 @@ class Acceptors:
         *,
         answering: Answering,
     ) -> None:
-        """The same where proxies announce their clients; the descriptors of these go to `open_announced`."""
+        """As `open`, where proxies announce their clients; the descriptors of announced clients go to `open_announced`."""
         pacing = self._pacing(outcomes.listener)
         admission = ProxiedAdmission(
             self._context,
@@ -229,7 +229,7 @@ class Acceptors:
 
     @property
     def receivers(self) -> dict[str, Receiver]:
-        """By name: what other shards of this broker tell about rates and evictions."""
+        """The receivers of other shards' messages about rates and evictions, by name."""
         return {NAME: self._receive_rates, eviction.NAME: lambda peer, message: self.eviction.count(*message[1:])}
 
     def _receive_rates(self, peer: int, message: Sequence[Any]) -> None:

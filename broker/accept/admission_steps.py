@@ -28,7 +28,7 @@ from typing import Final
 
 
 class Step(StrEnum):
-    """Where a pending connection is."""
+    """The step that a pending connection is in."""
 
     ARRIVED = "arrived"
     CORE_RATE = "core rate"
@@ -60,7 +60,7 @@ class Event(StrEnum):
     REVOKED = "revoked"
     """A change has revoked tokens that it held while it waited, and it has to wait for them again."""
     REVOKED_LATE = "revoked late"
-    """The same of a connection that was held for its rate."""
+    """As REVOKED, for a connection that was held for its rate."""
     REFUSE = "refuse"
     """A limit, a home that does not answer, or the end of the shard."""
 
@@ -97,4 +97,4 @@ UNCAPPED: Final[Mapping[Step, Mapping[Event, Step]]] = {
     }
     for step, ways in TRANSITIONS.items()
 }
-"""The same while the cluster has no cap: no connection comes to CLUSTER_TOKENS; one that is there goes on."""
+"""TRANSITIONS while the cluster has no cap: no connection comes to CLUSTER_TOKENS; one that is in it goes on."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 MOST_BYTES: Final = 128
-"""Of a TLV; the id of a longer one is not shown."""
+"""The longest TLV whose id is shown."""
 
 
 class _IdForm(NamedTuple):

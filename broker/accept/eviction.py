@@ -66,7 +66,8 @@ class Eviction:
         self._allowed = max(self._allowed, self._tokens.cap_of(POOL) or 0)
 
     def flush(self) -> None:
-        """After the tokens' flush, on the same link: so the home knows of the token before it hears of this."""
+        """Tells the home of forced connections. To be called after the tokens' flush: on the same link, the home knows of their
+        tokens first."""
         if self._forced:
             forced, self._forced = self._forced, 0
             if self._home == self._me:
@@ -84,7 +85,7 @@ class Eviction:
                     self._start_soon(self._make_room, due, allowed)
 
     def count(self, forced: int, allowed: int) -> None:
-        """At the home: counts connections that a shard forced in, by whose cap `allowed` may be open."""
+        """Called at the home: counts connections that a shard forced in; `allowed`: the cap as that shard has it."""
         self._due += forced
         self._allowed = max(self._allowed, allowed)
 

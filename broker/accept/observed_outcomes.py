@@ -46,12 +46,12 @@ class ObservedOutcomes:
         self._poller = context.poller
 
     def count(self, of: Rehearsed, reason: str, limit: str, value: float) -> None:
-        """It would have been refused, or made wait; `reason`: one of OBSERVED_REASONS."""
+        """Counts a connection or login that would have been refused, or made wait; `reason`: one of OBSERVED_REASONS."""
         self._counters.add(f"observed_{reason}", 1, of.listener)
         self.counts.add(of.ip, reason, limit, value)
 
     def turned_away(self, of: Rehearsed, refusal: Refusal) -> None:
-        """It would have been refused: it holds no observed token from here on."""
+        """A connection or login would have been refused: it holds no observed token from here on."""
         reason, limit, value, version = refusal
         self.count(of, reason, limit, value)
         if of.user is None:  # the short way: there may be a storm of them

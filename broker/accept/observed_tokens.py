@@ -42,7 +42,7 @@ class ObservedTokens:
         return self._take_of_cluster(pools, waiter)
 
     def take(self, pools: tuple[str, ...], waiter: TokenWaiter) -> Admitted | Refused | None:
-        """The same in one call."""
+        """As take_at_hand and take_rest, in one call."""
         return self.take_rest(pools, self.take_at_hand(pools), waiter)
 
     def answered(

@@ -25,7 +25,7 @@ from broker.runtime.shard_context import ShardContext
 from broker.serve.proxied_connection import Via
 
 OpenAnnounced = Callable[[int, int, str, int, tuple[str, ...], Via], object]
-"""As Open, with the way of the client."""
+"""As Open, with the way by which the client came."""
 _ENDED_BY_PEER = {ProxyFault.EMPTY, ProxyFault.ABORT, ProxyFault.TRUNCATED}
 
 

@@ -236,7 +236,7 @@ def _of_binary(header: bytes) -> ProxyHeader:
 
 
 class _Placed(NamedTuple):
-    """Where the value of a TLV is."""
+    """The place of a TLV's value."""
 
     kind: int
     start: int

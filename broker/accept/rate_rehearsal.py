@@ -42,11 +42,12 @@ class Arrival(NamedTuple):
 
     @property
     def user(self) -> None:
-        """It is not about a login (observed_outcomes.py)."""
+        """None: an arrival is not a login (observed_outcomes.py)."""
 
 
 ArrivalFields = tuple[str, int, str, int, int, tuple[str, ...], tuple[str, ...]]
-"""Those of an Arrival, which is made of few of them: of those that a rate would have refused, or that are in the observed world."""
+"""The fields of an Arrival. Arrivals are made only of connections that a rate would have refused, or that are in the observed
+world."""
 
 
 class _ObservedCoreRates:

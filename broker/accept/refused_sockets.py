@@ -67,7 +67,8 @@ class RefusedSockets:
         return len(self._held)
 
     def dismissal(self, answering: Answering) -> Dismissal | None:
-        """As the image says now; None: each is closed at once, which takes no call. `answering`: of the listener."""
+        """The end of refused connections by the image; None: each is closed at once, without a call. `answering`: of the
+        listener."""
         mode = self._image.get(REFUSE_MODE)
         if mode == "close":
             return None

@@ -214,7 +214,7 @@ class StepActions:
         return None
 
     def _cluster_answered(self, pending: PendingConnection) -> Event:
-        """It has its token of the cluster's pool: it needs those that it held meanwhile, or starts anew."""
+        """A connection has its token of the cluster's pool: it takes the tokens that it held meanwhile up again, or starts anew."""
         pending.suspended = False
         decision = self._tokens.resume((), pending)
         is_admitted = decision is ADMITTED
@@ -285,7 +285,7 @@ class StepActions:
         pending.keep_permit(Permit(self._timers.cancel, alarm))
 
     def stop(self, pending: PendingConnection) -> None:
-        """Its listener accepts nothing until it leaves the step."""
+        """The listener of a connection accepts nothing until the connection leaves its step."""
         pending.stopped = self._pacing.stop()
         pending.keep_permit(pending.stopped)
 

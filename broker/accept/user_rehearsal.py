@@ -189,4 +189,4 @@ class ObservedLogin:
         self._rehearsal.decided(self, decision)
 
     def waits(self, pool: str, rule: CapRule) -> None:
-        """Called by the tokens whenever it comes to wait for a pool: nothing waits for it."""
+        """Called by the tokens when the attempt comes to wait for a pool: nothing is to be stopped for it."""

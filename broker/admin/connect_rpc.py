@@ -44,7 +44,7 @@ class ConnectFault(Exception):
         self.code = code
 
     def response(self) -> Response:
-        """As the protocol has it."""
+        """The answer with this error, as the protocol has it."""
         return JSONResponse({"code": self.code, "message": str(self)}, STATUS[self.code])
 
 
@@ -70,14 +70,15 @@ class ConnectCall(NamedTuple):
         return {name: value for name, value in _of_json(message, sent).items() if value is not None}
 
     def answer(self, message: MessageType, values: Values) -> Response:
-        """In the codec of the request."""
+        """The answer with a message, in the codec of the request."""
         if self.is_proto:
             return Response(to_protobuf(message, values), media_type=PROTO)
         return JSONResponse(to_json(message, values))
 
 
 def _of_json(message: MessageType, sent: Mapping[str, object]) -> dict[str, Any]:
-    """By either name of a field, as proto3 has it. Raises ConnectFault for one that there is not, or of another type."""
+    """The values by field, given by either name of it, as proto3 has it. Raises ConnectFault for an unknown field, or a wrong
+    type."""
     known = {name: field for field in message.fields for name in (field.json_name, field.name)}
     found = {}
     for name, value in sent.items():

@@ -34,8 +34,8 @@ from shards.settings.errors import ConfigInvalid
 async def explain_address(
     coordinator: Coordinator, images: Images, text: str, rate_uses: Callable[[], Awaitable[list[Use]]]
 ) -> list[AddressLimits]:
-    """For each broker the pools that a connection of the address takes a token of, of listeners those with a cap of their own,
-    and the rates that are limited. Raises ConfigInvalid for what is no address."""
+    """The limits of an address on each broker: the pools that its connections take a token of, of listeners only those with a cap
+    of their own, and the rates that are limited. Raises ConfigInvalid for what is no address."""
     ip = checked_address(images.of(0), text)
     listeners = [f"listener:{name}" for name in listeners_of(coordinator.state.static)]
     pools = ["broker", "ssl", f"ip:{ip}", *listeners]
@@ -78,7 +78,7 @@ async def explain_cluster_rate(images: Images, rate_uses: Callable[[], Awaitable
 
 
 def explain_observed_cluster_rate(images: Images, use: Use | None) -> AddressRate | None:
-    """The same of the observed one; `use`: its use."""
+    """As explain_cluster_rate, of the observed rate; `use`: its use."""
     return None if use is None else _rate(CLUSTER, use.by, use.limit, images.of(0), use.used)
 
 
@@ -144,7 +144,7 @@ def _rate(of: str, limit: str, per_s: float, image: ClusterImage, used: float | 
 async def explain_user(
     coordinator: Coordinator, images: Images, user: str, rate_uses: Callable[[], Awaitable[list[Use]]]
 ) -> list[UserConnections]:
-    """For each broker the pool of a user's connections, and the rate of new ones."""
+    """The pool of a user's connections on each broker, and the rate of new ones."""
     pool = f"user:{user}"
     answers = await coordinator.ask_all("describe_tokens", [pool, OBSERVED + pool])
     used = {(use.broker, use.of): use.used for use in await rate_uses()}

@@ -53,7 +53,7 @@ class Images:
         return CallbackQuotaTable(key, self._callback, lambda fault: None)
 
     def matches(self, user: str, client_id: str) -> dict[str, Match | RedpandaMatch]:
-        """By key, the quota that holds for a client by the semantics in force; `user`: the name in its principal."""
+        """The quota that holds for a client by the semantics in force, by quota key; `user`: the name in its principal."""
         if self._coordinator.state.text(SEMANTICS) == KAFKAS:
             return {key: self.quotas(key).match(user, client_id) for key in CLIENT_KEYS}
         self._renew()

@@ -57,7 +57,7 @@ class ObservedView:
         self._sampler = sampler
 
     async def summary(self) -> ObservedAnswer | None:
-        """None while nothing is observed."""
+        """The refusals and delays that observed limits would have caused; None while nothing is observed."""
         state = self._coordinator.state
         if not (state.observed or state.observed_quotas):
             return None

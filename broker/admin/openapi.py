@@ -110,7 +110,7 @@ def _operation(route: AdminRoute, schemas: Schemas) -> dict[str, object]:
 
 
 def _codes(route: AdminRoute) -> list[int]:
-    """With which codes a route answers instead."""
+    """The codes other than 200 that a route may answer."""
     takes = [each.place for each in route.parameters.values()]
     asked = [400] if route.is_strict else []
     guarded = [403] if route.open else [401, 403]

@@ -79,7 +79,7 @@ _BROKER = Parameter(
 )
 
 BrokerText: TypeAlias = Annotated[str, _BROKER]
-"""As it was given, "" if it was not: broker_id of settings_api checks it."""
+"""The text that was given, "" if none was: `_broker` of settings_api checks it."""
 BrokerNumber: TypeAlias = Annotated[int, _whole("broker", 0, 0, 2**31 - 1, "The id of a broker.")]
 SettingName: TypeAlias = Annotated[str | None, _text("key", "Only this setting.")]
 IncludeDefaults: TypeAlias = Annotated[
@@ -131,6 +131,6 @@ Who: TypeAlias = Annotated[str, Parameter(WHO, "header", _CALLER, {"type": "stri
 NamedCaller: TypeAlias = Annotated[
     str, Parameter(WHO, "header", _CALLER, {"type": "string"}, _named_caller, required=True)
 ]
-"""Of a route that a page of another site must not reach (require_caller)."""
+"""The caller of a route that a page of another site must not reach (require_caller)."""
 AtAdmin: TypeAlias = Annotated[str, Parameter("", "", "", {}, at_admin)]
 """The option by which a command finds this API, for sentences."""

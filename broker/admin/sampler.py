@@ -162,7 +162,7 @@ class Sampler:
         listener: str | None = None,
         of: Iterable[BrokerShard] | None = None,
     ) -> int:
-        """By how much a counter rose."""
+        """The rise of a counter within a window."""
         before, after = window
         members = list(of or after.slots)
         return self.total(after, name, listener, members) - self.total(before, name, listener, members)

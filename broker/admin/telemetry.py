@@ -42,7 +42,7 @@ async def describe_telemetry(coordinator: Coordinator) -> list[ClientInstance]:
 
 
 async def last_push(coordinator: Coordinator, instance_id: str) -> TelemetryPush | None:
-    """None: nothing is kept of it."""
+    """The last push of a client instance; None: none is kept."""
     answers = await coordinator.ask_all("last_push", instance_id)
     kept = max((answer for answer in answers.values() if answer is not None), default=None)
     if kept is None:

@@ -29,7 +29,7 @@ Answers = Mapping[BrokerShard, Any]
 
 
 class Watched(NamedTuple):
-    """On one broker an address, or a client by the names that its quota tells apart ("" where it does not)."""
+    """An address on one broker, or a client by the names that its quota tells apart ("" where it does not)."""
 
     broker: int
     ip: str | None
@@ -38,7 +38,7 @@ class Watched(NamedTuple):
 
     @property
     def pool(self) -> str | None:
-        """That of its connections; None: it is a client id, whose connections nothing counts."""
+        """The pool of its connections; None: a client id has none, as nothing counts its connections."""
         if self.ip is not None:
             return f"ip:{self.ip}"
         return f"user:{self.user}" if self.user and not self.client_id else None
@@ -74,7 +74,7 @@ class WatchedSamples:
         self._taken += 1
 
     def points(self, since: float, *, coarse: bool) -> list[WatchPoint]:
-        """Those after `since` (Unix seconds); the first sample of all is a point, too."""
+        """The points after `since` (Unix seconds); the first sample of all is a point, too."""
         kept = self.coarse if coarse else self.fine
         first = [] if len(kept) == kept.maxlen or not kept else [_point(kept[0], kept[0])]
         points = [*first, *(_point(before, after) for before, after in pairwise(kept))]
@@ -193,7 +193,7 @@ class Watches:
 
 
 def _uses(watched: Watched, answers: list[Any]) -> Iterator[QuotaUse]:
-    """Of the client that is watched, from the homes of its keys."""
+    """The quota uses of the watched client, from the homes of its keys."""
     for answer in answers:
         for each in answer["quotas"]:
             use = QuotaUse(*each)

@@ -38,7 +38,7 @@ class Use(NamedTuple):
     by: str
 
     def told(self) -> LimitUse:
-        """As JSON."""
+        """The use as JSON."""
         return {
             "broker": told_broker(self.broker), "what": self.what, "of": self.of, "used": self.used, "limit": self.limit,
             "by": self.by,

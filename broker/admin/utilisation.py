@@ -78,12 +78,13 @@ class Closest(NamedTuple):
 
     @property
     def pools(self) -> list[str]:
-        """Of these addresses and users."""
+        """The pools of these addresses and users."""
         return [*(f"ip:{ip}" for ip in self.addresses), *(f"user:{name}" for name in self.users)]
 
 
 def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Closest:
-    """Of what shards answer to describe_fullest: of each the `most` closest addresses, and all that may be close."""
+    """The closest limits in what shards answer to describe_fullest: the `most` closest addresses of each, and all that may be
+    close."""
     homes: list[AddressesAtHome] = []
     users: dict[str, None] = {}
     rates: list[ConnectionRate] = []
@@ -113,7 +114,7 @@ class Utilised(NamedTuple):
 
 
 def utilised(uses: Iterable[Use], found: Closest) -> Utilised:
-    """Of brokers, listeners and addresses (`uses`) and of clients."""
+    """The utilisation of brokers, listeners and addresses (`uses`) and of clients."""
     known = list(uses)
     limits = sorted([*map(_of_use, known), *map(_of_client, found.quotas)], key=_order)
     close = dict(found.close)
@@ -207,14 +208,14 @@ class UtilisationView:
         return utilised([*uses, *self.rate_uses(found.rates)], found)
 
     async def answer(self, most: int) -> UtilisationAnswer:
-        """At most `most` limits of addresses and clients."""
+        """The answer with at most `most` limits of addresses and clients."""
         known = await self.utilised(most)
         many = count()
         limits = [row for row in known.limits if not _is_of_many(row) or next(many) < most]
         return {"at": time.time(), "limits": limits, "close": known.close}
 
     def observed_cluster_rate(self) -> Use | None:
-        """The same of the observed rate of the whole cluster; None: none is observed."""
+        """The use of the observed rate of the whole cluster; None: none is observed."""
         return observed_cluster_rate(self._images, self._sampler, self._window())
 
     def rate_uses(self, of_many: Iterable[ConnectionRate]) -> list[Use]:

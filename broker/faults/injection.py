@@ -114,7 +114,7 @@ class Faults:
     # Requests
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
-        """As Dispatcher.answer."""
+        """Answers a frame as Dispatcher.answer does, changed by the faults that fire."""
         bare = channel.authentication is not None and channel.authentication.bare
         call = None if bare else header_of(frame)
         client_id = None if call is None else call.client_id
@@ -131,7 +131,7 @@ class Faults:
         return then(self._firing(matching), partial(self._serve, channel, frame, call))
 
     def _firing(self, faults: Sequence[Fault]) -> MaybeDeferred[list[Fault]]:
-        """Those that fire."""
+        """The faults that fire."""
         fires = gather([self._fires(fault) for fault in faults])
         return then(fires, lambda fires: list(compress(faults, fires)))
 
@@ -187,7 +187,7 @@ class Faults:
         return throttled
 
     def _unauthenticated(self, channel: Channel, answer: bytes) -> Deferred[Encoded | None]:
-        """As a login that failed: answered after KIP-306's delay, and then the connection ends."""
+        """Treats the request as a login that failed: it is answered after KIP-306's delay, and then the connection ends."""
         self._context.counters.add("auth_failures", 1)
 
         def part(answer: Encoded | None) -> Encoded | None:

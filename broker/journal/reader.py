@@ -31,7 +31,7 @@ def read_table(folder: Path) -> pyarrow.Table:
 
 
 def events(folder: Path) -> Iterator[dict[str, object]]:
-    """The same, event by event, as dicts of the columns that aren't null; mono_ns stays an int, ts a datetime."""
+    """The events of a journal as dicts of the columns that aren't null; mono_ns stays an int, ts a datetime."""
     for batch in read_table(folder).to_batches(max_chunksize=10_000):
         for row in batch.to_pylist():
             yield {name: value for name, value in row.items() if value is not None}

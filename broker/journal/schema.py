@@ -120,10 +120,10 @@ STAND_IN = "stand_in"
 """The reason of a `throttled`, `charge` or `observed_charge` event that a stand-in of the quota's home decided."""
 
 REDPANDAS_QUOTA = "redpanda:"
-"""Before the name of the quota, as the `limit` of a `throttled` event by Redpanda's semantics: no meter of Kafka's decided it."""
+"""Stands before the quota's name in the `limit` of a `throttled` event by Redpanda's semantics: no meter of Kafka's decided it."""
 
 CALLBACKS_QUOTA = "callback:"
-"""The same of a quota that client.quota.callback.class decided."""
+"""Stands before the name of a quota that client.quota.callback.class decided."""
 
 CODE_OF_KIND: dict[str, int] = {kind: code for code, kind in enumerate(KINDS, start=1)}
 """The byte a kind is in a spool record. 0 is no kind, so that a file's tail of zeros is never an event."""

@@ -52,7 +52,7 @@ assert HEADER.size == EVENT.size == DEFINE.size == ROW
 
 
 class Header(NamedTuple):
-    """Where a segment's events belong, and how their clock maps to UTC."""
+    """The process that a segment's events belong to, and how their clock maps to UTC."""
 
     broker: int
     shard: int
@@ -92,7 +92,7 @@ def define(number: int, data: bytes) -> bytes:
 
 
 def spool_folder(journal: Path) -> Path:
-    """Where a journal's unfinished segments lie."""
+    """The folder of a journal's segments that are no parts yet."""
     return journal / "spool"
 
 

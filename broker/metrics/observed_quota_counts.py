@@ -31,7 +31,7 @@ class WouldThrottle(NamedTuple):
 
 
 class QuotaTally(NamedTuple):
-    """Of one quota with its value: requests that it would have throttled, for how long in all, and refused mutations."""
+    """The tally of one quota with its value: requests that it would have throttled, for how long in all, and refused mutations."""
 
     quota: str
     value: float
@@ -40,7 +40,7 @@ class QuotaTally(NamedTuple):
     refused: int
 
     def plus(self, requests: int, throttle_ms: int, refused: int) -> QuotaTally:
-        """With more requests."""
+        """The tally with these added."""
         return self._replace(
             requests=self.requests + requests,
             throttle_ms=self.throttle_ms + throttle_ms,
@@ -91,7 +91,7 @@ class ObservedQuotaCounts:
         self._requests = self._throttle_ms = 0
 
     def describe(self) -> dict[str, object]:
-        """As `summed_quotas` reads it."""
+        """The counts as `summed_quotas` reads them."""
         return {
             "requests": self._requests,
             "throttle_ms": self._throttle_ms,

@@ -132,7 +132,7 @@ class Outcomes:
         )  # fmt: skip
 
     def login_given_up(self, number: int, ip: str, port: int, user: str, version: int, waited_ms: float) -> None:
-        """It closed before the home of its user's pool had answered."""
+        """A connection closed before the home of its user's pool had answered."""
         self._journal.add(
             "authenticated", conn=number, ip=ip, port=port, listener=self.listener, reason=GAVE_UP, user=user,
             version=version, held_ms=waited_ms,

@@ -56,12 +56,12 @@ class HeldName:
         )
 
     def tell(self, admin: str, listeners: Sequence[str], data_dir: Path) -> None:
-        """From here on it is found. Raises OSError."""
+        """Publishes the cluster, so that commands find it by its name. Raises OSError."""
         about = {"pid": os.getpid(), "admin": admin, "listeners": list(listeners), "data_dir": str(data_dir)}
         self._write(f"{os.getpid()}\n{json.dumps(about)}\n")
 
     def give_up(self) -> None:
-        """It is found no more."""
+        """Withdraws the cluster: commands find it no more."""
         self._write("")
 
     def _write(self, text: str) -> None:
@@ -100,7 +100,7 @@ def _read(path: Path) -> NamedCluster | None:
 
 
 def _cluster(name: str, told: str) -> NamedCluster | None:
-    """None for a cluster that starts or ends just now."""
+    """The cluster that a file describes; None for one that starts or ends just now."""
     try:
         return NamedCluster(name=name, **json.loads(told))
     except (ValueError, TypeError):

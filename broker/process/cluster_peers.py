@@ -29,19 +29,19 @@ class ClusterPeers:
         return place[1] if place[0] == self._broker else place
 
     def peer_up(self, key: PeerKey, peer: Peer) -> None:
-        """It can be sent to."""
+        """A peer can be sent to."""
         if key != COORDINATOR:
             for part in self._parts:
                 part.peer_up(self._place_of(key), peer.epoch)
 
     def peer_lost(self, key: PeerKey) -> None:
-        """Its links broke."""
+        """The links to a peer broke."""
         if key != COORDINATOR:
             for part in self._parts:
                 part.peer_lost(self._place_of(key))
 
     def peer_dead(self, key: PeerKey) -> None:
-        """Its process has ended."""
+        """The process of a peer has ended."""
         if key != COORDINATOR:
             for part in self._parts:
                 part.peer_dead(self._place_of(key))

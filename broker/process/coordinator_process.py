@@ -281,7 +281,7 @@ class CoordinatorProcess:
         return self._setting("turnstile.shard.timeout.ms") / 1000
 
     def _setting(self, name: str) -> int:
-        """As it holds for all brokers; what can't be read is as if it were not set."""
+        """The value of a setting for all brokers; one that can't be read counts as not set."""
         return self.coordinator.state.number(name, unreadable=lambda fault: None)
 
     def _stored(self, version: int, delta: list[Change]) -> None:

@@ -89,7 +89,7 @@ class FirstStart:
             self._not_observed = [f"nothing is observed as asked for: {fault}"]
 
     async def _grown(self, missed: list[MissedTopic]) -> list[MissedTopic]:
-        """With --override-stored, topics get the partitions that they lack. Returns which are still not as asked."""
+        """With --override-stored, gives topics the partitions that they lack. Returns the topics that are still not as asked."""
         if not self._plan.override_stored:
             return missed
         lacking = [TopicToExtend(each.name, each.asked) for each in missed if 0 < self._partitions(each) < each.asked]

@@ -230,7 +230,7 @@ class Kafka:
         ]
 
     def _routes_of_the_cluster(self, cluster: ClusterMetadata, tokens: DelegationTokenCache) -> list[GuardedRoute]:
-        """Also configs, quotas, users, ACLs, tokens and telemetry."""
+        """The routes of the cluster, configs, quotas, users, ACLs, tokens and telemetry."""
         image, mesh, turns, spawn = self._image, self._mesh, self._turns, self._turns.spawn
         return [
             *describe_cluster.routes(cluster, image),
@@ -281,7 +281,7 @@ class Kafka:
         ]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until cancelled: group deadlines, free disk space, retention and compaction of logs."""
+        """Runs group deadlines, the look at free disk space, retention and compaction of logs, until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._groups.run)
             nursery.start_soon(self._transactions.run)

@@ -33,7 +33,7 @@ from shards.supervisor.supervisor import AGAIN, ENDING, Supervisor
 
 _BACKLOG = "socket.listen.backlog.size"
 _PROGRESS = "\0"
-"""Before a line of a detached cluster that is not to wait for the others."""
+"""Stands before a line of a detached cluster that is shown at once, before the others."""
 _TOKEN_SECRET = "delegation.token.secret.key"
 
 
@@ -274,7 +274,7 @@ class _Launch:
 
 
 def _notes(plan: ClusterPlan) -> list[str]:
-    """Where a login protects less than it seems to, and where a client may announce itself as another one."""
+    """Notes on logins that protect less than they seem to, and on clients that may announce themselves as others."""
     options = {each.listener: proxy_option(each.listener, each.options) for each in plan.endpoints}
     notes = [note for name, option in options.items() if option is not None for note in proxy_notes(name, option)]
     sasl = {each.listener for each in plan.endpoints if "sasl" in each.options}

@@ -297,7 +297,7 @@ class ShardProcess:
             self.quotas.peer_up(peer.id)
 
     def _peer_lost(self, key: PeerKey, peer: Peer) -> None:
-        """Its links broke: its process may live, and use what it was granted."""
+        """The links to a peer broke: its process may live, and use what it was granted."""
         self._cluster_peers.peer_lost(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(peer.id)

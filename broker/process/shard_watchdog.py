@@ -55,11 +55,11 @@ class ShardWatchdog:
         self._watches[member] = _Watch(now_s, now_s)
 
     def lost(self, member: BrokerShard, *, now_s: float) -> None:
-        """Its link has ended: the open ping gets no answer, and the next incarnation has the whole timeout."""
+        """The link of a shard has ended: the open ping gets no answer, and the next incarnation has the whole timeout."""
         self._watches[member] = _Watch(now_s, now_s)
 
     def progressed(self, member: BrokerShard, *, now_s: float) -> None:
-        """It is starting or applying a version, and makes progress (ended_without_progress)."""
+        """A shard is starting or applying a version, and makes progress (ended_without_progress)."""
         watch = self._watches[member]
         if now_s - watch.answered_s < MOST_BUSY_S:
             watch.alive_s = now_s

@@ -26,12 +26,13 @@ class SharedMemory(NamedTuple):
 
     @classmethod
     def of(cls, plan: ClusterPlan) -> SharedMemory:
-        """That of a cluster that starts."""
+        """The shared memory of a cluster that starts."""
         of_brokers = tuple(ReturnCounts(plan.shards) for _ in range(plan.brokers))
         return cls(LogEnds(), of_brokers, ReturnCounts(plan.brokers * plan.shards))
 
     def start(self, place: BrokerShard, shards: int) -> Returns:
-        """To be called once by the process of the shard at `place`, one of `shards` of its broker, in its main thread."""
+        """The counts of the shard at `place`, one of `shards` of its broker. To be called once by its process, in the main
+        thread."""
         broker, shard = place
         of_broker = self.of_brokers[broker].start(shard)
         return Returns(of_broker, self.of_cluster.start(member_of(place, shards)))

@@ -44,7 +44,7 @@ _silent: set[str] = set()
 
 
 def set_level(level: str) -> None:
-    """Of all lines of this process from now on: one of Kafka's names of levels (KIP-412)."""
+    """Sets the level of this process's log: one of Kafka's names of levels (KIP-412)."""
     global _silent
     _silent = _SILENT.get(level, set())
 
@@ -128,11 +128,11 @@ class RateLimitedLogger(Logger):
         self._kinds: dict[str, _Said] = {}  # by event text, which is a constant of the code
 
     def warning(self, event: str, **fields: object) -> None:
-        """At most one line a second for each event text."""
+        """Logs at most one line a second for each event text."""
         self._limited("warning", event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """At most one line a second for each event text."""
+        """Logs at most one line a second for each event text."""
         self._limited("error", event, fields)
 
     def call_mistaken(self, fault: Exception) -> None:

@@ -42,10 +42,10 @@ class Channel(Protocol):
     throttle: tuple[str, int] | None
     """The quota it exceeded, and for how many milliseconds it is muted once the answer under way is out."""
     throttled_until_ms: int
-    """On the clock of the poller: no request that counts for the broker's throughput is taken up before."""
+    """No request that counts for the broker's throughput is taken up before this time, by the poller's clock."""
     produce_throttled_until_ms: int
     fetch_throttled_until_ms: int
-    """The same of Produce and of Fetch, by Redpanda's client quotas."""
+    """No Produce or Fetch is taken up before these times, by Redpanda's client quotas."""
     must_finish: bool
     """True while the request under way must be finished even if the client leaves: it waits for a handler or has one
     (request_queue.py), or its charge is not answered."""
@@ -63,7 +63,7 @@ class Channel(Protocol):
 
     def close(self, why: str = ...) -> None: ...
     def hold(self, pools: tuple[str, ...]) -> None:
-        """It holds a token of each of `pools` from here on, and gives them back when it closes."""
+        """The channel holds a token of each of `pools` from here on, and gives them back when it closes."""
 
     def call_when_closed(self, function: Callable[[], None]) -> None:
         """Calls `function` once when the channel has closed, at once if it has; in place of one given before. What a client

@@ -22,7 +22,7 @@ from shards.quotas.shared_buckets import SharedBuckets
 from shards.quotas.shared_throughput import SharedThroughput
 
 _OBSERVED = "observed_"
-"""Before the names of the methods by which the meters of observed quotas call each other."""
+"""The prefix of the methods by which the meters of observed quotas call each other."""
 
 
 class Serve(Protocol):
@@ -98,7 +98,7 @@ class ClientQuotas:
 
 
 def make_client_quotas(context: ShardContext, call: Call) -> ClientQuotas:
-    """Those of a shard. `call`: mesh.call."""
+    """The client quotas of a shard. `call`: mesh.call."""
 
     def now_ms() -> int:
         return context.poller.clock_ns() // 1_000_000

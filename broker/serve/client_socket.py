@@ -181,7 +181,7 @@ class ClientSocket:
         return not part
 
     def _send_piece(self, part: FileSlice | Rest, size: int, flags: int) -> int:
-        """Of the next `size` bytes of a part, the number that the socket took. Raises OSError."""
+        """Sends the next `size` bytes of a part; returns how many the socket took. Raises OSError."""
         if isinstance(part, FileSlice) and self.serving.tls is None:
             return part.send_to(self.fd, size)
         sent = self.sock.send(part.left[:size] if isinstance(part, Rest) else part.chunk(size), flags)
@@ -189,7 +189,7 @@ class ClientSocket:
         return sent
 
     def _keep(self, rest: memoryview) -> None:
-        """Of an answer that is half sent, no more than what is left is kept."""
+        """Keeps the rest of an answer that is half sent, and no more than that."""
         self.unsent = rest if 2 * len(rest) > memoryview(rest.obj).nbytes else memoryview(bytes(rest))
         self.serving.answers.waits(self, len(rest))
 
@@ -256,5 +256,5 @@ class ClientSocket:
 
 
 def _first(data: bytes | memoryview) -> bytes | memoryview:
-    """So much of it as is sent at once (sends_fit_a_slice)."""
+    """The part of `data` that is sent at once (sends_fit_a_slice)."""
     return data if len(data) <= _AT_ONCE_BYTES else memoryview(data)[:_AT_ONCE_BYTES]

@@ -125,7 +125,7 @@ class Connection(FramedSocket):
             self._when_closed()
 
     def hold(self, pools: tuple[str, ...]) -> None:
-        """It holds a token of each of `pools` from here on, and gives them back when it closes."""
+        """The connection holds a token of each of `pools` from here on, and gives them back when it closes."""
         self.pools = pools
 
     @property

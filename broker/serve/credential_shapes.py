@@ -35,7 +35,7 @@ USUAL = Shape(True, 26, 4096)
 
 
 class CredentialShapes:
-    """Those of the users in the image, by mechanism; made anew for each version of it that is asked about."""
+    """The shapes of the users' credentials in the image, by mechanism; made anew for each version of it that is asked about."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image
@@ -61,7 +61,7 @@ def shapes_of(users: Iterable[UserRecord], mechanism: str) -> tuple[Shape, ...]:
 
 
 def made_up(secret: bytes, name: str, mechanism: str, shapes: Iterable[Shape]) -> Salting:
-    """Of an unknown user: the same each time, in one of the shapes."""
+    """The salting of an unknown user: the same each time, in one of the shapes."""
     seed = f"{mechanism} {name}".encode()
     shape = max(shapes, key=lambda each: hmac.digest(secret, seed + repr(tuple(each)).encode(), "sha256"))
     random = b"".join(

@@ -18,7 +18,7 @@ from shards.config.image import ClusterImage
 
 
 class DelegationTokenCache:
-    """Of one shard. `secret` empty: there are no tokens, whatever is stored."""
+    """The delegation tokens that one shard knows. `secret` empty: there are none, whatever is stored."""
 
     def __init__(self, image: ClusterImage, secret: bytes) -> None:
         self._image = image

@@ -60,7 +60,7 @@ class FramedSocket(ClientSocket):
         self._serve_received()
 
     def _max_frame_bytes(self) -> int:
-        """Before authentication a client gets no room for more than authentication takes."""
+        """The longest frame: before authentication no longer than authentication needs."""
         most = self.serving.max_frame_bytes
         return most if self.authentication is None else min(most, MAX_UNKNOWN_BYTES)
 
@@ -109,8 +109,8 @@ class FramedSocket(ClientSocket):
 
 
 def _what_is_wrong(head: bytes, length: int) -> str:
-    """Of a frame whose length can't be: also in words for an operator with a proxy before the listener, or with a client that
-    forges."""
+    """The fault of a frame whose length can't be; for an operator with a proxy before the listener, or with a client that forges
+    its header, in words."""
     if head in _PROXY_HEADS:
         return "a PROXY header, which this listener does not take from this peer (proxy=, trusted=)"
     return "oversized" if length > 0 else "negative length"

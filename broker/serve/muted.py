@@ -56,18 +56,18 @@ class Muted:
         connection.go_on()
 
     def forget(self, connection: Mutable) -> None:
-        """It has closed."""
+        """A connection has closed."""
         kind, timer = self._muted.pop(connection)
         self.sizes[kind] -= 1
         self._timers.cancel(timer)
 
     def pause(self) -> None:
-        """None is unmuted until `resume`."""
+        """No connection is unmuted until `resume`."""
         if self._over is None:
             self._over = {}
 
     def resume(self) -> None:
-        """Those whose delay is over go on."""
+        """Unmutes the connections whose delay is over."""
         over, self._over = self._over, None
         for connection in over or ():
             if connection in self._muted:

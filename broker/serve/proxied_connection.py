@@ -21,7 +21,7 @@ class Via(NamedTuple):
 
     @property
     def detail(self) -> str:
-        """For the journal. There are as many as ways: a port of the proxy would make one for each connection."""
+        """The proxy and endpoint, for the journal. The proxy's port is left out: it would make one text for each connection."""
         return _detail(self.proxy, self.endpoint)
 
 
@@ -56,7 +56,7 @@ class ProxiedConnection(Connection):
 
     @property
     def reached(self) -> str:
-        """Where the client found the proxy."""
+        """The address at which the client reached the proxy."""
         return self.via.reached.host
 
     @property

@@ -61,7 +61,7 @@ class RedpandaQuotas:
         )  # fmt: skip
 
     def record_mutation_delay(self, call: Call, partitions: int, ms: int) -> None:
-        """The same of a request that creates or deletes partitions."""
+        """As record_delay, for a request that creates or deletes partitions."""
         if call.channel is not None:
             self.record_delay(
                 call.channel, call.client_id, kind=MUTATION, api_key=call.api_key, amount=partitions, ms=ms

@@ -127,7 +127,7 @@ class RefusedServing:
         self._serving.bug(channel, error)
 
     def closed(self, channel: Channel, why: str) -> None:
-        """It was counted and journaled when it was refused."""
+        """Nothing: the connection was counted and journaled when it was refused."""
 
 
 def _set_by_open() -> None:

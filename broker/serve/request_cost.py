@@ -17,18 +17,18 @@ FETCHES: Final = (_FETCH, _SHARE_FETCH)
 
 
 class RequestCost(NamedTuple):
-    """Of one API, in microseconds. `of_answer`: a KiB is one of the answer."""
+    """The cost of one API, in microseconds. `of_answer`: the KiB of the answer cost, not those of the request."""
 
     fixed_us: float
     per_kib_us: float
     of_answer: bool
 
     def request_us(self, size: int) -> float:
-        """For a request of `size` bytes, as far as that is known before it is answered."""
+        """The cost of a request of `size` bytes, as far as it is known before the answer."""
         return self.fixed_us + (0.0 if self.of_answer else self.per_kib_us * size / 1024)
 
     def answer_us(self, size: int) -> float:
-        """For its answer of `size` bytes, on top of that."""
+        """The cost that an answer of `size` bytes adds."""
         return self.per_kib_us * size / 1024 if self.of_answer else 0.0
 
 

@@ -179,7 +179,7 @@ class AnswerMemory:
         return wanted_bytes if self._limit is None else max(min(self._limit - self.unsent, wanted_bytes), 0)
 
     def waits(self, writer: Writer, size_bytes: int) -> None:
-        """So much of an answer is unsent now on this connection; 0: nothing. May close connections, this one too
+        """Notes how many bytes of an answer are unsent on a connection. May close connections, this one too
         (greediest_reader_is_closed)."""
         self.unsent += size_bytes - self._waiting.pop(writer, 0)
         if size_bytes:

@@ -135,7 +135,7 @@ class RequestQueue:
 
     @property
     def blocked_ns(self) -> int:
-        """For how long the network thread was blocked."""
+        """The time for which the network thread was blocked."""
         return self._thread.blocked_ns
 
     def busy_ns(self) -> int:

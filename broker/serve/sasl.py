@@ -60,7 +60,7 @@ class Credential(NamedTuple):
 
     @classmethod
     def of_salted(cls, mechanism: str, salted: bytes, salt: bytes, iterations: int) -> Credential:
-        """From the salted password, which is what AlterUserScramCredentials carries."""
+        """The credential of a salted password, which is what AlterUserScramCredentials carries."""
         digest = SCRAM[mechanism]
         client_key = hmac.digest(salted, b"Client Key", digest)
         return cls(
@@ -79,7 +79,7 @@ class Credential(NamedTuple):
         return cls(salt, int(stored["iterations"]), stored_key, server_key)
 
     def stored(self) -> CredentialRecord:
-        """As JSON keeps it."""
+        """The credential as a record of JSON."""
         salt, stored_key, server_key = (
             base64.b64encode(part).decode() for part in (self.salt, self.stored_key, self.server_key)
         )
@@ -115,7 +115,7 @@ class Users(NamedTuple):
         return next((mechanism for mechanism in SCRAM if mechanism in known), "SCRAM-SHA-256")
 
     def salt_of_token(self, token_id: str, mechanism: str) -> Salting:
-        """Of a delegation token: the same each time, so that a key is derived once."""
+        """The salting of a delegation token: the same each time, so that a key is derived once."""
         return made_up(self.secret, token_id, mechanism, (USUAL,))
 
     def _unknown(self, name: str, mechanism: str) -> Credential:
@@ -217,7 +217,7 @@ class Scram:
             raise AuthenticationFailed(f"Invalid {self._mechanism} message") from None
 
     def derived(self, key: bytes) -> bytes:
-        """By the key of a delegation token; the client derives that of a user."""
+        """The challenge for a delegation token's key; the client derives the key of a user."""
         salt, iterations = self._users.salt_of_token(self._claimed, self._mechanism)
         return self._challenge(Credential.of_salted(self._mechanism, key, salt, iterations))
 

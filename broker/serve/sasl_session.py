@@ -28,7 +28,7 @@ EXPIRED = "expired"
 
 
 class SaslSession:
-    """Of a connection that has just proven who it is. `prove_again()` makes what it goes through to prove it again."""
+    """The session of a connection that has just logged in. `prove_again()` makes the Authenticator of its next login."""
 
     def __init__(self, channel: Channel, counters: ShardCounters, prove_again: Callable[[], Authenticator]) -> None:
         self._counters = counters
@@ -46,7 +46,7 @@ class SaslSession:
         self._expires_ns = now_ns + lifetime_ms * 1_000_000 if lifetime_ms else lifetime_ms
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
-        """As the listener's server answers it (ended_sessions_close, reauthentication_once_a_second)."""
+        """Answers as the listener's server does (ended_sessions_close, reauthentication_once_a_second)."""
         if channel.authentication is None and self._expires_ns is not None:
             now_ns = channel.serving.poller.now_ns
             if frame[:2] == _HANDSHAKE and (not self._has_begun or now_ns - self._began_ns >= _LEAST_INTERVAL_NS):

@@ -91,7 +91,7 @@ class Serving:
             self.opened(connection)
 
     def open_announced(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...], via: Via) -> None:
-        """The same for a client that a proxy announced."""
+        """As `open`, for a client that a proxy announced."""
         connection = self._open[number] = ProxiedConnection(
             self, fd, self._family, number, ip, port, pools=pools, via=via
         )

@@ -187,7 +187,7 @@ class ThroughputLimit:
 
 
 def _hold_next(request: _Request, node_ms: int, quota_ms: int) -> int:
-    """Until when this request is held; the next ones of its kinds are held for its own delays."""
+    """The time until which this request is held; the next ones of its kinds are held for its own delays."""
     channel, arrived_ms, held_until_ms = request.channel, request.arrived_ms, 0
     if request.of_node:
         held_until_ms, channel.throttled_until_ms = channel.throttled_until_ms, arrived_ms + node_ms

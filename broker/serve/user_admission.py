@@ -35,8 +35,8 @@ def too_many_connects() -> str:
 
 
 class UserAdmission:
-    """Of one listener's connections on one shard. `came_in` is called with each that has a token of its user's pool: observed
-    limits of users are asked then."""
+    """The admission of one listener's connections for their users, on one shard. `came_in` is called with each that has a token of
+    its user's pool: observed limits of users are asked then."""
 
     def __init__(
         self, context: ShardContext, rates: Rates, outcomes: Outcomes, came_in: Callable[[Channel], None]
@@ -71,7 +71,7 @@ class UserAdmission:
         return Refusal("user_rate", rule.name, rule.rate or 0, self._tokens.version)
 
     def _gave_up(self, attempt: UserAttempt) -> None:
-        """Its connection has closed, and was journaled as that: the audit is told that it may have held a token."""
+        """The connection of an attempt has closed and was journaled as closed: an event says that it may have held a token."""
         attempt.is_gone = True
         channel = attempt.channel
         self._tokens.cancel(attempt)
@@ -123,4 +123,4 @@ class UserAttempt:
         self.answer.resolve(self._admission.decided(self, decision))
 
     def waits(self, pool: str, rule: CapRule) -> None:
-        """Called by the tokens whenever it comes to wait for a pool: its client waits for the answer to its login anyway."""
+        """Called by the tokens when the attempt comes to wait for a pool: its client waits for the answer to its login anyway."""

@@ -13,7 +13,7 @@ from broker.wire.primitives import Buffer
 
 ABORT, COMMIT = 0, 1
 BYTES = 78
-"""Of the batch of a marker."""
+"""The size of a marker's batch."""
 _RECORD = struct.Struct(">bbbbbhhbhib")
 _RECORD_BYTES = _RECORD.size - 1
 _TYPE_AT = HEADER.size + 7

@@ -116,7 +116,8 @@ class Reader:
             fetch.take(answer)
 
     async def _wait(self, fetch: FetchInProgress, wait_s: float) -> None:
-        """Until the logs have grown by what is missing beyond their ends as they were read; at once if one has already."""
+        """Waits until the logs have grown by what is missing beyond the ends that were read; not at all if one has grown
+        already."""
         growth = GrowthWait(fetch.missing_bytes)
         watched: list[SharedLog] = []
 

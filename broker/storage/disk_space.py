@@ -61,7 +61,7 @@ class DiskSpace:
         self._tells = tells
 
     def look(self) -> None:
-        """To be called every LOOK_EVERY_S."""
+        """Looks at the free space; to be called every LOOK_EVERY_S."""
         setting = self._setting()
         volume = volume_of(self._directory)
         full, was_full = is_full(setting, volume), self.full is not None

@@ -70,5 +70,5 @@ class FetchInProgress:
 
     @property
     def missing_bytes(self) -> int:
-        """By how much the logs have to grow until there is enough."""
+        """The bytes by which the logs have to grow until there is enough."""
         return max(self._min_bytes - self._size_bytes, 1)

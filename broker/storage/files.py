@@ -81,7 +81,7 @@ def replace(path: str, content: bytes) -> None:
 
 
 def replace_checked(path: str, value: object) -> None:
-    """The same for a value of plain lists, numbers and bytes, with a checksum in front. Raises OSError."""
+    """As `replace`, for a value of plain lists, numbers and bytes, with a checksum in front. Raises OSError."""
     body: bytes = msgpack.packb(value)
     replace(path, _CHECKSUM.pack(crc32c(body)) + body)
 

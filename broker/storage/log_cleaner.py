@@ -48,7 +48,7 @@ class LogCleaner:
         self._best: tuple[float, TopicPartition, SharedLog, LogToClean] | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Cleans logs until cancelled."""
         image = self._logs.image
         while True:
             if not (image.version and image.get("log.cleaner.enable") and await self.clean_one()):
@@ -116,7 +116,7 @@ class LogCleaner:
         )  # fmt: skip
 
     def _while_there(self, place: TopicPartition, found_log: SharedLog, steps: Steps) -> Steps:
-        """As long as the log is that of the topic, and compacted: the view of another is not to be touched any more."""
+        """Takes steps as long as the log is the topic's, and compacted: the view of a topic that is gone is not to be touched."""
         version = -1
         for aside in chain([None], steps):
             yield aside

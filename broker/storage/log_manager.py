@@ -89,7 +89,7 @@ class LogManager:
         return log
 
     def view(self, topic: str, partition: int) -> SharedLog:
-        """The same, perhaps without what other shards have just appended. Raises Rejected, and OSError."""
+        """As `log`, perhaps without what other shards have just appended. Raises Rejected, and OSError."""
         if self._seen_version != self.image.version:
             self._follow_image()
         log = self._current.get((topic, partition))
@@ -103,7 +103,7 @@ class LogManager:
         return log
 
     def viewed(self, topic: str, partition: int) -> SharedLog | None:
-        """None if this shard has not looked at it."""
+        """The view of a partition's log; None if this shard has not opened it."""
         return self._logs.get((topic, partition))
 
     def _open(self, topic: str, partition: int, topic_id: UUID) -> SharedLog:
@@ -192,7 +192,7 @@ class LogManager:
                 self._delete(topic, partition)
 
     def _id_of(self, topic: str, partition: int) -> UUID | None:
-        """None if this broker leads no such partition."""
+        """The topic id of a partition; None if this broker leads no such partition."""
         found = self.image.topics.get(topic)
         return found.id if found is not None and self._led_here(found, partition) else None
 

@@ -70,7 +70,7 @@ class LogSegments:
 
     @property
     def closed_segments(self) -> list[LogSegment]:
-        """Those that grow no more, in order."""
+        """The segments that grow no more, in order."""
         return self._segments[:-1]
 
     def check(self) -> None:
@@ -105,7 +105,7 @@ class LogSegments:
         self._begin(new)
 
     def _begin(self, segment: LogSegment) -> None:
-        """It is the last one now."""
+        """Adds a segment behind the others."""
         self._segments.append(segment)
         self._resume.pop(segment.base_offset, None)  # the entry pointed to the end of the segment before
 

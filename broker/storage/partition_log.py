@@ -37,7 +37,7 @@ ANY_BYTES = 1 << 62
 
 
 class AppendInfo(NamedTuple):
-    """Where a batch went, or went when it first came. `append_time_ms` is -1 unless the topic has log append time."""
+    """The place of a batch, for a repeated one where it first went. `append_time_ms` is -1 unless the topic has log append time."""
 
     base_offset: int
     append_time_ms: int
@@ -60,7 +60,7 @@ class AppendWaiter(Protocol):
 
 
 class PartitionLog(LogSegments):
-    """Its segments, and what is written to them and read."""
+    """The log of a partition: its segments, and what is written to them and read."""
 
     def __init__(self, directory: str, topic_id: UUID, files: OpenFiles, limits: LogConfig | None = None) -> None:
         self.waiters: set[AppendWaiter] = set()

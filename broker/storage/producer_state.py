@@ -29,7 +29,7 @@ UNVERIFIED = -1000
 """Not a Kafka code: the append of a batch that would begin a transaction, until the coordinator knows of it
 (transactions_are_verified_first)."""
 NOT_ASKED = -2
-"""In place of what a refusal as UNVERIFIED says: nothing was asked yet."""
+"""Stands for the answer of a refusal as UNVERIFIED: the coordinator was not asked yet."""
 
 
 class BatchMetadata(NamedTuple):
@@ -177,11 +177,11 @@ class ProducerStateManager:
         return AbortedTxn(producer_id, first_offset, offset, self.first_unstable_offset(offset + 1))
 
     def first_unstable_offset(self, end: int) -> int:
-        """Of the ongoing transaction that began first; `end` if there is none."""
+        """The first offset of the ongoing transaction that began first; `end` if there is none."""
         return next(iter(self.ongoing.values()), end) if self.ongoing else end
 
     def last_batches(self) -> dict[int, tuple[int, int]]:
-        """By producer id: its epoch, and the base offset of its last batch, -1 if it has written none in that epoch."""
+        """The epoch of each producer id, and the base offset of its last batch, -1 if it has written none in that epoch."""
         return {
             producer_id: (epoch, kept[-1].base_offset if kept else -1)
             for producer_id, (epoch, kept) in self._states.items()

@@ -41,7 +41,7 @@ def records_in(data: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def _whole_batches(data: bytes) -> Iterator[tuple[int, Batch]]:
-    """Where each begins, and its header."""
+    """The start of each whole batch, and its header."""
     at = 0
     while at + HEADER.size <= len(data) and at + (batch := header_at(data, at)).size <= len(data):
         yield at, batch

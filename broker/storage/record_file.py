@@ -219,7 +219,7 @@ def _scan(data: bytes, heed: Callable[[bytes], None]) -> _Scanned:
 
 
 def _end_of_frame(data: bytes, at: int) -> int:
-    """Where the frame at `at` ends; 0 if no sound frame is there."""
+    """The end of the frame at `at`; 0 if no sound frame is there."""
     if len(data) - at < _HEADER.size:
         return 0
     magic, checksum, length = _HEADER.unpack_from(data, at)
@@ -230,7 +230,7 @@ def _end_of_frame(data: bytes, at: int) -> int:
 
 
 def _next_sound(data: bytes, at: int) -> int:
-    """Where the next sound frame begins, or the end of the data."""
+    """The start of the next sound frame, or the end of the data."""
     while (at := data.find(MAGIC, at)) >= 0:
         if _end_of_frame(data, at):
             return at

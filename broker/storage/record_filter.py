@@ -46,7 +46,7 @@ _NONE = -1
 
 
 def digest(key: bytes) -> bytes:
-    """By which keys are told apart. Kafka's is MD5, as long."""
+    """The digest by which keys are compared. Kafka's is MD5, of the same length."""
     return blake2b(key, digest_size=16).digest()
 
 
@@ -77,7 +77,7 @@ def readable(data: bytes, batch: Batch) -> tuple[bytes, int] | None:
 
 
 class RecordFilter:
-    """For one cleaning of a log. `last_batches`: as ProducerStateManager.last_batches gives them."""
+    """The filter of one cleaning of a log. `last_batches`: as ProducerStateManager.last_batches gives them."""
 
     def __init__(
         self,

@@ -144,7 +144,7 @@ def _record_at(buffer: Buffer, start: int, index: int) -> tuple[_Layout, int, bo
 
 
 def _behind_headers(buffer: Buffer, at: int, count: int, end: int) -> int:
-    """Where the headers of a record that ends at `end` are over."""
+    """The end of the headers of a record that ends at `end`."""
     if not 0 <= count <= end - at:
         raise MalformedRecords(f"A record can't have {count} headers.")
     for _ in range(count):

@@ -213,7 +213,7 @@ def save_snapshot(segment: LogSegment, producers: ProducerStateManager) -> None:
 
 
 def load_snapshot(segment: LogSegment) -> ProducerStateManager | None:
-    """None if there is none, or a damaged one. Raises OSError for want of descriptors or memory."""
+    """The snapshot of a segment; None if there is none, or a damaged one. Raises OSError for want of descriptors or memory."""
     try:
         dumped = read_checked(snapshot_path(segment))
     except OSError as fault:

@@ -122,7 +122,7 @@ class LogSegment:
             self.note(batch, batch.base_offset)
 
     def save_sidecar(self) -> None:
-        """Called when the segment grows no more."""
+        """Writes the sidecar; called when the segment grows no more."""
         numbers = [self.size, self.next_offset, self.max_timestamp, self.interval_bytes]
         columns = [column.tobytes() for column in (self.offsets, self.positions, self.before)]
         replace_checked(self.sidecar, [*numbers, *columns])
@@ -152,7 +152,7 @@ class LogSegment:
         return os.pread(self._files.descriptor(self.path), length, position)
 
     def position_of(self, offset: int) -> int:
-        """Where the batch starts that holds `offset`, or the first behind it; `size` if there is none."""
+        """The start of the batch that has `offset`, or of the first behind it; `size` if there is none."""
         return next((found.position for found in self.batches_behind(offset)), self.size)
 
     def batches_behind(self, offset: int) -> Iterator[BatchPosition]:

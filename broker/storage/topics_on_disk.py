@@ -33,7 +33,8 @@ def _topic(partitions: list[tuple[int, int, UUID | None]], brokers: int) -> dict
 
 
 def _topic_id(directory: Path) -> UUID | None:
-    """None for one that can't be read; setting it aside is its partition's own matter."""
+    """The topic id of a partition's directory; None for one that can't be read, which the partition sets aside when it is
+    opened."""
     try:
         topic_id, _ = read_checked(str(directory / NAME))
         return UUID(bytes=topic_id)

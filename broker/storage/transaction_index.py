@@ -58,7 +58,7 @@ class TransactionIndex:
             self._columns = tuple(column[kept_from:] for column in self._columns)
 
     def dump(self, start: int, end: int) -> list[bytes]:
-        """Those that ended in [start, end), for a file."""
+        """The transactions that ended in [start, end), for a file."""
         first, behind = bisect_left(self._columns[2], start), bisect_left(self._columns[2], end)
         return [column[first:behind].tobytes() for column in self._columns]
 

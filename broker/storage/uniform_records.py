@@ -26,7 +26,7 @@ _DELTAS: Final = bytes(range(0, 128, 2))
 
 
 class RecordLayout(NamedTuple):
-    """Where the parts of a record are, counted from its start; a length stands before what it is the length of."""
+    """The places of a record's parts, counted from its start; a length stands before its part."""
 
     attributes: int
     offset: int
@@ -101,7 +101,7 @@ def _longer(record: bytes, layout: RecordLayout) -> tuple[bytes, RecordLayout] |
 
 
 def _add(plan: _Plan, record: bytes, layout: RecordLayout, start: int, indexes: range) -> None:
-    """To the plan: records from `start` on, all laid out like `record`, with these offset deltas."""
+    """Adds to the plan: records from `start` on, all laid out like `record`, with these offset deltas."""
     end = start + len(indexes) * layout.size
 
     def column(at: int) -> slice:

@@ -63,11 +63,11 @@ class FileSlice:
         return sent
 
     def chunk(self, most_bytes: int) -> bytes:
-        """Its next bytes, for one that has to have them in memory. Raises OSError."""
+        """The next bytes, for a caller that needs them in memory. Raises OSError."""
         return self._read(min(self._size, most_bytes))
 
     def skip(self, sent: int) -> None:
-        """So many bytes were sent."""
+        """Passes over bytes that were sent."""
         self._position += sent
         self._size -= sent
 
@@ -93,7 +93,7 @@ class Rest:
         return bytes(self.left)
 
     def skip(self, sent: int) -> None:
-        """So many bytes were sent."""
+        """Passes over bytes that were sent."""
         self.left = self.left[sent:]
 
 

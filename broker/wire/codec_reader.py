@@ -14,7 +14,7 @@ FROM_WIRE = {
 
 
 class ReaderSource:
-    """In the written source, b is the buffer, i the place in it, n a length, -1 for null, and j the end of a value."""
+    """The source of a reader: b is the buffer, i the place in it, n a length, -1 for null, and j the end of a value."""
 
     def __init__(self, shape: Shape) -> None:
         self.flexible = shape.flexible

@@ -88,7 +88,7 @@ def _words_for(name: str) -> Collection[str]:
 
 
 def _name(values: dict[str, object], fields: list[Field], source: object) -> None:
-    """Of a list of names, or of numbers, in the request: its item is the first field that can have it."""
+    """Puts an item of a list of names, or of numbers, in the request into the first field that can have it."""
     kinds = ("string",) if isinstance(source, str) else ("int32",) if isinstance(source, int) else ("uuid",)
     for field in fields:
         if field.kind in kinds and not field.array and field.name != _MESSAGE:

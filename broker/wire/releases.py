@@ -28,7 +28,7 @@ class VersionRange(NamedTuple):
 
 @cache
 def ranges_of(release: str) -> Mapping[int, VersionRange]:
-    """By API key. Raises KeyError for a release that the table does not have."""
+    """The versions of a release by API key. Raises KeyError for a release that the table does not have."""
     lines = [line.split("\t") for line in _TABLE.read_text().splitlines() if not line.startswith("#")]
     column = {name: at for at, name in enumerate(lines[0])}[release]
     return {int(line[0]): VersionRange(*map(int, line[column].split("-"))) for line in lines[1:] if line[column] != "-"}

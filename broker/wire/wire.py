@@ -140,7 +140,7 @@ class Types:
 
 
 def _leave_out(**_fields: object) -> Any:
-    """In place of a structure that this version lacks."""
+    """Stands for a structure that this version lacks."""
     return None
 
 
@@ -274,7 +274,7 @@ def body_size(call: Versioned, encoded: Encoded) -> int:
 
 
 def encode_response(call: Versioned, response: Message, throttle_ms: int = 0) -> bytes:
-    """As encode_answer; all of it in memory."""
+    """As encode_answer, all in memory."""
     return bytes(encode_answer(call, response, throttle_ms))
 
 

@@ -293,7 +293,7 @@ async def holder(path: str, idle: int, busy: int) -> None:
 
 
 async def _change(member: Member, version: int) -> tuple[float, float]:
-    """Until both processes are done with a version, and their longest pass meanwhile, in ms."""
+    """The time until both processes are done with a version, and their longest pass meanwhile, in ms."""
     began = time.perf_counter()
     asked = member.mesh.call(HOME, "apply", version, timeout_s=120)
     done = member.apply(version)

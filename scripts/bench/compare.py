@@ -172,7 +172,7 @@ def connections(seconds: float, server: Server) -> dict[str, float]:
 
 
 def rated(seconds: float, server: Server) -> dict[str, float]:
-    """The same with creation rates set for the broker and for each address, far above what comes."""
+    """Connections with creation rates set for the broker and for each address, far above what comes."""
     machine.put(server, dict(RATES))
     machine.put_quota(server, {"ip": None}, IP_RATE)  # type: ignore[dict-item]  # the default of all addresses
     return _twice(server, seconds, "connection", "answered")

@@ -30,7 +30,7 @@ def file_of(*frames: bytes) -> Iterator[str]:
 
 
 def produce_and_fetch(clients: int, topic: str, partitions: int) -> list[bytes]:
-    """For each client, with an id of its own, a Produce of a small batch and a Fetch of the first batch of the partition."""
+    """A Produce of a small batch and a Fetch of the partition's first batch for each client, which has an id of its own."""
     value = b"x" * _RECORD_BYTES
     batch = batches.batch(*[value] * _RECORDS, timestamps=[time.time_ns() // 1_000_000] * _RECORDS)
     frames = []

@@ -38,7 +38,7 @@ class Bound(NamedTuple):
 
 
 def bounds(runs: Sequence[Mapping[str, float]]) -> dict[str, Bound]:
-    """Of every score that all runs have. Raises ValueError for fewer than FEWEST_RUNS runs."""
+    """The bounds of every score that all runs have. Raises ValueError for fewer than FEWEST_RUNS runs."""
     if len(runs) < FEWEST_RUNS:
         raise ValueError(f"{len(runs)} runs are too few for a tolerance: {FEWEST_RUNS} are needed")
     made = {}

@@ -195,7 +195,7 @@ def put_quota(server: Server, entity: dict[str, str], quota: dict[str, float]) -
 
 
 def answers(port: int) -> bool:
-    """Whether a broker on this port answers ApiVersions right now."""
+    """True if a broker on this port answers ApiVersions right now."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
             sock.sendall(API_VERSIONS)

@@ -71,7 +71,7 @@ class Seen:
 
 
 def produce(seen: Seen) -> None:
-    """As fast as the broker lets it."""
+    """Produces as fast as the broker lets it."""
     producer = Producer({**seen.settings(), "linger.ms": 5})
     value = b"x" * RECORD_BYTES
 
@@ -90,7 +90,7 @@ def produce(seen: Seen) -> None:
 
 
 def consume(seen: Seen) -> None:
-    """From the beginning of partition 0."""
+    """Consumes from the beginning of partition 0."""
     consumer = Consumer({**seen.settings(), "group.id": seen.order["client_id"], "enable.auto.commit": False})
     consumer.assign([TopicPartition(seen.order["topic"], 0, 0)])
     while seen.running():

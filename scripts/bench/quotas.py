@@ -161,7 +161,7 @@ def _fill(bootstrap: str, topic: str, size: int) -> None:
 
 
 def row(case: Case, seen: dict[str, Any]) -> str:
-    """Of the Markdown table."""
+    """A row of the Markdown table."""
     kafka, ours = seen["kafka"], seen["turnstile"]
 
     def ratio(key: str) -> str:

@@ -16,7 +16,7 @@ from scripts.bench.machine import CannotMeasure
 from scripts.bench.pairs import Figure, Row, figures
 
 COMMIT = "d232bb2c3de52cc0284b79746d762bad35d97a21"
-"""Of the day of the bounds, with an admin API that the benchmarks can still drive."""
+"""A commit of the day of the bounds, with an admin API that the benchmarks can still drive."""
 ROWS = {
     "connections": ("connections",),
     "refusals": ("refusals", "refusals-1", "refusals-4"),

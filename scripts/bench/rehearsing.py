@@ -54,7 +54,7 @@ REHEARSED: Mapping[str, Rehearsed] = {
         _setting("turnstile.max.connection.creation.rate.per.user", 1_000_000), "SASL PLAIN"
     ),
 }
-"""None of them would refuse a connection: what is measured is the question."""
+"""None of these limits would refuse a connection: the cost of asking is measured."""
 
 
 def rows(effort: Effort) -> Iterator[Row]:

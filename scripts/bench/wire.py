@@ -152,7 +152,7 @@ def rated(
 
 @contextmanager
 def _idle(server: Server, count: int) -> Iterator[None]:
-    """So many connections, open."""
+    """Keeps `count` connections open."""
     command = [machine.binary("client"), "idle", str(server.port), f"count={count}"]
     client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert client.stdin is not None and client.stdout is not None
@@ -222,7 +222,7 @@ def _p99(ordered: Sequence[float]) -> float:
 
 
 def start_up(rounds: int, checkout: Path | None = None) -> Iterator[Row]:
-    """From exec of `turnstile up` (of `checkout`, see machine.turnstile) until a client has an answer."""
+    """The time from exec of `turnstile up` (of `checkout`, see machine.turnstile) until a client has an answer."""
 
     def took_s() -> float:
         port, began = servers.free_port(), time.perf_counter()

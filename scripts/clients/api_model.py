@@ -61,7 +61,7 @@ class ApiModel(NamedTuple):
 
 
 def model_of(document: Mapping[str, Any]) -> ApiModel:
-    """Of an OpenAPI document as broker/admin/openapi.py makes it."""
+    """The model of an OpenAPI document as broker/admin/openapi.py makes it."""
     records = tuple(_record(name, schema) for name, schema in document["components"]["schemas"].items())
     operations = tuple(
         _operation(method.upper(), path, told)

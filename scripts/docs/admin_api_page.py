@@ -44,7 +44,7 @@ def _row(path: str, method: str, operation: Schema) -> tuple[str, str]:
 
 
 def _told(operation: Schema) -> str:
-    """What a route does: its summary, and what is said beyond it."""
+    """The description of a route: its summary, and its further sentences."""
     return " ".join(filter(None, (f"{operation['summary'].removesuffix('.')}.", operation.get("description"))))
 
 

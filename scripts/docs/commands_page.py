@@ -30,9 +30,9 @@ _IN_WORDS = (
     (r"x>=(\d+)", r"from \1"),
     (r"x>0", "above 0"),
 )
-"""What click adds to an option, in words; its variable is said of every option elsewhere."""
+"""The additions of click to an option, in words; variables are described elsewhere, for all options."""
 _KEPT = "\b\n"
-"""In the text of a command: the paragraph that follows stays as it is written."""
+"""The mark, in the text of a command, of a paragraph that stays as it is written."""
 
 
 def commands_page() -> str:

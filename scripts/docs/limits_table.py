@@ -48,7 +48,7 @@ class LimitRow(NamedTuple):
 
 
 def rows() -> list[LimitRow]:
-    """In the order of the page."""
+    """The rows in the order of the page."""
     lines = ROWS.read_text().splitlines()
     return [LimitRow(*line.split("\t")) for line in lines if line and not line.startswith("#")]
 

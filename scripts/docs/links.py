@@ -41,7 +41,7 @@ def read(path: Path) -> SitePage:
 
 
 def leads_somewhere(page: Path, link: str) -> bool:
-    """Whether what a page links to is there."""
+    """True if the target of a page's link exists."""
     parts = urlsplit(link)
     target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
     if not target.is_file():
@@ -51,7 +51,7 @@ def leads_somewhere(page: Path, link: str) -> bool:
 
 
 def is_outside(link: str) -> bool:
-    """Whether a link leads out of the site."""
+    """True if a link leads out of the site."""
     return bool(urlsplit(link).scheme or urlsplit(link).netloc)
 
 

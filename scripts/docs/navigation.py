@@ -44,5 +44,5 @@ def resolve(page: str, target: str) -> str:
 
 
 def place(page: str) -> str:
-    """Where a page of the repository stands in the site: docs/planning.md is planning.md, examples/README.md is examples.md."""
+    """The place of a page of the repository in the site: docs/planning.md is planning.md, examples/README.md is examples.md."""
     return _PLACES.get(page, page.removeprefix("docs/").replace("/README.md", ".md"))

@@ -18,7 +18,7 @@ BUILD = HERE.parent.parent / "build" / "peers"
 # Tools live for a second or two: the quick compiler alone and shared class data start them in half the time.
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+UseSerialGC", "-Xmx512m")
 WARNINGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
-"""What Streams and Connect log on standard error."""
+"""The log level of Streams and Connect on standard error."""
 
 
 class Missing(Exception):

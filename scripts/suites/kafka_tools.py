@@ -77,7 +77,7 @@ def run(target: Target, only: str, limit_s: float) -> Results:
 
 
 def _call(tools: jars.Tools, command: Command, target: Target, limit_s: float) -> jars.Ran | None:
-    """None if it took too long; the JVM is gone then."""
+    """The result of a command; None if it took too long, and its JVM was ended."""
     file = target.folder / "file.json"
     file.write_text(command.file or "")
     words = shlex.split(command.run.format(bootstrap=target.bootstrap, file=file))

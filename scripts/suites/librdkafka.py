@@ -21,7 +21,7 @@ from scripts.suites.suite import BUILD, Outcome, Results, Suite, Target, built, 
 PACKAGE, PACKAGE_VERSION = "@confluentinc/kafka-javascript", "1.10.1"
 SHA512 = "KVePUBn21EqCVP9mfxzEuM3SYJHHEF7X+iiC2e43QQgDSyEaksInmCGooT3w5q+cNAdkSCrK71j0ICfqoSqZLw=="
 VERSION = "2.15.1"
-"""Of the librdkafka in that package."""
+"""The version of the librdkafka in that package."""
 TEST_LIMIT_S = 240.0
 AT_ONCE = 3
 _SOURCE = BUILD / "librdkafka" / "source"
@@ -102,7 +102,7 @@ def _one(protocol: str, target: Target, deadline: float, numbered: tuple[str, li
 
 
 def read(name: str, report: Path) -> Outcome:
-    """From the report that the runner writes at its end; one that aborted wrote none."""
+    """The outcome in the report that the runner writes at its end; a runner that aborted wrote none."""
     try:
         state = json.loads(report.read_text())["tests"][name]["state"]
     except (FileNotFoundError, json.JSONDecodeError, KeyError):

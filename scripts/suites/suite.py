@@ -16,7 +16,7 @@ BUILD = ROOT / "build" / "suites"
 Outcome = Literal["pass", "again", "fail", "skip"]
 """`again`: it failed, and passed when it was run a second time."""
 Results = dict[str, Outcome]
-"""What became of each test, by its name in the suite."""
+"""The outcome of each test, by its name in the suite."""
 
 
 class Target(NamedTuple):

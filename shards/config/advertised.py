@@ -21,7 +21,7 @@ from shards.settings.errors import ConfigInvalid
 AUTO = "auto"
 WILDCARDS = ("", "0.0.0.0", "::")
 LIVE, START, BOUND = "live", "start", "listener"
-"""Where an address comes from: it was set live, the cluster was started with it, or it is where the listener is bound."""
+"""The source of an address: it was set live, the cluster was started with it, or it is where the listener is bound."""
 _SETTING = "advertised.listeners"
 _NAME = re.compile(
     r"(?=.{1,253}\Z)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?"

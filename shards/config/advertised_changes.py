@@ -54,7 +54,7 @@ def advertised_delta(state: ConfigState, change: AddressChange) -> list[Change]:
 
 
 def _forgotten(state: ConfigState, change: AddressChange) -> list[Change]:
-    """Without a listener, of all; also of listeners and brokers that an earlier run of the cluster had."""
+    """The addresses to forget: without a listener, of all listeners; also of listeners and brokers that only an earlier run had."""
     wanted = None if change.listener is None else change.listener.upper()
     if wanted == "":
         raise ConfigInvalid("listener", "", "name a listener, or leave it out for all of them")

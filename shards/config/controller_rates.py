@@ -59,14 +59,15 @@ class ControllerRates:
         self._buckets: dict[str, _Bucket] = {}
 
     def take(self, group: str, who: str, delta: Sequence[Change]) -> None:
-        """For a change that is made or refused as a whole; group "": of none. Raises ControllerThrottled, and takes nothing."""
+        """Charges a change that is made or refused as a whole; group "": none. Raises ControllerThrottled, and takes nothing."""
         if group and delta and self._limits(who) and not self._bucket(group).draw(_operations(group, delta)):
             raise ControllerThrottled(self._why(group))
 
     def each(
         self, group: str, who: str, wanted: Sequence[tuple[str, *tuple[object, ...]]]
     ) -> Callable[[list[Change], list[list[str]]], Admitted]:
-        """For a batch, `wanted` by names first: takes its records, one for each name that would be changed, and its answers."""
+        """The function that admits the items of a batch one by one. `wanted`: rows with their names first. It is given the
+        records, one for each name that would be changed, and the answers."""
         return partial(self._admit, group, who, [each[0] for each in wanted])
 
     def _admit(
@@ -84,7 +85,7 @@ class ControllerRates:
         return bool(self._get(ENABLED)) and who != EXEMPT
 
     def _bucket(self, group: str) -> _Bucket:
-        """With the tokens that have fallen due by now."""
+        """The bucket of a group, with the tokens that have fallen due by now."""
         rate, capacity = self._get(rate_of(group)), self._get(capacity_of(group))
         now_ms = int(1000 * trio.current_time())
         assert isinstance(rate, int) and (capacity is None or isinstance(capacity, int))

@@ -323,7 +323,7 @@ class Coordinator:
         validate_only: bool = False,
         admit: Callable[[list[Change], T], tuple[list[Change], T]] | None = None,
     ) -> T:
-        """For a change with an answer of its own, which may also refuse a part of it; `admit` may refuse more when it is made."""
+        """Makes a change with an answer of its own, which may refuse a part of it; `admit` may refuse more when it is made."""
         if validate_only:
             return make()[1]
         async with self._changing:

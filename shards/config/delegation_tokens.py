@@ -27,7 +27,7 @@ MAX_LIFETIME = "delegation.token.max.lifetime.ms"
 LIFETIME = "delegation.token.expiry.time.ms"
 MOST = "turnstile.delegation.tokens.max"
 MOST_CHARACTERS = 4096
-"""Of owner, requester and renewers, as "User:alice". Kafka has no bound but that of a request."""
+"""The most characters of owner, requester and renewers, as "User:alice". Kafka has no bound but that of a request."""
 KIND = "token"
 
 Principal: TypeAlias = tuple[str, str]
@@ -49,13 +49,13 @@ class Token(NamedTuple):
 
     @classmethod
     def parse(cls, record: TokenRecord) -> Token:
-        """Of a record. Raises KeyError, TypeError or ValueError for what is none."""
+        """The token of a record. Raises KeyError, TypeError or ValueError for what is none."""
         renewers = tuple(map(_principal, record["renewers"]))
         times_ms = record["issued_ms"], record["expires_ms"], record["max_ms"]
         return cls(_principal(record["owner"]), _principal(record["requester"]), renewers, *times_ms)
 
     def record(self) -> TokenRecord:
-        """As the store and the image have it."""
+        """The record of the token in the store and the image."""
         return {
             "owner": [*self.owner],
             "requester": [*self.requester],

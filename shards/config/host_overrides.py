@@ -25,9 +25,9 @@ HOST = "host"
 WITHIN_S = 5.0
 AT_ONCE = 50
 MOST_NAMES = 200
-"""Of all overrides of a change."""
+"""The most host names in all overrides of a change."""
 _threads = trio.CapacityLimiter(1000)
-"""Of their own: the system's resolver keeps a thread for longer than WITHIN_S, and so none that others wait for."""
+"""Threads of its own: the system's resolver may keep a thread for longer than WITHIN_S, and others would wait for it."""
 MOST_ADDRESSES = 1000
 _OF_ADDRESSES = {name for name, setting in BROKER.items() if isinstance(setting.default, Overrides)}
 """The settings whose overrides are of addresses, and so may name hosts."""

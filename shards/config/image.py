@@ -206,7 +206,7 @@ class ClusterImage:
 
     @property
     def inter_broker_listener(self) -> str | None:
-        """Its name, None when none is set apart."""
+        """The name of the inter-broker listener; None when none is set apart."""
         return cast(str | None, self._values["inter.broker.listener.name"])
 
     def _compute(self) -> set[str]:

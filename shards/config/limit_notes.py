@@ -43,7 +43,7 @@ MOST = 20
 def notes_of_settings(
     state: ConfigState, changes: Sequence[SettingChange], *, tried: bool = False, at: str = ""
 ) -> list[str]:
-    """Of settings that are changed as for `settings_delta`; `tried`: they are not in `state`, and stay out of it.
+    """Notes on settings that are changed as for `settings_delta`; `tried`: they are not in `state`, and stay out of it.
     `at`: see lockouts."""
     settings = dict(state.settings)
     if tried:
@@ -56,8 +56,8 @@ def notes_of_settings(
 
 
 def notes_of_observed(state: ConfigState, changes: Sequence[SettingChange] = (), *, tried: bool = False) -> list[str]:
-    """Of limits that are observed, and `changes` of them as for `observed_delta`; `tried` as in notes_of_settings. A limit that can
-    refuse nothing, as the limits in force refuse it before, is told of when it is observed."""
+    """Notes on observed limits, and on `changes` of them as for `observed_delta`; `tried` as in notes_of_settings. An observed
+    limit that can refuse nothing, as the limits in force refuse it before, gets a note."""
     own = _bounded(_own_values({**state.settings, **state.observed}, changes))
     return own if tried else [*own, *_refusing_nothing(state)]
 
@@ -74,7 +74,7 @@ def _refusing_nothing(state: ConfigState) -> list[str]:
 
 
 def notes_of_quotas(state: ConfigState, changes: Sequence[QuotaChange]) -> list[str]:
-    """Of quotas that are changed as for `quotas_delta`, and are valid."""
+    """Notes on quotas that are changed as for `quotas_delta`, and are valid."""
     quotas = [
         (entity_of(entity, REDPANDAS), {key: float(value) for key, value in values.items() if value is not None})
         for entity, values in changes
@@ -88,7 +88,7 @@ def notes_of_quotas(state: ConfigState, changes: Sequence[QuotaChange]) -> list[
 
 
 def notes_in_force(state: ConfigState, at: str = "") -> list[str]:
-    """Of everything that is in force."""
+    """Notes on everything that is in force."""
     notes = _lockouts(state, state.settings, at)
     quotas = [(entity_of_key(key), values) for key, values in list(state.quotas.items())[:MOST]]
     for broker, limits in _limits(state, state.settings).items():
@@ -111,12 +111,12 @@ def _request_queue(state: ConfigState) -> list[str]:
 
 
 def lockouts_in_force(state: ConfigState) -> list[str]:
-    """Of everything that is in force, the limits that let no connection in."""
+    """Notes on the limits in force that let no connection in."""
     return _lockouts(state, state.settings, "")
 
 
 def _own_values(settings: Mapping[str, str], changes: Iterable[SettingChange]) -> list[str]:
-    """Of changes for all brokers, the values that single brokers have of their own: there these hold. `settings`: by
+    """Notes on values that single brokers have of their own, which hold there in spite of changes for all brokers. `settings`: by
     "broker/name"."""
     changed = {canonical_name(name) for broker, name, _ in changes if broker == ""}
     keys = ((*key.partition("/"), text) for key, text in settings.items())
@@ -179,7 +179,7 @@ def _asks_for_login(state: ConfigState) -> bool:
 
 
 def _protocols(state: ConfigState) -> list[str]:
-    """Those of the listeners, such as SASL_SSL."""
+    """The security protocols of the listeners, such as SASL_SSL."""
     maps = [text for key, text in state.static.items() if key.endswith("/listener.security.protocol.map")]
     return [each.partition(":")[2] for text in maps for each in text.split(",")]
 
@@ -191,7 +191,7 @@ def _lockouts(state: ConfigState, settings: Mapping[str, str], at: str) -> list[
 
 
 def _limits(state: ConfigState, settings: Mapping[str, str]) -> dict[int, ConnectionLimits]:
-    """Of the whole cluster, and of each broker that has a live setting of its own."""
+    """The limits of the whole cluster, and of each broker that has a live setting of its own."""
     own = {int(key.partition("/")[0]) for key in settings if not key.startswith("/")}
     return {
         broker: ConnectionLimits(given(broker, state.static, settings, unreadable=lambda fault: None), state.hosts)

@@ -40,7 +40,8 @@ class ProxyOption:
 
 
 def proxy_option(listener: str, options: Collection[str]) -> ProxyOption | None:
-    """Of a listener's options, as `--listener` has them; None where its peers are its clients. Raises ConfigInvalid."""
+    """The proxy option among a listener's options, as `--listener` has them; None where its peers are its clients. Raises
+    ConfigInvalid."""
     given = dict(option.split("=", 1) for option in options if option.startswith((f"{PROXY}=", f"{TRUSTED}=")))
     if not given:
         return None
@@ -58,7 +59,7 @@ def proxy_option(listener: str, options: Collection[str]) -> ProxyOption | None:
 
 
 def _network(listener: str, text: str) -> IPv4Network | IPv6Network:
-    """In the notation of KIP-1276. Raises ConfigInvalid."""
+    """A network in the notation of KIP-1276. Raises ConfigInvalid."""
     try:
         network = ip_network(text.strip())
     except ValueError:

@@ -38,7 +38,7 @@ class Subscriber:
         self._parts_of = -1  # the version they belong to
 
     async def apply(self, peer: object, version: int, part: list[list[object]], whole: bool, more: bool) -> int:
-        """As the coordinator calls it; answers with the version this shard has come to."""
+        """Called by the coordinator; answers with the version this shard has come to."""
         if version != self._parts_of:
             self._parts, self._parts_of = [], version
         self._parts += part

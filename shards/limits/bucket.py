@@ -40,7 +40,7 @@ class TokenBucket:
         return bucket_throttle_ms(self.tokens(quota_per_s, now_ms=now_ms), quota_per_s)
 
     def forgive(self, quota_per_s: float | None, *, now_ms: int) -> None:
-        """Of what is owed no more is kept than a full bucket holds: the quota pays it back in a window. None: nothing is owed."""
+        """Keeps no more of a debt than a full bucket holds: the quota pays it back in a window. None: there is no debt."""
         if quota_per_s is not None:
             owed = -self.burst(self.window, quota_per_s)
             self._tokens = max(self.tokens(quota_per_s, now_ms=now_ms), owed)

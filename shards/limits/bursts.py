@@ -72,7 +72,7 @@ def burst_note(name: str, per_s: float, limits: ConnectionLimits) -> str:
 
 
 def _whole_milliseconds_note(name: str, per_s: float, limits: ConnectionLimits) -> str:
-    """Where Redpanda's whole milliseconds let another number of connections pass than the rate says."""
+    """A note where Redpanda's whole milliseconds let another number of connections pass than the rate says; else ""."""
     passing = sustained_per_s(per_s, exact=limits.exact_core_rate)
     if round(passing) == round(per_s):
         return ""

@@ -18,7 +18,7 @@ from shards.limits.quota_entities import Entity
 
 CONSUMER, PRODUCER = "consumer_byte_rate", "producer_byte_rate"
 REQUEST_TIMEOUT_S = 30.0
-"""For as long does a producer wait for an answer, unless told otherwise (request.timeout.ms, of Java and of librdkafka)."""
+"""The default time for which a producer waits for an answer (request.timeout.ms, of Java and of librdkafka)."""
 
 
 def byte_rate_note(name: str, per_s: float, limits: ConnectionLimits, largest_batch: int) -> str:

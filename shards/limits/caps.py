@@ -7,8 +7,8 @@ OBSERVED: Final = "observed/"
 """The beginning of the key of an observed pool, such as `observed/ip:10.0.0.1`: its tokens are those of the connections that the
 observed caps would have admitted (observed_limits.py)."""
 GENERAL: Final = "general/"
-"""Before a kind of pools, among the names of what a change concerns: the rule of the pools of that kind that no setting names. That
-rule is the one of the pool without a name, `ip:`."""
+"""Stands before a kind of pools in the names of changed rules: the rule of the pools of that kind that no setting names. That rule
+is the one of the pool without a name, `ip:`."""
 CLUSTER: Final = "cluster"
 """The key of the pool of all connections to all brokers (shards/tokens/cluster_pool.py), and of the rate of new ones
 (shards/rates/cluster_rate.py)."""

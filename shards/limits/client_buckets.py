@@ -103,7 +103,7 @@ def _rate(limit: float | None) -> int | None:
 
 
 def _idle(kept: Mapping[BucketKey, _Used], now_ms: int) -> Iterable[BucketKey]:
-    """Those at the front, where the least recently used ones are."""
+    """The idle buckets, which are at the front: the least recently used come first."""
     idle = []
     for key, used in kept.items():
         if now_ms - used.used_ms < IDLE_MS:

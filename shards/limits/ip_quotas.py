@@ -25,7 +25,7 @@ class IpQuotaTable:
         }
 
     def counted_by(self, ipv6_prefix: int) -> "IpQuotaTable":
-        """The same for addresses that count as `counted_address` says: of several that count as one the smallest quota holds."""
+        """The table for addresses that count as `counted_address` says: of several that count as one the smallest quota holds."""
         if ipv6_prefix == IPV6_BITS:
             return self
         table = IpQuotaTable()

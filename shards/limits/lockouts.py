@@ -14,7 +14,7 @@ from shards.settings.broker_config import CAP, of_listener
 
 _OVERRIDES = "overrides"
 _UNLISTED = {"IPv4": "192.0.2.1", "IPv6": "2001:db8::1"}
-"""Of each family an address for documents (RFC 5737, RFC 3849): no client has it, so only networks and the general cap rule it."""
+"""An address for documents of each family (RFC 5737, RFC 3849): no client has it, so only networks and the general cap rule it."""
 
 
 def lockouts(limits: ConnectionLimits, listeners: Iterable[str] = (), *, at: str = "") -> list[str]:

@@ -43,7 +43,7 @@ class NodeThroughput:
         )
 
     def reset(self, *, now_ms: int) -> None:
-        """As a node that starts."""
+        """Resets the rates to those of a node that starts."""
         in_bps, out_bps = _rate(self._received), _rate(self._sent)
         self._received = self._sent = None
         self.set_rates(in_bps, out_bps, now_ms=now_ms)

@@ -30,7 +30,7 @@ CLIENT_ID = "client-id"
 
 _CLIENT, _USER, _BOTH = 1, 2, 4  # shapes of entity
 EntityPlace = tuple[int, str | None, str | None]
-"""Of an entity: shape, user, client-id; None: the default, or not part of the shape."""
+"""An entity's shape, user and client-id; None: the default, or not part of the shape."""
 
 
 class Match(NamedTuple):

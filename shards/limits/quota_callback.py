@@ -34,7 +34,7 @@ TYPES: Final = {
 MOST_TAGS: Final = 10_000
 """The tags of so many meters are remembered: clients may choose them."""
 NO_KEY: Final[Key] = ("", "")
-"""Of a client that the class has failed to place: it has no limit."""
+"""The key of a client that the class has failed to place: it has no limit."""
 _DIGEST: Final = re.compile(r".{40}\.\.\.[0-9a-f]{32}", re.DOTALL)
 _CUSTOM: Final = 8
 """The shape of the place of a quota that is of no entity (CustomQuotas of Kafka)."""

@@ -46,7 +46,7 @@ DEFAULT_WINDOW = Window()
 
 
 class PartlyAdmitted(NamedTuple):
-    """Of units that came at one instant, and are not all within a quota: how many are, and the delay in ms of each other one."""
+    """Units that came at one instant, and are not all within a quota: how many are, and the delay in ms of each other one."""
 
     units: int
     delay_ms: int

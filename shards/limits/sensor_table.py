@@ -28,7 +28,7 @@ from shards.limits.precedence import EntityPlace, Key, Quota, QuotaTable
 from shards.limits.rate import Rate, Window
 
 MOST_SENSORS: Final = 10_000
-"""Of one type of quota, at home in one shard: about 15 MB when each has a full window."""
+"""The sensors of one type of quota at home in one shard: about 15 MB when each has a full window."""
 SHARED: Final = 64
 SWEPT_AT_ONCE: Final = 500
 SWEPT_EVERY_MS: Final = 10
@@ -56,7 +56,7 @@ class SensorTable(Generic[Sensor]):
         self._swept_ms: int | None = None
         self._shared: dict[tuple[EntityPlace | None, int], Sensor] = {}
         self.own: dict[Key, Sensor] = {}
-        """By key; a sweep moves the sensors that stay to the end."""
+        """Sensors by key; a sweep moves those that stay to the end."""
         self.evicted = 0
         """Sensors that made room for others."""
 

@@ -29,20 +29,20 @@ def utilisation(used: float, limit: float) -> float:
 
 
 def level(used: float, limit: float) -> Level:
-    """From 80 %, 90 % and 100 % of the limit on: HIGH, NEAR, FULL."""
+    """HIGH, NEAR or FULL from 80 %, 90 % or 100 % of the limit on, else ROOMY."""
     return level_of(utilisation(used, limit))
 
 
 def level_of(share: float) -> Level:
-    """As `level`, of a utilisation."""
+    """As `level`, by the used share of a limit."""
     if share >= FULL_FROM:
         return Level.FULL
     return Level.NEAR if share >= NEAR_FROM else Level.HIGH if share >= HIGH_FROM else Level.ROOMY
 
 
 class CloseLimits(NamedTuple):
-    """Of `limits` limits that were looked at: how many are used from 80 % (`high`), 90 % (`near`) and 100 % (`full`) on. One that
-    is full is near and high, too."""
+    """The number of `limits` limits that are used from 80 % (`high`), 90 % (`near`) and 100 % (`full`) on. One that is full is
+    near and high, too."""
 
     high: int
     near: int
@@ -50,7 +50,7 @@ class CloseLimits(NamedTuple):
     limits: int
 
     def plus(self, other: CloseLimits) -> CloseLimits:
-        """Of both."""
+        """The sums of both."""
         return CloseLimits(*(one + another for one, another in zip(self, other, strict=True)))
 
 

@@ -29,7 +29,7 @@ class Deferred(Generic[T]):
     def __init__(self) -> None:
         self.resolved = False
         self.on_cancel: Callable[[], None] | None = None
-        """Called once when it is cancelled: ends the work that the value would come from."""
+        """Called once when the Deferred is cancelled: ends the work that the value would come from."""
         self._cancelled = False
         self._value: T | None = None
         self._error: BaseException | None = None

@@ -24,16 +24,16 @@ class HeldEvents:
 
     @property
     def descriptors(self) -> Collection[int]:
-        """Of which events are kept."""
+        """The descriptors whose events are kept."""
         return self._kept.keys()
 
     def hold(self) -> None:
-        """They are held; after a release once what was kept is delivered (released_for_a_pass)."""
+        """Holds events; after a release, once the kept ones are delivered (released_for_a_pass)."""
         if self.released and self.after_release is None:
             self.after_release = HeldEvents(self._kind)
 
     def release(self) -> None:
-        """They are not held any more, nor again."""
+        """Holds events no more, for good."""
         self.released = True
         self.after_release = None
 

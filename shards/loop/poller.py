@@ -67,7 +67,7 @@ class Calling(NamedTuple):
 # After so long without trio, its own tasks get a turn.
 _BEFORE_YIELD_NS = 2_000_000
 LINGER_S = 0.001
-"""Of a process whose events are callbacks."""
+"""The time for which a process whose events are callbacks waits by itself before it sleeps."""
 _EVENTS_PER_PASS = 512
 EXPECTED_NS = 60_000
 """Twice what a message to another process and its answer take where neither sleeps."""

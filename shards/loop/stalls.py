@@ -60,7 +60,7 @@ class Stalls:
             self._told(Stall(str(by), took_ns))
 
     def look(self) -> None:
-        """To be called a few times a second: what was waited for a CPU until now is not part of a later stall."""
+        """To be called a few times a second: the wait for a CPU until now is not part of a later stall."""
         self._waited_before_ns = self._waited_ns()
 
 

@@ -39,7 +39,7 @@ _scratch = memoryview(bytearray(_READ_SIZE))
 Sent: TypeAlias = tuple[Any, ...]
 """A message that is to be packed: its kind, and what belongs to this (mesh.py)."""
 Arrived: TypeAlias = list[Any]
-"""The same at the other end, as msgpack unpacks it."""
+"""A message at the other end, as msgpack unpacks it."""
 
 
 class Link:

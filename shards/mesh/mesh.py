@@ -90,7 +90,7 @@ class Mesh:
         return self._calls.call(key, method, args, timeout_s)
 
     async def request(self, key: PeerKey, method: str, *args: object, timeout_s: float = 5.0) -> object:
-        """The same for a task: waits for the value, or raises; DeadlineExceeded at once after `timeout_s`."""
+        """As `call`, for a task: waits for the value, or raises; DeadlineExceeded at once after `timeout_s`."""
         with trio.move_on_after(timeout_s):
             return await self._calls.call(key, method, args, timeout_s)
         raise DeadlineExceeded(f"{key} did not answer {method} within {timeout_s} s")

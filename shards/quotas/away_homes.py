@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
 ANSWER_WITHIN_MS: Final = 250
-"""After so long a charge is decided without its home, and the home is away."""
+"""A charge without an answer for so long is decided without its home, and the home is away."""
 STALE_AFTER_MS: Final = 200
-"""After so long a home decides no charge that it reads: its asker soon does, or has. The rest is for the answer's way."""
+"""A home does not decide a charge that is older: the asker soon does, or has. The rest of ANSWER_WITHIN_MS is for the answer's
+way."""
 
 B = TypeVar("B")
 

@@ -50,7 +50,7 @@ class CurvePart(NamedTuple):
 
     @classmethod
     def read(cls, row: Sequence[Any]) -> CurvePart:
-        """From the lists that msgpack makes of it."""
+        """The part of a curve, from the lists that msgpack makes of it."""
         key, shard, began_ms, points = row
         return cls(MeterKey(*key), shard, began_ms, [Point(*point) for point in points])
 

@@ -16,9 +16,9 @@ class RehearsedQuotas:
 
     @property
     def quotas(self) -> Mapping[Entity, Mapping[str, float]]:
-        """By entity and key; none beside a class that decides of client quotas (quota_callback.py)."""
+        """The quotas by entity and key; none beside a class that decides about client quotas (quota_callback.py)."""
         return {} if self._image.get(CALLBACK) else self._image.rehearsed_quotas
 
     def get(self, name: str) -> object:
-        """As of ClusterImage; no class decides of what is observed."""
+        """As ClusterImage.get; no class decides about observed quotas."""
         return None if name == CALLBACK else self._image.get(name)

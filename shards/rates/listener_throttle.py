@@ -98,7 +98,7 @@ class ListenerThrottle:
             self._work(listener, now_ms)
 
     def ask_one(self, name: str, *, now_ms: int) -> int | None:
-        """As `ask`, for one connection of this shard: 0 to go now, or the ms at which it goes; None if others are before it."""
+        """As `ask`, for one connection of this shard: 0 to go now, or the ms at which it goes; None if others wait before it."""
         self.advance(now_ms=now_ms)
         listener = self.listeners[name]
         if listener.queue or now_ms < listener.blocked_until_ms:

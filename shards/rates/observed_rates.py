@@ -46,7 +46,7 @@ Placed = tuple[int, int, int]
 Beyond = Mapping[int, RateAnswer]
 """The answers to some questions, by their places, but for those that were WITHIN."""
 OnAnswers = Callable[[Sequence[Any], Beyond], None]
-"""Called with what some questions were asked for, in their order. It must not raise."""
+"""Called with the subjects of some questions, in their order, and the answers. It must not raise."""
 UNAVAILABLE: Final = RateAnswer(-1, -1)
 
 
@@ -57,7 +57,7 @@ class RateNotes(Protocol):
         """Arrivals from addresses, or logins of users, that were within their rates."""
 
     def answered(self, what: str, name: str, answer: RateAnswer, arrivals: int, *, asker: int, at_ms: int) -> None:
-        """The same answer to `arrivals` that came one after the other."""
+        """One answer to `arrivals` that came one after the other."""
 
     def began(self, *, at_ms: int) -> None: ...
 

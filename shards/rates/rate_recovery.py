@@ -130,12 +130,12 @@ class RateRecovery:
             self._post(peer, ("ask_use", self._round, self._prefix))
 
     def peer_lost(self, peer: int) -> None:
-        """Its links broke. What it has not sent is waited for: it lives, and is asked again when they are up
+        """The links to a peer broke. Its use that it has not sent is waited for: it lives, and is asked again when they are up
         (told_use_before_decisions)."""
         self._up.discard(peer)
 
     def peer_dead(self, peer: int, *, now_ms: int) -> None:
-        """Its process has ended: its backup shard sends its use from now on (told_once)."""
+        """The process of a peer has ended: its backup shard sends its use from now on (told_once)."""
         if peer in self._backups_of_living:
             self._backups_of_dead = [each for each in self._backups_of_dead if each.entries(now_ms=now_ms)]
             self._backups_of_dead.append(self._backups_of_living.pop(peer))

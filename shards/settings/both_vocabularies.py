@@ -25,7 +25,7 @@ SAME_LIMITS: Mapping[str, SameLimit] = {
     "group_min_session_timeout_ms": SameLimit("group.min.session.timeout.ms", max),
     "group_max_session_timeout_ms": SameLimit("group.max.session.timeout.ms", min),
 }
-"""By the name in Redpanda."""
+"""The limits that both vocabularies have, by Redpanda's name."""
 
 
 def tightened(values: Mapping[str, Value]) -> dict[str, Value]:

@@ -22,7 +22,7 @@ class ConfigInvalid(TurnstileError):
 
     @classmethod
     def saying(cls, sentence: str, *, name: str = "", error: str = "INVALID_CONFIG") -> "ConfigInvalid":
-        """With a sentence of its own, such as Kafka's, word for word."""
+        """A ConfigInvalid with a sentence of its own, such as Kafka's, word for word."""
         made = cls(name, None, sentence, error=error)
         made.args = (sentence,)
         return made

@@ -48,7 +48,7 @@ def features_as(release: str) -> Mapping[str, Feature]:
 
 
 def level_of(levels: Mapping[str, int], name: str, release: str = OWN_VERSION) -> int:
-    """In force, of a feature in FEATURES; `levels`: those that were changed. 0: the release does not have it."""
+    """The level in force of a feature in FEATURES; `levels`: those that were changed. 0: the release does not have it."""
     feature = features_as(release).get(name)
     return 0 if feature is None else min(levels.get(name, feature.default), feature.most)
 

@@ -86,7 +86,7 @@ LIMITING = [
             "What a request costs on top of the time it took, for request_percentage, and for how long it keeps a request "
             "handler busy while turnstile.request.queue is true: Produce=2ms+1us/KiB,*=100us.", TURNSTILE, True),
 ]  # fmt: skip
-"""Those that limit clients, for displays; in the order in which these show them."""
+"""The settings that limit clients, in the order in which displays show them."""
 THROUGHPUT = [
     ConfigKey("kafka_throughput_limit_node_in_bps", _RATE, None,
             "Bytes a second that a broker takes from all clients together, in requests of kafka_throughput_controlled_api_keys; "
@@ -102,4 +102,4 @@ THROUGHPUT = [
             "whole client id, or +empty for clients without one; without client_id all clients.", REDPANDA, True),
     ConfigKey("max_kafka_throttle_delay_ms", long(0), 30_000, "No delay of both limits is longer.", REDPANDA, True),
 ]  # fmt: skip
-"""Those of the throughput of a broker as a whole; Kafka has none."""
+"""The settings of the throughput of a broker as a whole; Kafka has none."""

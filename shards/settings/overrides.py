@@ -52,12 +52,12 @@ class Overrides(OverrideEntries):
 
     @classmethod
     def parse(cls, entries: Iterable[str] | str) -> "Overrides":
-        """From a list of entries, or from its text: JSON or comma-separated. ValueError names the first bad entry."""
+        """The overrides of a list of entries, or of its text: JSON or comma-separated. ValueError names the first bad entry."""
         return cls(numbers_of(_split(entries) if isinstance(entries, str) else entries, _parse_entry))
 
     def resolved(self, addresses: HostAddresses) -> "Overrides":
-        """The same without host names: each number holds for the host's addresses, of several hosts of one address the smallest,
-        and an entry of the address itself goes before them."""
+        """The overrides without host names: each number holds for the host's addresses, of several hosts of one address the
+        smallest, and an entry of the address itself goes before them."""
         if not self.hosts:
             return self
         numbers: dict[str, int] = {}
@@ -67,7 +67,8 @@ class Overrides(OverrideEntries):
         return Overrides(numbers | {key: n for key, n in self.entries.items() if not is_host(key)})
 
     def counted_by(self, ipv6_prefix: int) -> "Overrides":
-        """The same for addresses that count as `counted_address` says: of several that count as one the smallest number holds."""
+        """The overrides for addresses that count as `counted_address` says: of several that count as one the smallest number
+        holds."""
         if ipv6_prefix == IPV6_BITS or not any(":" in key for key in self.entries):
             return self
         numbers: dict[str, int] = {}

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from functools import lru_cache
 
 _MOST_BYTES = 1 << 18
-"""Of a compiled pattern; what is larger is refused, as matching takes time in proportion to this, too."""
+"""The largest compiled pattern; a larger one is refused, as matching takes time in proportion to its size, too."""
 
 
 class BadPattern(ValueError):
-    """It is not a regular expression of RE2; the text says why."""
+    """A text that is no regular expression of RE2; the message says why."""
 
 
 @lru_cache(maxsize=256)

@@ -25,7 +25,7 @@ class UserOverrides(OverrideEntries):
 
     @classmethod
     def parse(cls, text: str, low: int, high: int) -> "UserOverrides":
-        """From a list of entries as text, each number from low to high. ValueError names the first bad entry."""
+        """The overrides of a list of entries as text, each number from low to high. ValueError names the first bad entry."""
         return cls(numbers_of(_split(text), partial(_parse_entry, low=low, high=high)))
 
     def listed(self) -> list[str]:

@@ -20,7 +20,7 @@ _OVERSLEPT_S = 1.0
 
 
 class CoordinatorWatchdog:
-    """Of one process, whichever incarnation of it runs. Times are of a clock that all processes share, in seconds."""
+    """The watchdog of one process, whichever incarnation of it runs. Times are of a clock that all processes share, in seconds."""
 
     def __init__(self) -> None:
         self._mapped = mmap.mmap(-1, 2 * 8)
@@ -40,7 +40,7 @@ class CoordinatorWatchdog:
         self._looked_s = now_s
 
     def take_hung(self, pid: int, *, now_s: float) -> bool:
-        """To be asked by the supervisor every LOOK_S; once it is, it counts as just started."""
+        """True if the process hangs; it then counts as just started. To be called by the supervisor every LOOK_S."""
         beaten_s = self._slots[0]
         overslept = now_s - self._looked_s > LOOK_S + _OVERSLEPT_S
         self._looked_s = now_s

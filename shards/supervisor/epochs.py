@@ -18,11 +18,11 @@ from shards.errors import CannotStart
 
 RESERVED = 10_000
 MOST = 1 << 53
-"""Of what is read from a file: every display, and JavaScript, can show it."""
+"""The largest epoch that is taken from a file: every display, and JavaScript, can show it."""
 
 
 class Epochs:
-    """To be made once the data directory is held: then no other process uses the file."""
+    """The epochs of a data directory. To be made once the directory is locked: then no other process uses the file."""
 
     def __init__(self, path: Path) -> None:
         """Raises CannotStart when the file holds no number, OSError when it can't be read or written."""

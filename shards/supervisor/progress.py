@@ -55,7 +55,7 @@ def is_alive(pid: int) -> bool:
 
 
 def _schedstat_s(pid: int, place: int) -> float:
-    """Of its first thread: seconds on a CPU (place 0), and runnable without one (place 1)."""
+    """The seconds of a process's first thread on a CPU (place 0), or runnable without one (place 1)."""
     try:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[place]) / 1e9
     except (OSError, ValueError, IndexError):

@@ -30,7 +30,7 @@ _taken: list[object] = []
 
 
 class ReturnCounts:
-    """Those of so many shards."""
+    """The counts of returns that `shards` shards share."""
 
     def __init__(self, shards: int) -> None:
         self._shards: Final = shards
@@ -43,7 +43,7 @@ class ReturnCounts:
         self._threads: tuple[int, ...] | None = None  # the place of each shard's thread in _owners, once `start` knows
 
     def start(self, shard: int) -> "ShardReturns":
-        """To be called once by the process of a shard, in its main thread."""
+        """The counts as one shard writes them. To be called once by its process, in the main thread."""
         self._words[self._starts_at + shard] += 1
         word = self._take_mutex(shard)
         if word is not None:

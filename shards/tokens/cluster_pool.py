@@ -92,7 +92,7 @@ class ClusterPool:
         return self.tokens.observe_at_hand(OBSERVED_POOLS) > 0
 
     def observe(self, waiter: TokenWaiter) -> Admitted | Refused | None:
-        """The same where none was at hand: see Tokens.observe_rest."""
+        """As observe_at_hand, where no token was at hand: see Tokens.observe_rest."""
         return self.tokens.observe_rest(OBSERVED_POOLS, 0, waiter)
 
     def cancel(self, waiter: TokenWaiter) -> None:
@@ -117,7 +117,7 @@ class ClusterPool:
             self._count(CLUSTER, connections, is_on=is_on)
 
     def follow_observed(self, members: Callable[[], int]) -> None:
-        """The same of the observed pool; `members()` of this shard are in the observed world, or were until this version."""
+        """As `follow`, of the observed pool; `members()` of this shard are in the observed world, or were until this version."""
         is_on = self._rule_of(OBSERVED + CLUSTER).cap is not None
         if is_on is not self.is_observed:
             self.is_observed = is_on

@@ -314,7 +314,7 @@ class ConnectionsInFlight:
         attempt.index = 0
 
     def snapshot(self) -> dict[TokenWaiter, tuple[tuple[str, ...], str | None]]:
-        """Of each connection in flight: the pools of which it holds a token, and the one it waits for, if any."""
+        """The pools of which each connection in flight holds a token, and the one that it waits for, if any."""
         found: dict[TokenWaiter, tuple[tuple[str, ...], str | None]] = {}
         for waiter, attempt in self._attempts.items():
             if attempt.decision is None:

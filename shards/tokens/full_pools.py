@@ -44,7 +44,7 @@ class ReturnCounts(Protocol):
 
 
 class NoReturnCounts:
-    """Of a shard that shares no memory with others: nothing is known to be full."""
+    """The return counts of a shard that shares no memory with others: no pool is known to be full."""
 
     def of(self, key: str) -> int | None:
         return None

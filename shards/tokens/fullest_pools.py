@@ -22,7 +22,7 @@ _ADDRESS, _USER = "ip:", "user:"
 
 
 class FullestPools:
-    """Of the pools of addresses and users alone: those of a broker and its listeners are few, and known by name."""
+    """The fullest pools of addresses and users; those of a broker and its listeners are few, and known by name."""
 
     def __init__(self, table: PoolTable) -> None:
         self._table = table
@@ -45,7 +45,7 @@ class FullestPools:
         return self._seen().addresses.close
 
     def users(self) -> list[str]:
-        """The same of users."""
+        """The users whose pools are the fullest."""
         return [key.removeprefix(_USER) for key in self._seen().users.limits()]
 
     def close_users(self) -> CloseLimits:

@@ -118,7 +118,7 @@ class LentTokens:
         return pool.lent if pool.holder == shard else 0
 
     def _share(self, pool: HomePool) -> None:
-        """From now on the tables say which shards have tokens of a pool."""
+        """From now on the tables have the shards that have tokens of a pool."""
         if pool.holder != SEVERAL:
             self._of[pool.holder][pool.key] = pool.lent
             pool.holder = SEVERAL

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 Item = tuple[Any, ...]
 TokenMessage = tuple[int, list[Item]]
-"""As it is sent. It may arrive with lists for tuples, so what receives one takes a sequence."""
+"""A message as it is sent. It may arrive with lists for tuples, so receivers take sequences."""
 _ITEMS_PER_MESSAGE: Final = 2048  # so that a million reports are many bounded frames
 
 

@@ -70,7 +70,7 @@ class RuleChanges:
         self._piece: Final = piece
         self._on_applied = on_applied
         self._general = {kind: table.rule_of(f"{kind}:") for kind in MANY}
-        """Of each kind, the rule of the pools that no setting names."""
+        """The rule of the pools of each kind that no setting names."""
         self._rest: Iterator[Pool] | None = None  # the pools that the sweep under way has not looked at
         self._of_this_sweep: list[PendingVersion] = []  # the versions that are applied when it ends
         self._of_the_next: deque[PendingVersion] = deque()  # the versions that came since it began

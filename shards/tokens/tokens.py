@@ -144,7 +144,7 @@ class Tokens(ConnectionTokens):
         return self._table.rule_of(key).cap
 
     def excess(self, key: str, allowed: int = 0) -> int | None:
-        """Of a pool at home here: see HomeLedger.excess."""
+        """The excess of a pool at home here: see HomeLedger.excess."""
         return self._ledger.excess(key, allowed)
 
     # Configuration, peers, time

@@ -1,4 +1,4 @@
-"""What quotas cost request by request, in raw frames: how Fetch fills its bytes, what counts as a mutation, who is told.
+"""What quotas cost request by request, in raw frames: how Fetch fills its bytes, what counts as a mutation, which answers tell it.
 
 With CLIENTS_PEER=kafka all of it holds for a real Kafka 4.1, to the byte and to the partition.
 """
@@ -30,20 +30,20 @@ class Client:
         self._limited: dict[tuple[str, str], None] = {}
 
     def ask(self, api: str, version: int, **fields: Any) -> Any:
-        """On a connection of its own, which no earlier answer has muted."""
+        """Asks on a connection of its own, which no earlier answer has muted."""
         with wired(self.bootstrap, self.id) as connection:
             return connection.ask(api, version, **fields)
 
     def limit(self, **quotas: float | None) -> None:
-        """None removes one."""
+        """Sets quotas; None removes one."""
         self._alter(self.id, quotas)
-        # Kafka takes up changes one after the other, and later than it says so: when this one is there, so is that.
+        # Kafka takes up changes in order, and later than it answers: once the marker is in force, so are the quotas.
         marker = f"m{uuid4().hex[:10]}"
         self._alter(marker, {"producer_byte_rate": 1.0})
         until(lambda: self._described(marker), what="quotas are in force")
 
     def unlimit(self) -> None:
-        """The next test that reads all quotas of the cluster must not find these."""
+        """Removes the quotas: the next test that reads all quotas of the cluster must not find them."""
         for client_id, quota in list(self._limited):
             self._alter(client_id, {quota: None})
 
@@ -133,7 +133,8 @@ def filled(two_shards):
 
 
 class Asked(NamedTuple):
-    """(partition, offset, partition_max_bytes) of each, max_bytes, and the bytes of records that come of each."""
+    """A Fetch: (partition, offset, partition_max_bytes) of each partition, max_bytes, and the bytes of records that each
+    answers."""
 
     partitions: list[tuple[int, int, int]]
     max_bytes: int
@@ -216,8 +217,8 @@ OVER = THROTTLING_QUOTA_EXCEEDED
 
 
 class Mutation(NamedTuple):
-    """What a client asks for, the error codes of its topics, and how many partitions beyond the burst it is told to wait
-    for and has been charged in the end."""
+    """A request, the error codes of its topics, the partitions beyond the burst that its throttle time is for, and the partitions
+    that are charged in the end."""
 
     ask: Any
     errors: list[int]
@@ -279,12 +280,12 @@ MUTATIONS = {
 
 
 def beyond(throttled: timedelta) -> int:
-    """So many partitions too many were charged."""
+    """The partitions beyond the burst that were charged."""
     return round(throttled.total_seconds() * RATE + BURST) if throttled else 0
 
 
 def charged(client: Client) -> int:
-    """How many partitions a client has been charged, told by a permissive one more."""
+    """How many partitions a client has been charged, by the throttle time of a further one in a permissive version."""
     return beyond(create(client, new(client, probe=1), 4).throttle_time) - 1
 
 
@@ -304,7 +305,7 @@ def test_what_counts_as_a_mutation(client, what):
 
 
 def asked_for(client: Client, *names: str) -> Any:
-    """Metadata of topics that are created on the way."""
+    """Metadata of topics, which creates them."""
     topic = wire.request_types(KEYS["metadata"], 9).MetadataRequestTopic
     return client.ask("metadata", 9, topics=tuple(topic(name=name) for name in names))
 
@@ -331,7 +332,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 """What Kafka needs to answer at all, or to answer without an error that has lost its throttle time."""
 
 WITHOUT = {"sasl_handshake", "sasl_authenticate"}
-"""Throttled, too, but no version of them can tell."""
+"""Throttled, too, but their answers have no throttle time in any version."""
 
 
 def coordinator(client: Client, version: int) -> Any:

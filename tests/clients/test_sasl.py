@@ -1,4 +1,4 @@
-"""Who is calling: SASL PLAIN and SCRAM and TLS with librdkafka, users by kafka-configs and by `turnstile user`."""
+"""Authentication: SASL PLAIN and SCRAM and TLS with librdkafka, users by kafka-configs and by `turnstile user`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def sasl(mechanism: str, user: str = "alice", password: str = "alice-secret") ->
 
 
 def works(client: dict[str, object], topic: str) -> None:
-    """A record there and back."""
+    """Asserts that the client produces a record and reads it back."""
     admin = AdminClient(client)
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=30)
     producer = Producer(client)
@@ -100,7 +100,7 @@ def test_a_wrong_password_gets_nowhere_and_is_counted(cluster):
 
 
 def test_a_wrong_password_is_answered_late(cluster):
-    """KIP-306: the answer to a wrong guess takes its time, that to a right one does not."""
+    """KIP-306: the answer to a wrong password is delayed."""
     assert _plain(cluster, b"\0alice\0guess") >= DELAY_MS / 1000
     assert _plain(cluster, b"\0nobody\0guess") >= DELAY_MS / 1000
 
@@ -123,7 +123,7 @@ def _plain(cluster: Cluster, token: bytes) -> float:
     return took_s
 
 
-def test_nobody_in_particular_gets_in_without_a_name(cluster):
+def test_a_client_without_a_name_does_not_get_in(cluster):
     with pytest.raises(KafkaException):
         AdminClient(settings(cluster, "SASL")).list_topics(timeout=1)
 
@@ -158,7 +158,7 @@ def test_kafka_configs_adds_describes_and_removes_a_users_password(cluster, jvm,
     works(settings(cluster, "SASL", **sasl("SCRAM-SHA-512", "bob", "bob-secret")), f"{topic}-again")
 
 
-def test_a_quota_is_the_users_not_everybodys(cluster, topic):
+def test_a_quota_holds_for_its_user_alone(cluster, topic):
     """The principal of the connection decides: alice is throttled, ANONYMOUS with the same client-id is not."""
     cluster.turnstile("quota", "set", "user=alice", "producer_byte_rate=20000")
     told: dict[str, list[float]] = {"alice": [], "anonymous": []}

@@ -17,7 +17,7 @@ from turnstile.cli.output import CommandFailed
 
 HINT = "start one with `turnstile up`, or name it with --admin URL or TURNSTILE_ADMIN"
 _NAME = "turnstile.name"
-"""In a context's `meta`: the _Given name."""
+"""The key of the _Given name in a context's `meta`."""
 
 
 class _Given(NamedTuple):

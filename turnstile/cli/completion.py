@@ -24,7 +24,7 @@ def _starting(words: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _after_comma(words: Iterable[str], incomplete: str) -> list[str]:
-    """For a list of names in one word: completes its last."""
+    """Completes the last of a list of names in one word."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{word}" for word in _starting(words, last)]
 

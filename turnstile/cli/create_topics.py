@@ -52,7 +52,7 @@ def create_topics(cluster: AdminClient, topics: Mapping[str, int], configs: Mapp
 
 
 def _addresses(listeners: Sequence[Mapping[str, Any]], advertised: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Where listeners are bound that ask for nothing, and then where their clients are told to connect; each once."""
+    """The addresses of listeners without SASL, TLS and proxies, then those that are advertised for them; each once."""
     is_open = [
         each for each in listeners if not any(option.startswith(_FOR_CLIENTS_WITH_MORE) for option in each["options"])
     ]

@@ -43,7 +43,7 @@ _ABOUT = {
 
 
 def config_schema() -> Schema:
-    """Of a TOML file for `turnstile up --config`."""
+    """The schema of a TOML file for `turnstile up --config`."""
     from turnstile.cli.up import up
     from turnstile.cli.up_params import MOST_PARTITIONS, TOPIC_NAME
 
@@ -67,7 +67,7 @@ def config_schema() -> Schema:
 
 
 def scenario_schema() -> Schema:
-    """Of a scenario file for `turnstile load --scenario`."""
+    """The schema of a scenario file for `turnstile load --scenario`."""
     own = _of_dataclass(LoadScenario, without=[field for _, field in TABLES.values()], optional=("name",))
     lists = {key: {"type": "array", "items": _of_dataclass(kind)} for key, (kind, _) in TABLES.items()}
     own["properties"] |= {**lists, **_limit_tables()}
@@ -215,7 +215,7 @@ def _of_dataclass(kind: type, without: Iterable[str] = (), optional: Iterable[st
 
 
 def _of_field(name: str, declared: str) -> Schema:
-    """As scenario_file reads a key of this name and type."""
+    """The schema of a key of this name and type, as scenario_file reads it."""
     if name == "hold_s":
         return {"anyOf": [{"type": "number"}, {"const": "end"}]}
     if name == "sources":

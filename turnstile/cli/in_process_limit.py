@@ -10,7 +10,7 @@ from pathlib import Path
 from shards.supervisor.memory_limit import MemoryLimit
 
 FEW_EVENTS = 6_000_000
-"""In one process wherever the command runs: Spark's own processes need as much memory for them."""
+"""So many events are judged in one process on any machine: Spark's own processes need as much memory for them."""
 FEW_CORES = 4
 EVENT_BYTES = 680
 """Memory that one process has resident at most, for each event: an audit with grants and rates; other checks need less."""

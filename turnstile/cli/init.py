@@ -111,7 +111,7 @@ def content(file: Path) -> str:
 
 
 def _argument(file: Path) -> str:
-    """As a word of a command line, on one line."""
+    """The file as a word of a command line, on one line."""
     return printable(shlex.quote(str(file)))
 
 

@@ -219,7 +219,7 @@ def load(bootstrap: str | None, admin: str, token: str | None, scenario: str | N
 
 
 def _asking_further(chosen: LoadScenario, cluster: AdminClient) -> LoadScenario:
-    """With the probe that tells refused connections that are answered, where the cluster has such."""
+    """The scenario, with a probe that recognises refused connections that are answered, where the cluster has such."""
     from dataclasses import replace
 
     from turnstile.load.probes import API_VERSIONS, LOGIN, refuses_with_an_answer

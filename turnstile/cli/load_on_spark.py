@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from turnstile.load.spec import LoadScenario
 
 MOST_PROCESSES = 64
-"""Of this machine."""
+"""The most processes of this machine."""
 _MASTER = """Spark master, such as spark://host:7077, whose workers drive the load, one driver in each slot.
 [default: none; the drivers are processes of this machine]"""
 _CONF = "With --master: a setting of Spark's. May be given again."
@@ -29,7 +29,7 @@ _HUB = "With --master: where workers reach this command.  [default: the host of 
 
 
 class HubAddress(NamedTuple):
-    """Where workers reach this command."""
+    """The address at which workers reach this command."""
 
     host: str
     port: int
@@ -60,7 +60,7 @@ class _Addresses(ParamType[str]):
 
 
 class OnSpark(NamedTuple):
-    """Where drivers run, the addresses of their hosts that they use, and where they reach this command."""
+    """The place where drivers run, the addresses of their hosts that they use, and the one at which they reach this command."""
 
     spark: SparkOptions
     worker_sources: str | None

@@ -18,7 +18,7 @@ from turnstile.cli.output import CommandFailed
 from turnstile.cli.up_params import DataDir
 
 FILE = "turnstile.log"
-"""In the data directory of a cluster that was started with --detach (broker/process/launch.py)."""
+"""The log in the data directory of a cluster that was started with --detach (broker/process/launch.py)."""
 _AGAIN_MS = 200
 
 

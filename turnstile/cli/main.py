@@ -143,7 +143,7 @@ def _import_ours() -> None:
 
 
 def _name_the_variable(fault: click.ClickException) -> None:
-    """Of a value that came from the environment, the sentence names the variable, and not an option that was not typed."""
+    """Has the sentence about a value from the environment name the variable, and not an option that was not typed."""
     option = fault.param if isinstance(fault, click.BadParameter) else None
     if not isinstance(option, click.Option) or {word.partition("=")[0] for word in sys.argv} & set(option.opts):
         return

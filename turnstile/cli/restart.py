@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _WITHIN_S = 60.0
 _ENDED_S = 1.0
-"""After which nothing more is to be expected of a process that has ended."""
+"""A cluster is gone when no process of it was alive for so long."""
 
 
 @click.command()

@@ -33,7 +33,7 @@ SMALL_BYTES = 64 << 20
 
 
 class SparkOptions(NamedTuple):
-    """Where a job runs (None: where spark-submit says, else on this machine), and settings of Spark's own."""
+    """The master of a job (None: the one of spark-submit, else this machine), and settings of Spark's own."""
 
     master: str | None
     conf: dict[str, str]
@@ -218,7 +218,7 @@ class PreparedJournal(NamedTuple):
 
     @property
     def folders(self) -> list[Path]:
-        """Where its parts are, of a journal of this machine."""
+        """The folders of a journal's parts, for a journal on this machine."""
         return [local_path(self.place), *([self.aside] if self.aside is not None else [])]
 
 

@@ -85,7 +85,7 @@ def _pool(broker: int, pool: AddressPool | UserConnections, internals: bool) -> 
 
 
 def _of_cluster(pool: AddressPool, internals: bool) -> Iterator[UseRow]:
-    """The same of the whole cluster; the enforced cap only if there is one."""
+    """The rows of the whole cluster; that of the enforced cap only if there is one."""
     if pool["value"] is not None:
         row = (f"connections of {pool_text(pool['pool'])}", broker_text(None), use(pool["in_use"], pool["value"]))
         yield (*row, pool["limit"], *(["-"] if internals else []))

@@ -19,13 +19,13 @@ class Reading(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """By how much a clock is ahead."""
+    """The offset of a clock."""
 
     ahead_s: float
     within_s: float
 
 
 def offset(readings: Iterable[Reading]) -> Offset:
-    """By the reading whose way was the shortest: the answer was given at most half of it from its middle."""
+    """The offset by the reading with the shortest way: its answer was given at most half of that from the middle."""
     best = min(readings, key=lambda each: each.answered_s - each.asked_s)
     return Offset(best.there_s - (best.asked_s + best.answered_s) / 2, (best.answered_s - best.asked_s) / 2)

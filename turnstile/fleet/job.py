@@ -130,7 +130,8 @@ def _play(hub: Hub, order: Order, watch: Callable[[Watch], None], job: Future[ob
 
 
 def _own(order: Order, drivers: Iterable[Driver]) -> OwnAddresses:
-    """Those of the workers' hosts, else the scenario's own and those that the kernel chooses there; and of its traffic here."""
+    """The drivers' addresses: those of their hosts, else the scenario's and those that the kernel chooses there; and the
+    traffic's here."""
     sources = [group.sources for group in order.scenario.groups if group.sources is not None and order.allowed is None]
     addresses = {address for driver in drivers for address in driver.connects_from}
     return OwnAddresses(sources, resolve(order.bootstrap) if order.scenario.traffic else (), addresses)
@@ -189,7 +190,7 @@ def _slots(context: SparkContext, asked: int | None, step: Callable[[str], None]
 
 
 def _own_host(context: SparkContext) -> str:
-    """Where workers reach this process: as they reach Spark's driver."""
+    """The host at which workers reach this process, as they reach Spark's driver."""
     return LOCAL_HUB if is_local(context.master) else str(context.getConf().get("spark.driver.host"))
 
 

@@ -90,7 +90,7 @@ def keep_alive(sock: socket.socket) -> None:
 
 
 class _Player:
-    """From joining to the last word."""
+    """A driver's run, from joining to its last message."""
 
     def __init__(self, order: Order, number: int, link: Link, host: str) -> None:
         self._order = order

@@ -56,7 +56,7 @@ class Go(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where a driver stands, as workers.WorkerProgress has it."""
+    """The progress of a driver, as workers.WorkerProgress has it."""
 
     counts: list[list[int]]
     open_now: int
@@ -92,11 +92,11 @@ _KINDS = {kind.__name__: kind for kind in get_args(Message)}
 
 
 class BadFrame(Exception):
-    """Not of this protocol."""
+    """The bytes are no frame of this protocol."""
 
 
 def frame(message: Message) -> bytes:
-    """As it is sent."""
+    """A message as the bytes that are sent."""
     body = json.dumps([type(message).__name__, *message], separators=(",", ":")).encode()
     return len(body).to_bytes(LENGTH, "big") + body
 
@@ -140,7 +140,7 @@ class Link:
         self._arrived: list[Message] = []
 
     def fileno(self) -> int:
-        """For epoll."""
+        """The descriptor, for epoll."""
         return self._sock.fileno()
 
     def send(self, message: Message) -> None:

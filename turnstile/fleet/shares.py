@@ -38,7 +38,7 @@ class Company:
         self.addresses: list[str] = []
         self._holders: list[Sequence[int]] = []
         self._places: list[int] = []
-        """Of each address, its place among those of the same drivers."""
+        """The place of each address among those of the same drivers."""
         for place, row in enumerate(zip_longest(*hosts.values())):
             for of_host, address in zip(hosts, row, strict=True):
                 if address is not None:
@@ -114,10 +114,10 @@ class DriversGroup(ClientGroup):
     """A group as one driver plays it: from addresses of its host."""
 
     own_clients: Sequence[int] = ()
-    """In order."""
+    """The numbers of the clients, in order."""
 
     def share(self, process: int, processes: int) -> Sequence[int]:
-        """The same, however many drivers there are."""
+        """Own clients, however many drivers there are."""
         return self.own_clients
 
 

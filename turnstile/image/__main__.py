@@ -24,7 +24,7 @@ FILES = (
     Path("/etc/turnstile/server.properties"),
     Path("/mnt/shared/config/server.properties"),
 )
-"""Where a configuration is looked for; the last is where Kafka's image has it."""
+"""The files in which a configuration may be; the last is the one of Kafka's image."""
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 READY = "Turnstile is ready."
 _TERMINATED = 128 + signal.SIGTERM
@@ -107,7 +107,7 @@ def _note_admin(words: list[str]) -> None:
 
 
 def _choose_temporary() -> None:
-    """With a root that can't be written, /dev/shm is what there is in every container."""
+    """Sets TMPDIR to a folder that can be written. With a read-only root that is /dev/shm, which every container has."""
     if "TMPDIR" not in os.environ:
         usable = (each for each in TEMPORARY if os.access(each, os.W_OK))
         if (chosen := next(usable, None)) is not None:

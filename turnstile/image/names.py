@@ -27,7 +27,8 @@ def is_of_others(name: str, value: str) -> bool:
 
 
 def kafka_setting(name: str) -> str:
-    """As Kafka's image reads it: `_` is a dot, `__` an underscore, `___` a dash. KAFKA_NUM_PARTITIONS -> num.partitions."""
+    """The setting of a variable, as in Kafka's image: `_` is a dot, `__` an underscore, `___` a dash. KAFKA_NUM_PARTITIONS ->
+    num.partitions."""
     words = name.removeprefix(KAFKA).lower()
     return words.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
 

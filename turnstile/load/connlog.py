@@ -106,7 +106,7 @@ def _opened(path: Path) -> TextIO:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Its lines; one that is too long for a log is TOO_LONG instead, whatever else is in it, and never in memory as a whole."""
+    """The lines of a file. One that is too long for a log is TOO_LONG instead, and never in memory as a whole."""
     while line := file.readline(LONGEST):
         if len(line) == LONGEST and not line.endswith("\n"):
             while (rest := file.readline(LONGEST)) and not rest.endswith("\n"):

@@ -11,9 +11,9 @@ from turnstile.admin_client import AdminClient, AdminError, AdminRefused, AdminU
 ADMITTED = "turnstile_connections_admitted_total"
 REFUSED = "turnstile_connections_refused_total"
 BLOCKED = "kafka_network_acceptor_acceptorblockedpercent_count_total"
-"""As the parser spells it: it gives every counter a `_total`."""
+"""The name in the parser's spelling, which gives every counter a `_total`."""
 ADMITTED_OUTCOME = "admitted"
-"""Of GET /v1/sources; the others are reasons of refusals."""
+"""The outcome of admitted connections in GET /v1/sources; the others are reasons of refusals."""
 AFTER_LOGIN = ("user_cap", "user_rate")
 """Reasons of connections that a cluster counts as admitted, and again when it refuses them for the user that logged in."""
 
@@ -131,5 +131,5 @@ def parse(exposition: str) -> Counters | None:
 
 
 def _let_in(admitted: int, refused: Mapping[str, int]) -> int:
-    """Without those that were refused later."""
+    """The admitted connections, without those that were refused later."""
     return admitted - sum(refused.get(reason, 0) for reason in AFTER_LOGIN)

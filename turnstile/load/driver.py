@@ -126,7 +126,7 @@ def around(
 
 
 def _ipv6_prefix(admin: AdminClient) -> int:
-    """As the cluster says, where it can be asked."""
+    """The prefix length by which the cluster counts IPv6 clients, where it can be asked."""
     try:
         told: int = admin.get("/v1/cluster_config", key=_IPV6_PREFIX)[_IPV6_PREFIX]
     except (AdminError, KeyError, TypeError):

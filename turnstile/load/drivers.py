@@ -18,16 +18,16 @@ class DriverReport:
     host: str
     counts: dict[str, int]
     clock_ahead_ms: float
-    """Of its time of day beside this machine's, give or take `clock_within_ms`."""
+    """The lead of its time of day over this machine's, give or take `clock_within_ms`."""
     clock_within_ms: float
     late_ms: float
-    """By how much it started after the common start."""
+    """The time from the common start to its own."""
     lost_s: float | None = None
     """Seconds after the start, when it ended without its last word."""
     lost_because: str = ""
 
     def as_json(self) -> dict[str, object]:
-        """As docs/load.md lists it."""
+        """The driver as docs/load.md lists it."""
         return {
             "driver": self.number,
             "host": self.host,

@@ -27,7 +27,7 @@ _SHAPE = re.compile(r"\s*(?:(.+)\.)?([a-z_0-9]+)\s*(<=|>=|==|<|>)\s*([0-9]+(?:\.
 
 
 class ExpectationInvalid(ValueError):
-    """Not of that shape; one sentence."""
+    """The text is no expectation; one sentence."""
 
 
 @dataclass(frozen=True)

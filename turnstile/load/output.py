@@ -42,7 +42,7 @@ class TallyJson(TypedDict):
 
 
 class GroupJson(TallyJson):
-    """Of one group of clients. `per_second`: admitted and refused, from the start on."""
+    """The result of one group of clients. `per_second`: admitted and refused, from the start on."""
 
     per_second: list[tuple[int, int]]
 

@@ -25,8 +25,8 @@ class OwnAddresses:
         self._chosen = frozenset({*map(local_address, targets), *others})
 
     def counted_by(self, ipv6_prefix: int) -> OwnAddresses:
-        """The same as a cluster counts them whose turnstile.ipv6.prefix.length it is: of a smaller network the first address of
-        the one that counts as one address."""
+        """The addresses as a cluster with this turnstile.ipv6.prefix.length counts them: of a smaller network, the first address of
+        the network that counts as one address."""
         if ipv6_prefix >= IPV6_BITS:
             return self
         first = (str(network[0]) for each in self._sources for network in each.networks)

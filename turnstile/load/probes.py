@@ -43,7 +43,7 @@ class Login(NamedTuple):
 
 
 def probe_requests(probe: str, login: Login | None = None) -> tuple[ProbeRequest, ...]:
-    """In the order in which they are asked."""
+    """The requests of a probe, in the order in which they are sent."""
     if probe == NO_PROBE:
         return ()
     asked = [ProbeRequest(api_versions_request(), _never)]

@@ -28,7 +28,7 @@ def shipped() -> list[LoadScenario]:
 
 
 def names() -> list[str]:
-    """Of the scenarios that come with Turnstile."""
+    """The names of the scenarios that come with Turnstile."""
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 

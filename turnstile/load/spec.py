@@ -96,7 +96,7 @@ class Traffic:
     consumers: int = 1
     partitions: int = 4
     records_per_s: float = 500.0
-    """Of each producer, and of each impatient one."""
+    """The records a second of each producer, and of each impatient one."""
     size_bytes: int = 200
     client_id: str = ""
     """The client id, by which quotas go; the topic's name by default."""
@@ -134,7 +134,7 @@ class LoadScenario:
     traffic: tuple[Traffic, ...] = ()
     probe: str = API_VERSIONS
     user: str = ""
-    """With the probe `login`: as whom each connection logs in, by PLAIN."""
+    """The user as which each connection logs in by PLAIN, with the probe `login`."""
     password: str = ""
     grace_s: float = 1.0
     """With no probe: a connection the broker has not closed after so long counts as admitted."""
@@ -175,12 +175,12 @@ class LoadScenario:
 
     @property
     def login(self) -> Login | None:
-        """As whom each connection logs in."""
+        """The user and password with which each connection logs in; None: connections don't log in."""
         return Login(self.user, self.password) if self.user else None
 
     @property
     def clients(self) -> int:
-        """Of all groups together."""
+        """The number of clients of all groups together."""
         return sum(group.clients for group in self.groups)
 
     def length_s(self) -> float | None:

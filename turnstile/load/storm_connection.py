@@ -38,7 +38,7 @@ class StormConnection:
         self.answered = 0
         """Requests of the probe; counted where there are several."""
         self.took_us = 0
-        """From connect to the first byte of the answer, or to the end of the handshake where nothing is asked."""
+        """The time from connect to the first byte of the answer, or to the end of the handshake where nothing is asked."""
 
     def whole_answer(self, data: bytes) -> bytes | None:
         """The answer without its length, once `data` is its end."""

@@ -41,7 +41,7 @@ class Suggestion:
         return [shlex.join(["turnstile", *words]) for words in found]
 
     def as_json(self) -> dict[str, object]:
-        """As PUT /v1/cluster_config and PUT /v1/quotas take them."""
+        """The limits as PUT /v1/cluster_config and PUT /v1/quotas take them."""
         return {
             "settings": dict(self.settings),
             "quotas": [{"entity": entity, "set": rates} for entity, rates in self.quotas],

@@ -51,7 +51,7 @@ class Tally:
         self.refused_as: Counter[str] = Counter()
         """Refused connections by how they ended (probes.py)."""
         self.late_s = 0.0
-        """By how much the latest start missed its time: this machine could not keep the rate."""
+        """The delay of the latest start: this machine could not keep the rate."""
         self.per_second: list[tuple[int, int]] = []
         """Admitted and refused within each second since the start."""
 

@@ -35,7 +35,7 @@ def merge(into: dict[str, ThrottleTotals], more: Mapping[str, ThrottleTotals]) -
 
 
 def sentence(label: str, told: ThrottleTotals) -> str:
-    """For the report."""
+    """A line of the report."""
     if not told["responses"]:
         return f"{label}: never throttled"
     mean = told["total_ms"] / told["responses"]

@@ -38,7 +38,7 @@ class TrafficResult:
     rejected: int = 0
     """Topics that a quota refused."""
     throttled: dict[str, ThrottleTotals] = field(default_factory=dict)
-    """By client-id and role: the throttle times that clients were told."""
+    """The throttle times that clients were sent, by client-id and role."""
     connections: int = 0
     lost_clients: int = 0
     """Clients that ended without saying what they did; the other numbers are then too low."""

@@ -27,7 +27,7 @@ CLOSE_S = 20
 """A consumer that leaves its group waits for the coordinator, for ever when the cluster is gone: SIGALRM ends the process."""
 
 ClientConfig = dict[str, Any]
-"""As librdkafka takes it: texts, numbers, callbacks and a logger by their names."""
+"""The configuration of a client of librdkafka: texts, numbers, callbacks and a logger by their names."""
 
 
 class Connections(logging.Handler):

@@ -17,7 +17,7 @@ MANY_FAILURES = 50
 
 
 class WorkerProgress(NamedTuple):
-    """Where a driver stands: counts per group (tally.COUNTS), open connections, errno of the last failed connect."""
+    """The progress of a driver: counts per group (tally.COUNTS), open connections, errno of the last failed connect."""
 
     counts: list[tuple[int, ...]]
     open_now: int

@@ -46,7 +46,7 @@ class Batches(NamedTuple):
 
 
 def standing(whole: Sequence[Batches]) -> list[Batches]:
-    """Those that no other covers (whole_uncovered_folders_stand)."""
+    """The folders that no other covers (whole_uncovered_folders_stand)."""
     return [each for each in whole if not any(other != each and other.covers(each) for other in whole)]
 
 

@@ -48,7 +48,7 @@ const pre = this.parentElement.querySelector('pre'), done = () => { this.textCon
 const select = () => { getSelection().selectAllChildren(pre); document.execCommand('copy') && done() };
 navigator.clipboard ? navigator.clipboard.writeText(pre.textContent).then(done, select) : select();
 """.replace("\n", " ").strip()
-"""Where the browser has no clipboard for this page, the lines are selected, and copied by the older command."""
+"""Copies lines. Where the browser has no clipboard for this page, they are selected, and copied by the older command."""
 
 
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]+")

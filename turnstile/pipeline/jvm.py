@@ -89,7 +89,7 @@ def spark_home() -> Path:
 
 
 def class_archive() -> Path:
-    """Where the class-data archive of this environment is, or would be (`class_archive.py` makes it)."""
+    """The path of this environment's class-data archive, which may not exist yet (`class_archive.py` makes it)."""
     return Path(sys.prefix) / "share" / "turnstile" / "spark.jsa"
 
 

@@ -31,5 +31,5 @@ def as_spark_has_it(place: str) -> str:
 
 
 def as_read(place: str) -> str:
-    """The same for a reader of Spark's, to which names are patterns."""
+    """The place for a reader of Spark's, to which names are patterns."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", as_spark_has_it(place))

@@ -32,7 +32,7 @@ COLOUR_OF = {
 }
 """The things that have a colour of their own on every page: connections that got in, and the reasons of refusals."""
 COLOURS = ("#0e7fa8", "#5b4be0", "#b58a1b", "#34495e", "#7aa7d9", "#b39ddb", "#c7a98b", "#5d6f80")
-"""Of all else. None here or above is green, which would say that all is well, and none here is that of a reason."""
+"""The colours of all else. None here or above is green, which would say that all is well, and none here is one of a reason."""
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 12, 40
 TIME_STEPS_S = (

@@ -42,7 +42,7 @@ class ProgressLine:
         self.step = SPARK_STARTS
 
     def start(self) -> None:
-        """On a terminal the first line is drawn at once, the others from a thread."""
+        """Draws the first line at once on a terminal; the others come from a thread."""
         if self._terminal:
             self._tell()
         self._thread.start()

@@ -33,7 +33,7 @@ LITTLE = {
     # The first compiler only: a job of seconds never earns back what the second one costs. Halves an audit's CPU time.
     jvm.OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
-"""For a job whose work is done by Python: the JVM carries tables from task to task."""
+"""Settings for a job whose work is done by Python: the JVM carries tables from task to task."""
 SMALL = {
     **LITTLE,
     "spark.sql.shuffle.partitions": "2",

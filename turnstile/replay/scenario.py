@@ -81,7 +81,7 @@ class ReplayScenario:
         self._was_set_up = False
         self._own_ip_quotas = IpQuotaTable()
         self.ip_quotas = self._own_ip_quotas
-        """Of the addresses that clients count as, from the first connect on."""
+        """The quotas of the addresses that clients count as, from the first connect on."""
         self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
         self._gate: ConnectionQuotas | None = None
         self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
@@ -233,7 +233,7 @@ class ReplayScenario:
             self._tables[key].update(dict(entity), quota)
 
     def _quota_of_address(self, ip: str | None, quota: float | None) -> None:
-        """Of several addresses that count as one, the smallest quota holds."""
+        """Sets the quota of an address; of several addresses that count as one, the smallest quota holds."""
         prefix = self._limits.ipv6_prefix
         self._own_ip_quotas.update(ip, quota)
         if self.ip_quotas is not self._own_ip_quotas:

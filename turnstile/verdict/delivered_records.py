@@ -10,7 +10,7 @@ MOST = 200_000
 """Records that are read of all topics; beyond, delivery is not judged."""
 CLIENT_ID = "turnstile-verdict"
 _ANSWER_S = 15.0
-"""For an answer, and from one record to the next."""
+"""The longest wait for an answer, and from one record to the next."""
 _LOOK_S = 0.2
 
 

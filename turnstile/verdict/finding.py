@@ -46,7 +46,7 @@ _WORST_FIRST = (FAIL, WARN, PASS, UNJUDGED)
 
 
 def worst_first(apis: Iterable[ApiFinding]) -> tuple[ApiFinding, ...]:
-    """By verdict, and among the same verdict those with the largest share of early requests first."""
+    """The findings by verdict, the worst first; among the same verdict those with the largest share of early requests first."""
     return tuple(
         sorted(
             apis, key=lambda each: (_WORST_FIRST.index(each.verdict), -each.early / max(each.throttled, 1), each.api)

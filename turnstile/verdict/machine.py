@@ -45,7 +45,7 @@ class Machine:
         return max((each.late_ns for each in self._stalls(began_ns, ended_ns)), default=0) / MS
 
     def late_ms(self, began_ns: float, ended_ns: float) -> float:
-        """By how much it was late in a time, on the mean."""
+        """The mean delay of the machine in a time."""
         found = self.beats[slice(*(bisect_left(self.beats, at_ns, key=_due) for at_ns in (began_ns, ended_ns)))]
         return sum(each.late_ns for each in found) / max(len(found), 1) / MS
 

@@ -119,7 +119,7 @@ def _with_words(sentence: str, said: str) -> str:
 
 @contextmanager
 def _observed(cluster: Judged, journal: Path, *, is_ours: bool) -> Iterator[Tail]:
-    """While the cluster journals what it sees of clients. Raises CannotJudge when it does so for another run."""
+    """Has the cluster journal what it sees of clients inside the block. Raises CannotJudge when it does so for another run."""
     before = cluster.admin.get("/v1/cluster_config", key=OBSERVE)[OBSERVE]
     if before and not is_ours:
         raise CannotJudge(f"another verdict goes on there; if not, `turnstile config unset {OBSERVE}` and try again")

@@ -181,7 +181,7 @@ class CommittedOffsets:
         return found.offsets if found is not None else {}
 
     def pending(self, group: str) -> set[TopicPartition]:
-        """Of which partitions a transaction that is not over has committed offsets."""
+        """The partitions whose offsets a transaction that is not over has committed."""
         return self._buckets[bucket_of(group)].pending.places(group)
 
     def generation(self, group: str) -> LastGeneration:
@@ -213,7 +213,7 @@ class CommittedOffsets:
     def pend(
         self, group: str, producer_id: int, offsets: Iterable[tuple[str, str, int, int, int, str]], now_ms: int
     ) -> None:
-        """The same in a transaction: seen once this is committed."""
+        """As `commit`, in a transaction: the offsets are seen once it is committed."""
         topics = _by_topic(offsets)
         if topics:
             self._append(group, [PEND, group, now_ms, topics, producer_id])

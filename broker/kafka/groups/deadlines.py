@@ -21,7 +21,7 @@ A_GROUP = 30
 
 
 class Deadlines(Generic[K]):
-    """By the ids of groups, or other keys."""
+    """Deadlines by the ids of groups, or other keys."""
 
     def __init__(self) -> None:
         self._due: list[tuple[int, K]] = []

@@ -19,7 +19,7 @@ class AnyGroup(Protocol):
 
     @property
     def members(self) -> Sized:
-        """By their ids."""
+        """The members by their ids."""
 
 
 G = TypeVar("G", bound=AnyGroup)

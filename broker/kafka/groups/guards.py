@@ -122,7 +122,7 @@ offset_delete = of_group_and_topics(
 
 
 def offset_fetch(access: Access, handler: Handler) -> Handler:
-    """Of topics that a request does not name, those that the client may not describe are left out."""
+    """The guard of OffsetFetch. A request for all topics is answered without those that the client may not describe."""
 
     def handle(request: OffsetFetchRequest, call: Call[OffsetFetchTypes]) -> Answer:
         if call.api_version < _GROUPS_SINCE:
@@ -209,7 +209,7 @@ def _unfetched(types: OffsetFetchTypes, topic: Any, code: int, topic_class: str,
 
 
 def describe_by(field: str, refusal: Callable[[Any, str], Any]) -> Guard:
-    """Of an API that describes the groups in a `field`: those that the client may not describe are answered by `refusal`."""
+    """The guard of an API that describes the groups in a `field`; `refusal` answers for groups that the client may not describe."""
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Any, call: Call[Any]) -> Answer:
@@ -249,7 +249,7 @@ def undescribed(types: Any, group: str, code: int, message: str | None = None) -
 
 
 def describe_members(topics_of: Callable[[Any], Iterable[str]], hidden: Callable[..., Any] = undescribed) -> Guard:
-    """Of an API that describes groups with members: a group that has a topic that the client may not describe is not described.
+    """The guard of an API that describes groups with members: a group with a topic that the client may not describe is hidden.
 
     `topics_of`: the names of a described group's topics; `hidden`: a group that is not described, as `undescribed` makes it.
     """

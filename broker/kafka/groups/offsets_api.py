@@ -118,7 +118,7 @@ class _Offsets:
         return or_lost(then(answer, response), lambda: response(codes.NOT_COORDINATOR))
 
     def _name_of(self, topic: OffsetCommitRequestTopic | OffsetFetchRequestTopics, version: int) -> str | None:
-        """None: it is named by an id that no topic has."""
+        """The name of a topic in a request; None: it is named by an id that no topic has."""
         if version < guards.OFFSET_TOPIC_IDS_SINCE:
             return topic.name
         found = topic.topic_id and self._image.topics.by_id(topic.topic_id)

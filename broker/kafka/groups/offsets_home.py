@@ -129,10 +129,10 @@ class OffsetsHome(ShardGroups):
         member: str | None = None,
         epoch: int = -1,
     ) -> FetchedOffsets:
-        """Of each of `places` (None: of all) that was committed.
+        """The committed offsets of `places` (None: of all).
 
-        `stable`: UNSTABLE_OFFSET_COMMIT for one that a transaction has committed which is not over (KIP-447). `member` and
-        `epoch` are of one that reads its group's offsets, by KIP-848.
+        `stable`: UNSTABLE_OFFSET_COMMIT for an offset that an open transaction has committed (KIP-447). `member` and `epoch`:
+        of a member that reads its group's offsets (KIP-848).
         """
         kept = self.consumers.get(group) or self.streams.get(group)
         code = codes.NONE if kept is None else kept.may_fetch(member, epoch)
@@ -199,5 +199,5 @@ class OffsetsHome(ShardGroups):
 
 
 def _as_tuples(places: Sequence[CommittedPlace]) -> list[CommittedPlace]:
-    """Of what msgpack carried."""
+    """Committed places as tuples, from the lists that msgpack carried."""
     return [(topic, i, number, offset, epoch, metadata) for topic, i, number, offset, epoch, metadata in places]

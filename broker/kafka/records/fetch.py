@@ -260,7 +260,7 @@ class _Fetch:
     def _topics_told(
         self, told: Iterable[tuple[PartitionKey, PartitionAnswer]], by_id: bool, committed: bool, types: FetchTypes
     ) -> list[FetchTypes.FetchableTopicResponse]:
-        """In the order of the session; neighbours of one topic together."""
+        """The answers by topic, in the order of the session; neighbours of one topic are together."""
         topics = []
         for topic, each in itertools.groupby(told, key=lambda one: one[0][0]):
             unknown = self._unknown(topic, by_id)

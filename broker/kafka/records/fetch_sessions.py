@@ -157,7 +157,7 @@ class FetchSessionCache:
         self._shard = shard
         self._shards = shards
         self._sessions: dict[int, FetchSession] = {}
-        """By id; the sessions used longest ago come first."""
+        """The sessions by id; the one used longest ago is the first."""
         self.partitions = 0
 
     def __len__(self) -> int:

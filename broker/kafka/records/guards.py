@@ -75,7 +75,7 @@ def produce(access: Access, handler: Handler) -> Handler:
 
 
 def _name_of(access: Access, call: Call, topic: TopicProduceData) -> str | None:
-    """Of a topic of Produce, by name or by id; None if there is none."""
+    """The name of a topic in a Produce, given by name or by id; None if there is none."""
     by_id = call.api_version >= _IDS_SINCE[call.api_key]
     return (access.name_of(topic.topic_id) if by_id else topic.name) or None
 

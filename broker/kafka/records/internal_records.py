@@ -48,7 +48,7 @@ log = Logger()
 
 
 class InternalRecords:
-    """Those of one shard: of the groups and transactional ids that are at home here."""
+    """The internal records of one shard: those of the groups and transactional ids that are at home here."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class InternalRecords:
     # --- at home -----------------------------------------------------------------------------------------------------
 
     async def _bring_up(self, places: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those that could not be brought up to date."""
+        """Brings partitions up to date; returns those for which that failed."""
         late = []
         for topic, number in places:
             try:

@@ -59,7 +59,7 @@ class Access:
         return self.may(call, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def cluster_operations(self, call: Call) -> int:
-        """Its operations on the cluster, as a field of bits; 0 for a client that may not describe the cluster."""
+        """A client's operations on the cluster, as a field of bits; 0 for a client that may not describe the cluster."""
         if not self.may_cluster(call, Operation.DESCRIBE):
             return 0
         return self.operations(call, ResourceType.CLUSTER, CLUSTER_NAME)
@@ -101,7 +101,7 @@ def acls_of(image: ClusterImage) -> list[Acl]:
 
 @lru_cache(maxsize=1024)
 def _host_of(ip: str) -> str:
-    """As Java spells addresses, with which ACLs are compared: every group of an IPv6 address."""
+    """An address in Java's spelling, with which ACLs are compared: every group of an IPv6 address."""
     if ":" not in ip:
         return ip
     return ":".join(f"{int(group, 16):x}" for group in ip_address(ip.partition("%")[0]).exploded.split(":"))

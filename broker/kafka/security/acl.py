@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 ANY = 1
-"""In a filter: of whatever type, pattern, operation or permission."""
+"""In a filter: any type, pattern, operation or permission."""
 WILDCARD = "*"
 ANY_PRINCIPAL = "User:*"
 CLUSTER_NAME = "kafka-cluster"
@@ -79,7 +79,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """None: whatever name, principal or host."""
+    """A filter of ACLs; None: any name, principal or host."""
 
     resource: int
     name: str | None

@@ -157,7 +157,7 @@ class _DelegationTokens:
     def _described(
         self, call: Call[DescribeDelegationTokenTypes], owners: set[Principal] | None
     ) -> Iterator[DescribeDelegationTokenTypes.DescribedDelegationToken | None]:
-        """Of each token, or None of one that was not asked for or that the client is not told of."""
+        """The description of each token; None for a token that was not asked for or that the client may not see."""
         me = ((USER, call.user),)
         for token_id, token, token_hmac in self._tokens.tokens() if owners != set() else ():
             asked_for = owners is None or token.is_known_to(owners)
@@ -174,12 +174,12 @@ class _DelegationTokens:
 
 
 def _has_logged_in(call: Call) -> bool:
-    """By SASL, and not by a delegation token."""
+    """True if the client has logged in by SASL, and not by a delegation token."""
     return call.channel is not None and call.channel.serving.logged_in_by == SASL
 
 
 def _text(principal: Principal) -> str:
-    """As ACLs name a user."""
+    """A principal in the spelling of ACLs."""
     return ":".join(principal)
 
 

@@ -15,7 +15,7 @@ def _ask_nothing(access: Access, handler: Handler) -> Handler:
 
 
 OPEN: Guard = _ask_nothing
-"""Of an API that any client may ask, or whose handler decides by itself what a client may do."""
+"""The guard of an API that any client may ask, or whose handler decides by itself what a client may do."""
 
 
 class GuardedRoute(NamedTuple):
@@ -27,7 +27,7 @@ class GuardedRoute(NamedTuple):
     prepared: bool = False
 
     def unguarded(self) -> Route:
-        """While no authorizer is set."""
+        """The route while no authorizer is set."""
         return Route.of(self.api_key, self.function, prepared=self.prepared)
 
     def guarded(self, access: Access) -> Route:

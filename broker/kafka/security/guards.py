@@ -36,7 +36,7 @@ Made: TypeAlias = Callable[..., Message]
 
 
 def unless(code: Callable[[Access, Call, Any], int], refused: MakeRefusal) -> Guard:
-    """Of an API that is answered or denied as a whole: `code` says with which error, NONE for not at all."""
+    """The guard of an API that is answered or denied as a whole; `code` gives the error, NONE: it is answered."""
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Message, call: Call) -> Answer:
@@ -51,7 +51,7 @@ def unless(code: Callable[[Access, Call, Any], int], refused: MakeRefusal) -> Gu
 
 
 def described(resource: ResourceType, field: str, name: str) -> Guard:
-    """Of an API that lists all: the items of `field` that the client may not describe are left out."""
+    """The guard of an API that lists all: the items of `field` that the client may not describe are left out."""
 
     def guard(access: Access, handler: Handler) -> Handler:
         def handle(request: Message, call: Call) -> Answer:
@@ -84,7 +84,7 @@ def answered(response: T, field: str, more: Iterable[object]) -> T:
 
 
 def of_cluster(operation: Operation, refused: MakeRefusal) -> Guard:
-    """Of an API that asks for an operation on the cluster."""
+    """The guard of an API that asks for an operation on the cluster."""
     return unless(
         lambda access, call, request: codes.NONE if access.may_cluster(call, operation) else CLUSTER_DENIED,
         lambda types, request, code: refused(types, request),
@@ -97,7 +97,7 @@ def whole(response_class: str, **fields: object) -> MakeRefusal:
 
 
 def of_group(operation: Operation, refused: MakeRefusal) -> Guard:
-    """Of an API whose request has one `group_id`."""
+    """The guard of an API whose request has one `group_id`."""
     return unless(
         lambda access, call, request: (
             codes.NONE if access.may(call, operation, ResourceType.GROUP, request.group_id) else GROUP_DENIED
@@ -121,7 +121,7 @@ def by_topic(
     alone: str | None = None,
     **fields: object,
 ) -> Guard:
-    """Of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
+    """The guard of an API whose request has `topics`, and whose response has an item for each of them in `answers`.
 
     `ids_since`: the version from which topics are named by id. `alone`: the class of the response that is given without the handler
     when no topic is allowed; `fields` are what else it has.

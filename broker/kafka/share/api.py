@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 FETCH, ACKNOWLEDGE = 78, 79
 LEAST_VERSION = 1
 RECORD_LIMIT = 1
-"""Of `share_acquire_mode`."""
+"""A value of `share_acquire_mode`."""
 ANSWERS_S = 5.0
 LOST_S = 0.2
 """The longest wait of a client while a home restarts: it comes again at once."""

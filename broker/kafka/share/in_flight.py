@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class RecordState(IntEnum):
-    """As Kafka's persisted states are numbered (RecordState)."""
+    """The states of records, numbered as those that Kafka persists (RecordState)."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -97,5 +97,5 @@ def merged(runs: Iterable[Run]) -> list[Run]:
 
 
 def _index(runs: Runs, offset: int) -> int:
-    """Of the run that holds the offset, or 0 if it is in front of all."""
+    """The index of the run that has the offset; 0 if the offset is before all runs."""
     return max(bisect_right(runs, offset, key=lambda run: run.first) - 1, 0)

@@ -134,7 +134,7 @@ class ShareFetching:
         return acquired > 0 or fetch.failed
 
     def _open(self, fetch: _Fetch, place: TopicIdPartition) -> SharePartition | None:
-        """None: nothing can be acquired of it; if that is an error, it is in the results."""
+        """The share partition; None: nothing can be acquired of it; if that is an error, it is in the results."""
         key = ShareKey(fetch.session.group, place)
         try:
             partition = self._store.open(key)

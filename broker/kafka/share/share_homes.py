@@ -58,7 +58,7 @@ class ShareHomes:
     # What the coordinator of a group asks
 
     def offsets(self, group: str, places: Sequence[SharePlace]) -> MaybeDeferred[list[ShareOffset]]:
-        """For DescribeShareGroupOffsets: one for each place, in order."""
+        """The answers to DescribeShareGroupOffsets, one for each place, in order."""
         rows = [_row(place) for place in places]
         told = self._of_each(
             group,
@@ -82,7 +82,7 @@ class ShareHomes:
         )
 
     def alter(self, group: str, offsets: Sequence[tuple[SharePlace, int]]) -> MaybeDeferred[list[int]]:
-        """For AlterShareGroupOffsets of an empty group: a code for each. What was in flight is forgotten."""
+        """Sets the offsets of an empty group (AlterShareGroupOffsets): a code for each. Records in flight are forgotten."""
         rows = [(*_row(place), offset) for place, offset in offsets]
         places = [place for place, _ in offsets]
         return self._of_each(
@@ -90,7 +90,7 @@ class ShareHomes:
         )
 
     def delete(self, group: str, topic_ids: Sequence[UUID] | None) -> MaybeDeferred[int]:
-        """For DeleteShareGroupOffsets, and for DeleteGroups (None: all topics): a code for all."""
+        """Deletes the offsets of topics (DeleteShareGroupOffsets), or of all (None, for DeleteGroups): a code for all."""
         hexes = None if topic_ids is None else [each.hex for each in topic_ids]
         asked = [
             _or(self._ask(broker, group, ForgetShares(group, hexes)), lambda: codes.NOT_COORDINATOR)

@@ -154,7 +154,7 @@ class ShareLog:
             raise
 
     def forget(self, group: str, topic_id: str | None = None) -> None:
-        """Of one topic, or of all."""
+        """Forgets a group's partitions of one topic, or of all."""
         bucket = self._of(group)
         if any(topic_id in (None, place.topic_id) for place in bucket.groups.get(group, {})):
             before = len(bucket.groups[group])

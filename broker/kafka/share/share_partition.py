@@ -27,7 +27,8 @@ from broker.wire import codes
 
 
 class AcquiredRecords(NamedTuple):
-    """As a ShareFetch response carries them: offsets `first` to `last`, both included, delivered so often."""
+    """Acquired records as a ShareFetch response carries them: offsets `first` to `last`, both included, and their delivery
+    count."""
 
     first: int
     last: int
@@ -89,7 +90,7 @@ class SharePartition:
     # Acquiring
 
     def next_fetch_offset(self) -> int:
-        """From where records can be acquired."""
+        """The first offset from which records can be acquired."""
         return next((run.first for run in self.runs if run.state is RecordState.AVAILABLE), self.end_offset)
 
     def can_acquire(self, most_in_flight: int) -> bool:

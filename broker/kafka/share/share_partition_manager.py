@@ -234,7 +234,7 @@ class SharePartitionManager:
     # What administrators ask
 
     def offsets(self, group: str, rows: Sequence[Sequence[Any]]) -> list[ShareOffset]:
-        """Of each (topic id, partition)."""
+        """The offset of each (topic id, partition)."""
         return [self._offset_of(ShareKey(group, TopicIdPartition(*row))) for row in rows]
 
     def _offset_of(self, key: ShareKey) -> ShareOffset:

@@ -30,7 +30,7 @@ class ShareRequest(NamedTuple):
         return [TopicIdPartition(*each[:2]) for each in self.topics]
 
     def acknowledgements(self) -> dict[TopicIdPartition, list[AcknowledgementBatch]]:
-        """Of the partitions that have any."""
+        """The acknowledgements, by partition."""
         found = {
             TopicIdPartition(*each[:2]): [AcknowledgementBatch(*batch) for batch in each[2]] for each in self.topics
         }

@@ -43,7 +43,7 @@ class ShareSession:
             self.places.pop(place, None)
 
     def rotated(self) -> list[TopicIdPartition]:
-        """In an order in which each comes first in its turn."""
+        """The partitions, in an order in which each comes first in its turn."""
         places = [*self.places]
         start = self.epoch % len(places) if places else 0
         return places[start:] + places[:start]

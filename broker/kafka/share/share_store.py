@@ -89,7 +89,7 @@ class ShareStore:
     # Share partitions
 
     def name_of(self, place: TopicIdPartition) -> str | None:
-        """That of its topic; None: there is no such topic."""
+        """The name of a partition's topic; None: there is no such topic."""
         topic = self._image.topics.by_id(UUID(hex=place.topic_id))
         return None if topic is None else str(topic.name)
 
@@ -106,7 +106,7 @@ class ShareStore:
         return self._begin(key) if known is None else known
 
     def _begin(self, key: ShareKey) -> SharePartition:
-        """At the offset that share.auto.offset.reset names."""
+        """Begins a share partition at the offset that share.auto.offset.reset names."""
         if len(self.log) >= self._image.get("turnstile.share.partitions.max"):
             raise Unavailable(codes.UNKNOWN_SERVER_ERROR, "turnstile.share.partitions.max are kept already.")
         strategy = str(self._image.group_get(key.group, "share.auto.offset.reset"))
@@ -133,7 +133,7 @@ class ShareStore:
         return made
 
     def try_change(self, key: ShareKey, partition: SharePartition, make: Callable[[], object]) -> bool:
-        """The same for a change that no request waits for; the waiters of the partition are told."""
+        """As `change`, for a change that no request waits for; the partition's waiters are woken."""
         try:
             self.change(key, partition, make)
         except OSError as fault:
@@ -199,7 +199,7 @@ class ShareStore:
 
 
 def duration_ms(text: str) -> int:
-    """Of an ISO 8601 duration of days and less, as `share.auto.offset.reset` has it: its range is checked when it is set."""
+    """The ms of an ISO 8601 duration of days and less, as in `share.auto.offset.reset`, whose range is checked when it is set."""
     total_s, digits = 0.0, ""
     for letter in text.upper():
         if letter in "PT":

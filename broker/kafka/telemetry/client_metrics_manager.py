@@ -164,7 +164,7 @@ class ClientMetricsManager:
         return code
 
     def _refusal(self, instance: Instance, push: Push, now_ms: int) -> int:
-        """In Kafka's order."""
+        """The error of a push, checked in Kafka's order."""
         if instance.terminating:
             return codes.INVALID_REQUEST
         if not instance.may_push(now_ms) and not push.terminating:

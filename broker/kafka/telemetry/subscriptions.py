@@ -31,7 +31,7 @@ class RequestedMetrics(NamedTuple):
 
 
 def subscription_of(configs: Mapping[str, str]) -> Subscription:
-    """Of a client metrics resource's configs, which were checked."""
+    """The subscription of a client metrics resource's configs, which were checked."""
     values = {
         name: row.kind.parse(configs[name]) if name in configs else row.default for name, row in CLIENT_METRICS.items()
     }

@@ -18,7 +18,7 @@ log = Logger()
 
 
 class InternalTopics:
-    """Those of one shard's clients; all that wait for a topic wait for one request to the coordinator."""
+    """Creates internal topics for one shard's clients; all that wait for a topic wait for one request to the coordinator."""
 
     def __init__(self, image: ClusterImage, mesh: CoordinatorCalls, spawn: Spawn) -> None:
         self._image = image

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker.wire.requests import CreatableTopic, CreatePartitionsTopic
 
 STRICT_SINCE = {19: 6, 20: 5, 37: 3}
-"""From which version of CreateTopics, DeleteTopics and CreatePartitions a mutation beyond the quota is refused."""
+"""The version of CreateTopics, DeleteTopics and CreatePartitions from which a mutation beyond the quota is refused."""
 
 
 DUPLICATE = ApiError(codes.INVALID_REQUEST, "Duplicate topic name.")

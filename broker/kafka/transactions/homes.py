@@ -76,7 +76,7 @@ class ClusterHomes:
         return self._coordinator(key) == self.me.broker
 
     def of_partition(self, topic: str, partition: int) -> Shard | None:
-        """None if there is no such partition."""
+        """The home of a partition; None if there is no such partition."""
         found = self._topics().get(topic)
         if found is None or not 0 <= partition < len(found.leaders):
             return None

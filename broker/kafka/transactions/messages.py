@@ -102,7 +102,7 @@ def send(homes: ClusterHomes, message: TransactionMessage) -> MaybeDeferred[Any]
 
 
 def send_to(homes: ClusterHomes, home: Shard, message: TransactionMessage | ListTransactions) -> MaybeDeferred[Any]:
-    """The same of one shard."""
+    """As `send`, to one shard."""
     return homes.call(home, _method(type(message)), *message)
 
 

@@ -180,7 +180,7 @@ class TransactionCoordinator:
     def listing(
         self, states: Sequence[str], producer_ids: Sequence[int], duration_ms: int, pattern: str
     ) -> list[TransactionListing]:
-        """Those that all filters let through; an empty filter, or -1, lets all through."""
+        """The transactions that pass all filters; an empty filter, or -1, passes all."""
         now_ms = self._wall_ms()
         matches = patterns.whole(pattern) if pattern else None
         return [
@@ -219,7 +219,7 @@ class TransactionCoordinator:
                 return
 
     def _make_room(self) -> None:
-        """For one new id (oldest_sessions_make_room)."""
+        """Makes room for one new id (oldest_sessions_make_room)."""
         most = self._image.get("max_transactions_per_coordinator")
         excess = 0 if most is None else min(len(self._log) + 1 - len(self._terminated) - most, MOST_TERMINATED)
         if excess <= 0:

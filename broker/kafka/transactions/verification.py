@@ -36,7 +36,7 @@ class TransactionalProducer(NamedTuple):
 
 
 class Verification:
-    """For the partitions and groups at home in one shard."""
+    """Verifies transactions for the partitions and groups at home in one shard."""
 
     def __init__(self, homes: ClusterHomes, spawn: Spawn) -> None:
         self._homes = homes

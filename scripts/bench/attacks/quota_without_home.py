@@ -24,7 +24,7 @@ CLIENT, QUOTA = "homeless", 100_000
 CONNECTIONS, RECORD_BYTES = 16, 9000
 STOPPED_S, BETWEEN_S, ROUNDS = 1.0, 0.7, 8
 BURST_S = 10
-"""What Kafka's windows let pass at once, in seconds of the quota."""
+"""The burst that Kafka's windows let pass at once, in seconds of the quota."""
 MOST_WAIT_S = STOPPED_S + 0.6
 """The longest that an answer may take: its own shard's stop, or a quarter of a second for the home, on a busy machine."""
 _FRAME = request_bytes.produce(CLIENT, "t", 0, batch(b"x" * RECORD_BYTES))

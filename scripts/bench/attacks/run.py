@@ -70,7 +70,7 @@ def _measure(attack: Attack, options: Sequence[str]) -> Measured:
 
 
 def _scheduled(server: Server) -> dict[int, tuple[int, int]]:
-    """By pid of each shard: ns for which it ran, and ns for which it waited for a CPU (Linux's schedstat)."""
+    """The ns for which each shard ran, and for which it waited for a CPU, by pid (Linux's schedstat)."""
     found = {}
     for shard in machine.admin_of(server).get("/v1/shards")["shards"]:
         with contextlib.suppress(OSError):  # it was ended just now
@@ -90,7 +90,7 @@ def verdict_of(measured: Measured) -> str:
 
 
 def within_goals(measured: Measured) -> bool:
-    """Whether all that was measured is."""
+    """True if all that was measured is within its goals."""
     waits, finding = measured.waits, measured.finding
     steady = waits.p99_ms <= MOST_P99_MS and waits.worst_ms <= MOST_MS + waits.idle_ms and not waits.lost
     if finding is None:

@@ -27,7 +27,7 @@ QUOTA = "client-id=<default> producer_byte_rate=100000"
 
 
 def _command(*arguments: str) -> Any:
-    """What a command of turnstile says in JSON. Raises CannotMeasure with its last line when it fails."""
+    """The answer of a command of turnstile in JSON. Raises CannotMeasure with its last line when it fails."""
     command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if not done.stdout:
@@ -122,7 +122,7 @@ def audit(journal: Path, *options: str) -> str:
 
 
 def audit_here(journal: Path) -> str:
-    """The same in one process, whatever the size."""
+    """An audit in one process, whatever the size."""
     from turnstile.pipeline.audit.audit import audit as run
     from turnstile.pipeline.events.journal import here
 
@@ -174,7 +174,7 @@ def plan_quotas(requests: Path) -> str:
 
 
 def lines_parsed(requests: Path) -> str:
-    """The same lines read by json alone, with nothing reckoned."""
+    """The lines read by json alone, with nothing computed."""
     with requests.open() as file:
         parsed = [json.JSONDecoder().raw_decode(line.partition("request:")[2])[0] for line in file]
     return f"{len(parsed):,} lines"
@@ -195,4 +195,4 @@ MEASURES: dict[str, tuple[str, Callable[[Path], str]]] = {
     "plan --quotas": (REQUESTS, plan_quotas),
     "json.loads of each request": (REQUESTS, lines_parsed),
 }
-"""What -> which input it reads, and how it is done."""
+"""Measure -> the input that it reads, and the function that does it."""

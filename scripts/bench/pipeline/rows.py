@@ -28,11 +28,11 @@ class Row(NamedTuple):
     goal_gib: Mapping[int, float] = {}
     goal_cpu: Mapping[int, float] = {}
     is_same: bool = True
-    """Whether the peer's answer has to be the same."""
+    """True if the peer's answer has to be the same."""
 
 
 Found = dict[tuple[str, int], Measured | str]
-"""What and connections -> what was measured, or why not."""
+"""(measure, connections) -> its figures, or why there are none."""
 
 _PLAN, _TEN, _DUCK = (f"{what}, {len(CAPS)} caps" for what in ("plan", "ten lines of Python", "DuckDB and a loop"))
 _CAPS, _TOKENS = "audit, caps", "audit, caps, grants and rates"
@@ -82,7 +82,7 @@ def lines(row: Row, connections: int, found: Found, day: str) -> list[tuple[str,
 def _beside(
     row: Row, mine: Measured, connections: int, peers: Mapping[int, Measured], nearest: int | None
 ) -> tuple[str, str]:
-    """What the peer took and the ratio to it; and what is wrong where both have an answer to the same, and these differ."""
+    """The peer's figures and the ratio to them; and what is wrong where the two answers should be the same and differ."""
     if nearest is None:
         return "", ""
     peer = peers[nearest]

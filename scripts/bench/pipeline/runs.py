@@ -36,7 +36,7 @@ class Measured(NamedTuple):
 
     @property
     def cpu_us(self) -> float:
-        """For each event."""
+        """CPU time for each event."""
         return 1e6 * self.cpu_s / self.events
 
 
@@ -69,7 +69,7 @@ def measure(what: str, source: Path, connections: int, script: str, told: Callab
 
 
 def run_one(what: str, source: Path) -> None:
-    """In the process of its own: one line of JSON on stdout."""
+    """Runs one measure in this process, and prints one line of JSON."""
     # What a child leaves behind becomes this process's, so that it is seen, and ended, too.
     ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     before_s, own_s, start = machine.cpu_s(os.getpid()), time.process_time(), time.perf_counter()
@@ -84,7 +84,8 @@ def run_one(what: str, source: Path) -> None:
 
 
 def _watched(process: subprocess.Popen[str], told: Callable[[str], None]) -> tuple[int, int, float]:
-    """Until it ends: the most bytes resident in all its processes, and in the largest; CPU seconds of all below it."""
+    """Watches a process until it ends: the most bytes resident in all its processes, and in the largest; CPU seconds of all below
+    it."""
     peak_bytes = largest_bytes = 0
     cpu_s: dict[int, float] = {}
     start = said = time.monotonic()
@@ -101,7 +102,7 @@ def _watched(process: subprocess.Popen[str], told: Callable[[str], None]) -> tup
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Its whole tree; nothing where it has ended by itself."""
+    """Ends the whole tree of a process; nothing if it has ended by itself."""
     pids = machine.tree(process.pid) if process.poll() is None else []
     for each in (signal.SIGTERM, signal.SIGKILL):
         for pid in pids:

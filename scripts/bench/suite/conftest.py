@@ -28,7 +28,7 @@ SPENT = {"start": 0.0, "reset": 0.0, "client": 0.0, "tests": 0.0}
 
 
 class Place(NamedTuple):
-    """Where a test's clients connect to, a topic of 4 partitions, and a group that no other test has."""
+    """The address for a test's clients, a topic of 4 partitions, and a group that no other test has."""
 
     bootstrap: str
     topic: str

@@ -8,15 +8,15 @@ class ExternalService:
         self.host, self.port = host, port
 
     def open(self) -> None:
-        """It runs."""
+        """Nothing: the broker runs."""
 
     def close(self) -> None:
-        """It goes on."""
+        """Nothing: the broker goes on."""
 
     stop = dump_logs = close
 
     def wait_for(self, pattern: str, timeout: float = 30) -> bool:
-        """It is ready."""
+        """The broker is ready."""
         return True
 
 

@@ -50,7 +50,7 @@ def test_a_guarded_route_is_never_prepared_and_an_open_one_stays_as_it_is(routes
 
 
 def test_a_handler_takes_the_request_of_its_api_and_answers_with_its_types(routes: list[GuardedRoute]) -> None:
-    """Type checkers compare a handler with what it is annotated with; that this is of the API of its route, only this test."""
+    """Type checkers compare a handler with its annotations; only this test, these with the API of its route."""
     for route in routes:
         name = apis.api_name(route.api_key)
         annotations = inspect.unwrap(route.function).__annotations__

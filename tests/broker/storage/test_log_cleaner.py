@@ -21,7 +21,7 @@ COMPACT = {"cleanup_policy": "compact", "segment_bytes": str(SEGMENT), "min_clea
 
 @pytest.fixture
 async def cleaner(broker: Broker) -> AsyncIterator[LogCleaner]:
-    """Of shard 0."""
+    """The cleaner of shard 0."""
     yield LogCleaner(broker.logs[0], Turns(SPAWN), lambda: NOW + 1000)
 
 
@@ -30,13 +30,13 @@ def log_of(broker: Broker, topic: str, partition: int, shard: int = 0) -> Shared
 
 
 def fill(broker: Broker, topic: str, partition: int, count: int = 40, shard: int = 1) -> None:
-    """By another shard than the one that cleans."""
+    """Appends by another shard than the one that cleans."""
     for number in range(count):
         log_of(broker, topic, partition, shard).append(batch(b"%d" % number * 20_000, keys=[b"%d" % (number % 3)]), NOW)
 
 
 def overwrite(path: str) -> None:
-    """Two batches of it."""
+    """Damages two batches of a segment."""
     with open(path, "r+b") as file:
         file.seek(40_000)
         file.write(bytes(40_000))

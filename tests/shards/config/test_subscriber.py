@@ -1,4 +1,4 @@
-"""A version is enforced, and told, with the delta that made it."""
+"""A version is enforced and acknowledged with the delta that made it."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from shards.config.image import ClusterImage
 from shards.config.subscriber import AppliedVersion, Subscriber
 
 
-async def test_a_version_overtaken_while_it_is_enforced_is_told_and_answered_with_its_own_delta(nursery):
+async def test_a_version_overtaken_while_it_is_enforced_is_answered_with_its_own_delta(nursery):
     answered: list[int] = []
     pending: list[tuple[AppliedVersion, Callable[[], None]]] = []
     subscriber = Subscriber(ClusterImage(), lambda applied, done: pending.append((applied, done)))

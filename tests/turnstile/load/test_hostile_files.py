@@ -1,4 +1,4 @@
-"""Scenario files and connection logs that nobody means well with: a sentence or a line left out, never a traceback."""
+"""Hostile scenario files and connection logs: a sentence, or a line left out, never a traceback."""
 
 import gzip
 
@@ -56,7 +56,7 @@ def test_lines_that_can_not_be_read_are_left_out_and_counted(tmp_path, text, lef
 
 def test_a_line_without_end_is_never_in_memory_as_a_whole():
     class Endless:
-        """A file of one line, of which so much is read at a time."""
+        """A file of one line. `most`: the most that was read at a time."""
 
         left = 50 * LONGEST
         most = 0

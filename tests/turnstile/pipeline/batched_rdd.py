@@ -20,7 +20,7 @@ Partitions = list[list[Any]]
 
 
 class Asked(NamedTuple):
-    """Stages, one after the other, over partitions; and into how many others what they make is sent (None: it stays)."""
+    """Stages, one after the other, over partitions; `count`: the partitions that their results are sent to (None: they stay)."""
 
     stages: Sequence[Stage]
     partitions: Partitions
@@ -49,23 +49,23 @@ class Batch:
         return BatchedRdd(self, [list(values[number::count]) for number in range(count)])
 
     def made(self, audits: Mapping[str, Callable[[], T]]) -> dict[str, T]:
-        """What each of them returns."""
+        """Runs the audits; returns the result of each."""
         with ThreadPoolExecutor(len(audits)) as threads:
             running = {name: threads.submit(self._run, audit) for name, audit in audits.items()}
             left, asked = len(audits), list[Asked]()
             while left:
-                one = self._asked.get()
-                if one is None:
+                question = self._asked.get()
+                if question is None:
                     left -= 1
                 else:
-                    asked.append(one)
+                    asked.append(question)
                 if asked and len(asked) == left:
                     self._answer(asked)
                     asked.clear()
         return {name: each.result() for name, each in running.items()}
 
     def ask(self, stages: Sequence[Stage], partitions: Partitions, count: int | None, number: Any) -> Partitions:
-        """What stages make of partitions."""
+        """The results of stages over partitions."""
         answer: Future[Partitions] = Future()
         self._asked.put(Asked(stages, partitions, count, number, answer))
         return answer.result()
@@ -88,7 +88,7 @@ class Batch:
             each.answer.set_result([made.get((number, target), []) for target in range(count)])
 
     def _job(self, asked: Sequence[Asked]) -> dict[tuple[int, int], list[Any]]:
-        """One job: (which of those that ask, which of its partitions) -> what is sent there, in the order in which it arrives."""
+        """Runs one job. (number of the asker, number of its partition) -> what is sent there, in the order in which it arrives."""
         from pyspark.cloudpickle import dumps
 
         self.jobs += 1
@@ -97,8 +97,8 @@ class Batch:
         for number, each in enumerate(asked):
             todo = dumps((each.stages, each.count is not None, each.number))
             for task in range(tasks):
-                mine = [(index, each.partitions[index]) for index in range(task, len(each.partitions), tasks)]
-                work.append((number, todo, mine))
+                share = [(index, each.partitions[index]) for index in range(task, len(each.partitions), tasks)]
+                work.append((number, todo, share))
         sent = self._context.parallelize(work, tasks).flatMap(done).partitionBy(tasks, sum)
         found: dict[tuple[int, int], list[Any]] = {}
         for key, value in sent.collect():
@@ -107,7 +107,7 @@ class Batch:
 
 
 def done(work: tuple[int, bytes, list[tuple[int, list[Any]]]]) -> Iterator[tuple[tuple[int, int], Any]]:
-    """In a worker: what stages make of some partitions, by (who asked, the partition that it is sent to)."""
+    """Runs in a worker: the results of stages over some partitions, by (asker, the partition that they are sent to)."""
     asker, todo, partitions = work
     if not partitions:
         return

@@ -1,4 +1,4 @@
-"""Generated logs of requests, quotas to replay them under, and the lines of Kafka's request log that tell them."""
+"""Generated logs of requests, quotas to replay them under, and their lines in Kafka's request log."""
 
 import json
 import random
@@ -44,7 +44,7 @@ def usage(seed: int, length: int = 80, kinds: tuple[str, ...] = tuple(VALUES)) -
 
 
 def quotas(seed: int) -> dict[Entity, dict[str, float]]:
-    """Some at each of the eight levels."""
+    """Quotas at each of the eight levels."""
     rng = random.Random(seed)
     found: dict[Entity, dict[str, float]] = {}
     for _ in range(rng.randint(1, 6)):

@@ -1,5 +1,5 @@
-"""The audit of the cap of a whole cluster, over the journals of two brokers: an honest one holds, and one beyond it, refused
-without cause, or without a token, is found."""
+"""The audit of the cap of a whole cluster, over the journals of two brokers: an honest cluster holds; a connection beyond the cap,
+refused without cause, or without a token is found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = {"broker": 1, "shard": 0, "epoch": 2}
 
 
 class Clients(OneShard):
-    """Of two brokers with a shard each, which together may have 3 connections."""
+    """The clients of two brokers with a shard each, which together may have 3 connections."""
 
     setting = NAME, "3"
 
@@ -72,7 +72,7 @@ def test_connections_up_to_the_cap_and_refusals_at_it_hold(tmp_path: Path) -> No
     assert checks["cluster_cap"].detail == "4 connections, never more open than allowed"
 
 
-def test_one_beyond_the_cap_is_found_over_both_brokers(tmp_path: Path) -> None:
+def test_a_connection_beyond_the_cap_is_found_over_both_brokers(tmp_path: Path) -> None:
     clients = Clients()
     opened = [clients.open(1, 0), clients.open(2, 1), clients.open(3, 0), clients.open(4, 1)]
     for each in opened:
@@ -125,7 +125,7 @@ def test_a_refusal_that_names_another_value_is_found(tmp_path: Path) -> None:
 
 
 class Booked(Clients):
-    """The same, whose processes tell how many brokers there are, and whose home notes the moves of its tokens."""
+    """The same; the processes journal how many brokers there are, and the home the moves of its tokens."""
 
     def __init__(self, brokers: int | None = 2) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class Booked(Clients):
                 event["detail"] = json.dumps({**json.loads(event["detail"]), "brokers": brokers})
 
     def granted(self, tokens: int, home: int = HOME) -> None:
-        """To the other shard."""
+        """Tokens were granted to the other shard."""
         self._moved("grant", {"pool": "cluster", "to": 1 - home, "tokens": tokens}, home)
 
     def returned(self, tokens: int) -> None:
@@ -181,8 +181,8 @@ def test_a_shard_of_another_broker_with_more_open_than_it_was_granted_is_found(t
     assert f"first the cluster: member {1 - HOME} had 2 open and 1 tokens" in check.detail
 
 
-def test_what_comes_back_when_the_cap_is_removed_was_not_used_without_a_token(tmp_path: Path) -> None:
-    """A home may note it before it has the version that removes the cap."""
+def test_tokens_that_come_back_when_the_cap_is_removed_were_not_used_without_a_grant(tmp_path: Path) -> None:
+    """A home may note the return before it has the version that removes the cap."""
     clients = Booked()
     clients.granted(2)
     opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
@@ -198,7 +198,7 @@ def test_what_comes_back_when_the_cap_is_removed_was_not_used_without_a_token(tm
     assert {check.verdict for check in checks.values()} == {"held"}, checks
 
 
-def test_what_comes_back_while_it_is_in_use_is_found(tmp_path: Path) -> None:
+def test_a_token_that_comes_back_while_it_is_in_use_is_found(tmp_path: Path) -> None:
     clients = Booked()
     clients.granted(2)
     opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
@@ -211,7 +211,9 @@ def test_what_comes_back_while_it_is_in_use_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("slices", [2, 4, 9])
 @pytest.mark.parametrize(("granted", "verdict"), [(1, "exceeded"), (2, "held"), (4, "exceeded")])
-def test_cut_in_time_the_books_are_those_of_one_piece(tmp_path: Path, granted: int, verdict: str, slices: int) -> None:
+def test_books_of_slices_of_time_are_those_of_the_whole(
+    tmp_path: Path, granted: int, verdict: str, slices: int
+) -> None:
     clients = Booked()
     clients.granted(granted)
     opened = [clients.open(conn, 1 - HOME) for conn in (1, 2)]
@@ -225,13 +227,13 @@ def test_cut_in_time_the_books_are_those_of_one_piece(tmp_path: Path, granted: i
     assert audit(Journal(in_slices(rows.table(), cuts, seed=slices), [], is_live=False)).as_json() == whole
 
 
-def test_tokens_that_another_shard_than_the_home_hands_out_are_not_known(tmp_path: Path) -> None:
+def test_books_with_a_grant_by_another_shard_than_the_home_are_unknown(tmp_path: Path) -> None:
     clients = Booked()
     clients.granted(1, home=1 - HOME)
     assert clients.judged(tmp_path)["granted_within_cap"].verdict == "unknown"
 
 
-def test_where_it_is_not_told_how_many_brokers_there_are_the_books_are_not_judged(tmp_path: Path) -> None:
+def test_books_without_the_number_of_brokers_are_not_judged(tmp_path: Path) -> None:
     clients = Booked(brokers=None)
     clients.granted(3)
     check = clients.judged(tmp_path)["granted_within_cap"]

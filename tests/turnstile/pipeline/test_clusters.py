@@ -1,6 +1,6 @@
 """Journals of real clusters in storms, with shards killed and limits changed meanwhile: the audit finds that all held.
 
-An audit that cries wolf would be seen here, and so would a cluster that admits beyond a limit.
+An audit that raises false alarms would be seen here, and so would a cluster that admits beyond a limit.
 """
 
 import contextlib
@@ -148,7 +148,7 @@ def test_after_a_reset_every_window_is_empty(tmp_path: Path) -> None:
     assert result.verdict == "held", [check for check in result.checks if check.verdict != "held"]
 
 
-def test_who_gets_in_by_having_another_closed_is_no_excess(tmp_path: Path) -> None:
+def test_a_connection_that_has_another_closed_is_no_excess(tmp_path: Path) -> None:
     """KIP-402's inter-broker listener, as tests/cluster/test_slots.py has it."""
     with running(tmp_path / "data", *TWO_LISTENERS, shards=3) as cluster:
         cluster.set("listener.name.internal.max.connections", 100)

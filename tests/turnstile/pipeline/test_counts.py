@@ -65,7 +65,7 @@ def expected(batches: int) -> Counter[str]:
     return sum((batch(number) for number in range(batches)), Counter())
 
 
-def test_what_another_covers_does_not_stand() -> None:
+def test_a_folder_that_another_covers_does_not_stand() -> None:
     stand = [Batches(0, 63), Batches(64, 64)]
     assert standing([Batches(3, 3), *stand, Batches(0, 7)]) == stand
 
@@ -97,6 +97,6 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing() -> None:
             assert counted(disk) == expected(number + 1), kill_at
 
 
-def test_nothing_counted_is_said() -> None:
+def test_a_folder_without_counts_is_refused() -> None:
     with pytest.raises(NoInput, match="nothing that `turnstile report --follow`"):
         Disk(2).read()

@@ -23,7 +23,7 @@ CAPS = (1, 2, 3)
 
 
 def moved(row: Row, number: int) -> Row:
-    """The same, of an address of log `number` alone, in a minute of its own."""
+    """The row, moved to an address of log `number` alone and to a minute of its own."""
     address = parse(row[0])
     assert address is not None
     high, low = address

@@ -38,12 +38,13 @@ def is_worker(command: str) -> bool:
 
 
 def working(marker: Path) -> bool:
-    """Whether there are the daemon and a worker that has begun."""
+    """True if the daemon runs, and a worker that has begun."""
     return sum(map(is_worker, of_job(marker).values())) >= 2
 
 
 def killed(process: subprocess.Popen[str], marker: Path, victims: Callable[[str], bool]) -> bool:
-    """Whether the job has ended; else kills its victims: to be asked again, for Spark starts another worker for a later stage."""
+    """True if the job has ended; else kills its victims. Called again and again, as Spark starts another worker for a later
+    stage."""
     for pid, name in of_job(marker).items():
         if victims(name):
             with suppress(ProcessLookupError):

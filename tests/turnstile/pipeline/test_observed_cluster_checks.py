@@ -1,5 +1,5 @@
-"""The audit of an observed cap of a whole cluster, over the journals of two brokers: decisions of an honest cluster hold, and one
-beyond it, or told without cause, is found."""
+"""The audit of an observed cap of a whole cluster, over the journals of two brokers: decisions of an honest cluster hold; a member
+beyond the cap, or a refusal without cause, is found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OTHER = {"broker": 1, "shard": 0, "epoch": 2}
 
 
 class Clients(OneShard):
-    """Of two brokers with a shard each; `setting` is observed: that they may have 3 connections together."""
+    """The clients of two brokers with a shard each; `setting`, a cap of 3 connections for both, is observed."""
 
     setting, reason = (NAME, "3"), "cluster_cap"
 
@@ -35,7 +35,7 @@ class Clients(OneShard):
         self._opened.append(self.add("admitted", version=1, held_ms=0.1, **place))
 
     def would_refuse(self, conn: int, broker: int, value: float = 3.0) -> None:
-        """The one that was opened last."""
+        """The connection that was opened last would be refused."""
         same = {name: self._opened[-1][name] for name in ("conn", "ip", "port", "listener", "broker", "shard", "epoch")}
         named = {"reason": self.reason, "limit": self.setting[0], "limit_value": value}
         self.add("observed", version=1, held_ms=0.1, **named, **same)

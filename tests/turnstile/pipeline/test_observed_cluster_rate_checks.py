@@ -13,7 +13,7 @@ NAME = "turnstile.cluster.max.connection.creation.rate"
 
 
 class Rated(Clients):
-    """Two brokers with a shard each; that they may have 1 new connection a second is observed. The home is on broker 1."""
+    """Two brokers with a shard each, and an observed rate of 1 new connection a second for both. The home is on broker 1."""
 
     setting, reason = (NAME, "1"), "cluster_rate"
 

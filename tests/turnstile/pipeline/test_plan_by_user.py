@@ -36,7 +36,7 @@ CANDIDATES = [
 
 
 def logins(seed: int, count: int = 400) -> list[Row]:
-    """In order of arrival: a few busy users and many quiet ones, from one address all."""
+    """Logins in order of arrival, all from one address: of a few busy users and many quiet ones."""
     chance = random.Random(seed)
     log = []
     for opened in sorted(chance.randrange(60_000) for _ in range(count)):
@@ -86,7 +86,7 @@ def test_spark_makes_the_plan_that_is_made_here(spark: Any, tmp_path: Path) -> N
 
 
 class Logins(OneShard):
-    """Of a shard with a listener for SASL and one without."""
+    """The journal of a shard with a listener for SASL and one without."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class Logins(OneShard):
 
 
 def test_logins_of_a_journal_are_what_counts(spark: Any, tmp_path: Path) -> None:
-    """From the login to the end; neither those that were refused, nor clients that do not log in."""
+    """A connection counts from its login to its end; refused logins, and clients that do not log in, do not count."""
     journal = Logins()
     for conn, user in ((1, "alice"), (2, "alice"), (3, "bob"), (4, None)):
         journal.opened(conn, user)

@@ -31,7 +31,7 @@ OTHER = {"broker": 1, "shard": 0, "epoch": 2}
 
 
 def journal(folder: Path, seed: int, count: int = 200) -> list[tuple[int, int]]:
-    """Of two brokers; what it has is (opened, closed) in milliseconds, in order of arrival."""
+    """Writes the journal of two brokers; returns its connections as (opened, closed) in milliseconds, in order of arrival."""
     chance = random.Random(seed)
     written = OneShard()
     written.add("shard_up", **OTHER, detail=json.dumps({**OTHER, "shards": 1}))
@@ -55,7 +55,7 @@ def journal(folder: Path, seed: int, count: int = 200) -> list[tuple[int, int]]:
 
 
 def refused(spans: list[tuple[int, int]], cap: int) -> int:
-    """A plain replay, through the emulator's own gate."""
+    """The connections that a plain replay refuses, through the emulator's own gate."""
     gate = ConnectionQuotas(ConnectionLimits({CLUSTER_CAP: cap}), ["A"])
     opened: list[tuple[int, IncomingConnection]] = []
     count = 0
@@ -74,7 +74,7 @@ def refused(spans: list[tuple[int, int]], cap: int) -> int:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_peak_is_the_smallest_cap_that_a_plain_replay_refuses_nobody_by(tmp_path: Path, seed: int) -> None:
+def test_the_peak_is_the_smallest_cap_at_which_a_plain_replay_refuses_none(tmp_path: Path, seed: int) -> None:
     spans = journal(tmp_path, seed)
     log = read_small_log([str(tmp_path)], "journal")
     assert log is not None
@@ -96,7 +96,7 @@ def test_spark_finds_the_same_whatever_is_tried_beside_it(spark: Any, tmp_path: 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_most_open_is_the_highest_level(seed: int) -> None:
-    """Also of connections that come and close at one instant."""
+    """Also with connections that come and close at one instant."""
     chance = numpy.random.default_rng(seed)
     opened = numpy.sort(chance.integers(0, chance.integers(1, 60), 50))
     closed = numpy.where(chance.random(50) < 0.2, NEVER, opened + chance.integers(0, 12, 50))

@@ -9,7 +9,7 @@ from turnstile.pipeline import progress
 
 
 def piped(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
-    """Waits for that many lines of a job that is told a thousand times as often."""
+    """A function that waits for so many lines of a job; lines come a thousand times as often as in real use."""
     lines: list[str] = []
     more = threading.Condition()
 
@@ -35,11 +35,11 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[str]]:
 
 
 def test_a_job_that_takes_long_says_a_line_at_a_time_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = piped(monkeypatch)
+    wait_for_lines = piped(monkeypatch)
     with progress.shown("report"):
-        told(1)
+        wait_for_lines(1)
         progress.step("open per ip")
-        lines = told(len(told(1)) + 2)
+        lines = wait_for_lines(len(wait_for_lines(1)) + 2)
     assert lines[0] == "report: reading (0 s)\n" and lines[-1] == "report: open per ip (0 s)\n"
     assert not any("\x1b" in line or "\r" in line for line in lines)
 

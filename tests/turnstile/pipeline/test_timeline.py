@@ -1,4 +1,4 @@
-"""Which versions may be in force when: what the audit allows at an instant depends on nothing else."""
+"""The versions that may be in force at an instant: nothing else decides what the audit allows then."""
 
 import json
 from typing import Any

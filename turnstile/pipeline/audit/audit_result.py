@@ -28,7 +28,7 @@ class Check(NamedTuple):
     brokers: Mapping[int, int] = MappingProxyType({})
 
     def as_json(self) -> dict[str, object]:
-        """Its fields by name; brokers as text, as JSON's keys are."""
+        """The fields by name; brokers as text, as JSON's keys are."""
         return {**self._asdict(), "brokers": {str(broker): count for broker, count in sorted(self.brokers.items())}}
 
 

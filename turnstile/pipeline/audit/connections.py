@@ -120,7 +120,7 @@ def _end_ns(
     is_closed: arrays.Array,
     ends: Ends,
 ) -> arrays.Array:
-    """Until when each connection counts; NEVER where it is open. `place`: their incarnations, in order."""
+    """The time until which each connection counts; NEVER where it is open. `place`: their incarnations, in order."""
     end_ns = numpy.where(is_closed, closed_ns, NEVER)
     starts = arrays.begins(*place)
     for number, start in enumerate(starts):

@@ -165,7 +165,7 @@ def _processes(seen: Survey, *, live: bool) -> list[Fault]:
 
 
 def _shards_without_events(seen: Survey) -> list[Fault]:
-    """Of each time in which a broker had a number of shards, those that wrote nothing."""
+    """The shards that wrote nothing, for each time in which a broker had a number of shards."""
     there: dict[tuple[int, int, int], set[int]] = {}
     for place, span in seen.spans().items():
         there.setdefault((place[0], span.number, span.shards), set()).add(place[1])

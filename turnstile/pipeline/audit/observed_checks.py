@@ -51,7 +51,7 @@ REASONS = {
     "cluster_cap": "cluster_cap", "broker_cap": "broker_cap", "broker_wait": "broker_cap", "ssl_cap": "ssl_cap",
     "ip_cap": "ip_cap",
 }  # fmt: skip
-"""Of an observed decision -> of the refusal that it is judged as."""
+"""The reason of an observed decision -> the reason of the refusal that it is judged as."""
 
 
 def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplete: Collection[int]) -> list[Check]:

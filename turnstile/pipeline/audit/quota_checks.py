@@ -54,7 +54,7 @@ def checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[in
 
 
 def observed_checks(events: Rows, timeline: Timeline, seen: Survey, unsure: Collection[int]) -> list[Check]:
-    """The same of the meters of observed quotas (docs/rehearsal.md), which tell no client of a throttle; their names begin with
+    """The checks of the meters of observed quotas (docs/rehearsal.md), which throttle no client; their names begin with
     `observed_`."""
     found = _meters(events, ObservedTimeline(timeline), seen, unsure, OBSERVED)
     if found is None:

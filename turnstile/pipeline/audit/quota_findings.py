@@ -44,7 +44,7 @@ class Findings:
             self._rows[key] = nsmallest(SHOWN, rows, key=_instant)
 
     def looked_at(self, check: str, what: str, broker: int, count: int = 1) -> None:
-        """So many things were judged by a check."""
+        """Counts things that a check has judged."""
         self._looked[check, what, broker] += count
 
     def table(self) -> pyarrow.Table:

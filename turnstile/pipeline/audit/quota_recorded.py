@@ -30,7 +30,7 @@ class Recorded(NamedTuple):
     shards: arrays.Array
     epochs: arrays.Array
     sums: arrays.Array
-    """Of all that was added, up to each."""
+    """The sum of all that was added, up to each."""
     is_shared: bool
 
     def most(self, since_ms: int, at_ms: int) -> float:
@@ -54,7 +54,7 @@ class Recorded(NamedTuple):
 
 
 def recorded(rows: pyarrow.Table) -> Recorded:
-    """Of the NOTED rows of one meter."""
+    """The charges in the NOTED rows of one meter."""
     charges = rows.filter(pyarrow.array(arrays.is_one_of(rows, "what", (CHARGE,))))
     at_ms = arrays.numbers(charges, "at_ns") // MS
     order = numpy.argsort(at_ms, kind="stable")

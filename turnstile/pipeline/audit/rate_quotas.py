@@ -22,7 +22,7 @@ class RateTimelines(NamedTuple):
     observed: ObservedTimeline
 
     def of(self, window: str) -> Timeline:
-        """Those of a window."""
+        """The timeline of a window."""
         return self.observed if window.startswith(OBSERVED) else self.enforced
 
 

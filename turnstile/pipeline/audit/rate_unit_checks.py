@@ -67,8 +67,8 @@ CHANGES = pyarrow.schema(
         ("detail", pyarrow.string()),
     ]
 )
-"""Of moves.MOVES those about rates. `window`: the address or user that is judged by itself, as `cluster` is, or "listener:" for all
-listeners of a broker."""
+"""The moves about rates in moves.MOVES. `window`: the address or user that is judged by itself, as `cluster` is, or "listener:"
+for all listeners of a broker."""
 UNITS = pyarrow.schema(
     [
         ("kind", pyarrow.string()),
@@ -214,7 +214,7 @@ def _groups(rows: pyarrow.Table, starts: arrays.Array) -> Iterator[tuple[Incarna
 
 
 def _calm(rows: pyarrow.Table, starts: arrays.Array, timelines: RateTimelines) -> arrays.Array:
-    """Of each group whether it is an address or user that can't have come over its quota (below_this_no_replay_is_needed)."""
+    """True for each group of an address or user that can't have come over its quota (below_this_no_replay_is_needed)."""
     lowest = {kind: timelines.of(kind).lowest_rate(kind) for kind in ("ip", "user", CLUSTER, OBSERVED_CLUSTER)}
     timeline = timelines.enforced
     samples = min(samples for samples, _ in timeline.windows)

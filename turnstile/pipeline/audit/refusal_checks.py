@@ -122,7 +122,8 @@ class Unjustified(NamedTuple):
 
 
 def unjustified(rows: list[arrays.TableRow], incomplete: Collection[int]) -> Unjustified:
-    """At least one row is there; takes its `refusals` out of each. `incomplete`: brokers of which events are missing."""
+    """The verdict on unjustified refusals, of which there is at least one row; takes `refusals` out of each. `incomplete`:
+    brokers of which events are missing."""
     counts: Counter[int] = Counter()
     for row in rows:
         counts[row["broker"]] += row.pop("refusals")

@@ -32,7 +32,7 @@ BY_LIMITS = (
     "core_rate",
     CLUSTER_RATE,
 )
-"""Of AFTER_LOGIN the rows have the user as their `ip` (user_checks.py)."""
+"""The reasons of refusals. Rows of AFTER_LOGIN have the user as their `ip` (user_checks.py)."""
 _RATES = ("ip_rate", "user_rate", "core_rate", CLUSTER_RATE)
 FOUND = pyarrow.schema(
     [
@@ -67,7 +67,7 @@ ASKED = pyarrow.schema(
 
 
 def held_ns(table: pyarrow.Table) -> arrays.Array:
-    """From when a connection arrived to when it was refused or let in."""
+    """The time from the arrival of each connection to its refusal or admission."""
     held_ns: arrays.Array = (arrays.numbers(table, "held_ms") * 1_000_000).astype("i8")
     return held_ns
 
@@ -157,7 +157,7 @@ def refusing(limits: VersionLimits, reason: str, ip: str) -> LimitValue | None:
 
 
 def late_refusing(limits: VersionLimits, reason: str, listener: str | None) -> LimitValue | None:
-    """The same of connections that do not wait where others do (KIP-402): those that were held and checked again."""
+    """The limit that refuses connections which do not wait where others do (KIP-402): those that were held and checked again."""
     pool = {"broker_cap": "broker", "listener_cap": f"listener:{listener}"}.get(reason)
     rule = UNLIMITED if pool is None else limits.limits.rule_of(pool)
     return LimitValue(rule.name, float(rule.cap)) if rule.wait and rule.cap is not None else None

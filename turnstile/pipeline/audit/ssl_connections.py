@@ -14,7 +14,7 @@ def over_tls(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
 
 
 def are_over_tls(timeline: Timeline, table: pyarrow.Table) -> arrays.Array:
-    """For each row, True if its connection is over TLS."""
+    """True for each row whose connection is over TLS."""
     listener, names = arrays.codes(table, "listener")
     places = [arrays.numbers(table, "broker"), arrays.numbers(table, "version"), listener]
 

@@ -57,7 +57,7 @@ class Books(NamedTuple):
 
 
 def books(table: pyarrow.Table) -> Books:
-    """Of STEPS in any order."""
+    """The books of STEPS in any order."""
     columns = {name: table[name].to_numpy() for name in ("is_own", "is_carried")}
     columns |= {name: arrays.numbers(table, name) for name in STEPS.names if name not in (*columns, "pool")}
     pool, pools = arrays.codes(table, "pool")
@@ -149,7 +149,7 @@ class _Known(NamedTuple):
         self.is_own[mine] = end["is_own"]
 
     def steps(self, mine: Array, keys: pyarrow.Table) -> pyarrow.Table:
-        """The same of some as STEPS: a move, if there was one, and the last admission, before all that follows."""
+        """Some books as STEPS: a move, if there was one, and the last admission, before all that follows."""
         moved = mine[self.what[mine] > 0]
         admitted = mine[(self.open[mine] != 0) | (self.at_ns[mine] >= 0)]
         both = numpy.concatenate([moved, admitted])

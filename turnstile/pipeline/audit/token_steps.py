@@ -110,7 +110,7 @@ def opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarro
 
 
 class _SpansOfRows(NamedTuple):
-    """Of each row its span's number, and how many shards the broker had then; 0 where that is not judged."""
+    """The number of each row's span, and how many shards the broker had then; 0 where that is not judged."""
 
     numbers: arrays.Array
     shards: arrays.Array

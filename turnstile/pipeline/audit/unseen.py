@@ -36,7 +36,7 @@ class Death(NamedTuple):
 
 
 def deaths(found: Survey) -> list[Death]:
-    """Of all processes that are gone."""
+    """The deaths of all processes that are gone."""
     dead = []
     lost = found.lost
     successor: Process | None = None

@@ -62,7 +62,7 @@ def checks(
 
 
 def logins_of(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
-    """The same of `authenticated` and `closed` events."""
+    """The logins of users in `authenticated` and `closed` events."""
     mine = of_users(table)
     is_login = arrays.is_one_of(mine, "kind", ("authenticated",))
     kinds = pyarrow.array(numpy.where(is_login, "admitted", "closed"), pyarrow.string())

@@ -19,7 +19,7 @@ from turnstile.pipeline.events.survey import Span, Survey
 
 
 def of_cluster(table: pyarrow.Table) -> pyarrow.Table:
-    """The same rows, as of EVERY_BROKER."""
+    """The rows with EVERY_BROKER as their broker."""
     place = table.schema.get_field_index("broker")
     everywhere = pyarrow.array(numpy.full(table.num_rows, EVERY_BROKER, dtype="i4"))
     return table.set_column(place, table.schema.field(place), everywhere)
@@ -34,7 +34,7 @@ class Members(NamedTuple):
 
 
 def members(seen: Survey) -> Members | None:
-    """None where it is not told how many brokers there were, and shards of each."""
+    """The members of the cluster; None where the journal does not say how many brokers there were, and shards of each."""
     numbers: dict[Incarnation, int] = {}
     spans: dict[Incarnation, Span] = {}
     for place, span in seen.cluster_spans().items():
@@ -55,7 +55,8 @@ def as_members(numbers: Mapping[Incarnation, int], table: pyarrow.Table) -> pyar
 
 
 def moves_of_cluster(numbers: Mapping[Incarnation, int], table: pyarrow.Table) -> pyarrow.Table:
-    """Of moves.MOVES those of the cluster's tokens, and what can't be read, of members. Their peers are members already."""
+    """The moves of the cluster's tokens in moves.MOVES, and those that can't be read, by member. Their peers are members
+    already."""
     is_mine = arrays.is_one_of(table, "pool", (CLUSTER,)) | arrays.is_one_of(table, "what", (BAD,))
     return as_members(numbers, table.filter(pyarrow.array(is_mine)))
 

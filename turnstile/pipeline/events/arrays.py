@@ -75,7 +75,7 @@ def grouped(*keys: Array) -> Groups:
 
 
 def begins(*keys: Array) -> Array:
-    """Where each run of equal keys begins."""
+    """The start of each run of equal keys."""
     if not len(keys[0]):
         return numpy.zeros(0, dtype="i8")
     differs = numpy.zeros(len(keys[0]) - 1, dtype=bool)
@@ -143,7 +143,7 @@ class FirstRows(NamedTuple):
 
 
 def first_of_each(places: Array, key: Array, at_ns: Array, shown: int) -> FirstRows:
-    """Of some rows, the first `shown` of each key in order of time."""
+    """The first `shown` rows of each key in order of time, among some rows."""
     places = places[numpy.lexsort((at_ns[places], key[places]))]
     starts = begins(key[places])
     sizes = numpy.diff(numpy.append(starts, len(places)))

@@ -39,7 +39,7 @@ def unpacked(values: Iterable[bytes], schema: pyarrow.Schema) -> pyarrow.Table:
 
 
 def _in_one_piece(table: pyarrow.Table) -> pyarrow.Table:
-    """The same with one chunk in each column; that of most tables is there already, and asking costs less than making it."""
+    """The table with one chunk in each column. Most tables have it already, and the look costs less than the copy."""
     if all(column.num_chunks == 1 for column in table.columns):
         return table
     return table.unify_dictionaries().combine_chunks()
@@ -60,7 +60,7 @@ class Packed(Sequence[pyarrow.Table]):
 
 
 def coded(table: pyarrow.Table) -> pyarrow.Table:
-    """The same with words as dictionaries; `detail`, of which all differ, stays as it is."""
+    """The table with words as dictionaries; `detail`, in which all differ, stays as it is."""
     for place, field in enumerate(table.schema):
         if field.type == pyarrow.string() and field.name != "detail":
             table = table.set_column(place, field.name, pyarrow.compute.dictionary_encode(table[field.name]))
@@ -94,7 +94,7 @@ def parted(table: pyarrow.Table, number: Array) -> list[tuple[int, pyarrow.Table
 
 
 def _with_few_words(table: pyarrow.Table) -> pyarrow.Table:
-    """The same with dictionaries that have no word that no row has: a part of a table has but a part of its words."""
+    """The table without words that no row has in its dictionaries: a part of a table has only some of its words."""
     for place, field in enumerate(table.schema):
         if not pyarrow.types.is_dictionary(field.type) or not table.num_rows:
             continue

@@ -107,7 +107,7 @@ def read_part(part: object, columns: pyarrow.Schema) -> pyarrow.Table:
 
 
 def _with_quotas(file: pyarrow.parquet.ParquetFile, table: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
-    """The same with these columns of OF_QUOTAS."""
+    """The table with these columns of OF_QUOTAS."""
     wanted = [name for name in names if name in _read_for(table)]
     columns = file.read(columns=wanted) if wanted else table
     for name in names:
@@ -126,7 +126,7 @@ def _read_for(table: pyarrow.Table) -> Sequence[str]:
 
 
 def _coded(columns: pyarrow.Schema) -> pyarrow.Schema:
-    """The same with words as dictionaries; texts that all differ stay as they are."""
+    """The schema with words as dictionaries; texts that all differ stay as they are."""
     return pyarrow.schema(
         [
             field.with_type(_DICTIONARY) if field.type == pyarrow.string() and field.name != "detail" else field

@@ -11,6 +11,6 @@ def by_user(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def of_users(table: pyarrow.Table) -> pyarrow.Table:
-    """The same, but for refused logins. `table`: `authenticated` events and others."""
+    """The rows by user, without refused logins. `table`: `authenticated` events and others."""
     is_refusal = arrays.is_one_of(table, "kind", ("authenticated",)) & arrays.present(table, "reason")
     return by_user(table.filter(pyarrow.array(~is_refusal)))

@@ -31,12 +31,12 @@ class ObservedVersionLimits(VersionLimits):
         )
 
     def rate(self, kind: str, key: str) -> float:
-        """Of the whole cluster, by the name of its window: the observed rate; infinite where it would be that in force."""
+        """The observed rate of the whole cluster, by the name of its window; infinite where it would be the one in force."""
         rates = self.rates(kind)
         return rates[0] if rates else float("inf")
 
     def rates(self, kind: str) -> list[float]:
-        """The same as a list; rates of other kinds have ObservedTimeline.observed_rate."""
+        """The observed rate as a list; rates of other kinds have ObservedTimeline.observed_rate."""
         rule = self.observed.rehearsed.rate_of(CLUSTER)
         is_other = kind == OBSERVED + CLUSTER and self.observed.has_other_cluster_rate
         return [rule.rate] if is_other and rule.rate is not None else []

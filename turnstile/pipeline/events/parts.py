@@ -22,7 +22,7 @@ class Unreadable(NamedTuple):
 
 
 class Span(NamedTuple):
-    """So many rows of a part, and their least and greatest `mono_ns`."""
+    """Some rows of a part: their number, and their least and greatest `mono_ns`."""
 
     rows: int
     low: int

@@ -25,7 +25,7 @@ def journal_at(files: HadoopFiles, place: str) -> str:
 
 
 def parts_at(files: HadoopFiles, folders: Sequence[str]) -> Parts:
-    """As `parts_in` has it; each folder may be a data directory."""
+    """The parts as `parts_in` has them; each folder may be a data directory."""
     found: dict[str, str] = {}
     for folder in (journal_at(files, each) for each in folders):
         for name in files.names(folder):

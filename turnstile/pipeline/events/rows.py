@@ -63,7 +63,7 @@ class Rows(Protocol):
         ...
 
     def kept(self) -> "Rows":
-        """The same, made once however often they are asked for, until `forget`."""
+        """The rows, computed once however often they are asked for, until `forget`."""
         ...
 
     def forget(self) -> None:

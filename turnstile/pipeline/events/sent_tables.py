@@ -49,7 +49,7 @@ class SentTables:
 
 
 def place_of(name: str) -> str:
-    """Where a worker has a file that it was sent."""
+    """The path at which a worker has a file that it was sent."""
     from pyspark import SparkFiles
 
     return SparkFiles.get(name)

@@ -10,7 +10,7 @@ SET_NS = 1_000_000_000
 
 
 def clock_set_s(set_ns: int) -> float:
-    """By how much the wall clock was set, in seconds; 0: it was not."""
+    """The seconds by which the wall clock was set; 0: it was not."""
     return round(set_ns / 1e9, 3) if set_ns > SET_NS else 0.0
 
 

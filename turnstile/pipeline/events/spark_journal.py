@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SLICE_ROWS = 1_000_000
 LEAST_ROWS = 250_000
-"""Of a slice, so that a task is worth its start."""
+"""The least rows of a slice, so that a task is worth its start."""
 POINTS = 16
 Source = tuple[int, str, bytes | None]
 """A part's number, its place, and what is in it where workers can't read it there."""

@@ -41,11 +41,11 @@ class Told(NamedTuple):
     kind: str
     version: int
     detail: Any
-    """As read from JSON; None when it is not there or can't be."""
+    """The value of the JSON; None when there is none, or it can't be read."""
 
 
 class WallSpan(NamedTuple):
-    """From the first event to the last, by the wall clock; epoch nanoseconds."""
+    """The span from the first event to the last, by the wall clock; epoch nanoseconds."""
 
     first_ns: int
     last_ns: int
@@ -126,7 +126,7 @@ class Survey(NamedTuple):
         return found
 
     def cluster_spans(self) -> dict[Incarnation, Span]:
-        """The same of the cluster: `shards` are those of all brokers together."""
+        """As `spans`, of the cluster: `shards` are those of all brokers together."""
         found: dict[Incarnation, Span] = {}
         starts, number, last = self.starts, -1, (0, -1)
         for place in sorted((each[:3] for each in self.processes if each.broker >= 0), key=lambda place: place[2]):

@@ -224,6 +224,6 @@ def _allowed(timeline: Timeline, kind: str, pools: list[tuple[int, str]], codes:
 
 
 def ddl(schema: pyarrow.Schema) -> str:
-    """The same as Spark wants it."""
+    """The schema in Spark's notation."""
     names = {"int32": "int", "int64": "long", "double": "double", "string": "string", "bool": "boolean"}
     return ", ".join(f"{field.name} {names[str(field.type)]}" for field in schema)

@@ -46,7 +46,7 @@ _CALLBACK = STATIC, f"/{CALLBACK}"
 
 
 class VersionPeriod(NamedTuple):
-    """From `start_ns` until the next period, the versions `versions` may be in force."""
+    """A time, from `start_ns` to the next period, in which the versions `versions` may be in force."""
 
     start_ns: int
     versions: tuple[int, ...]
@@ -144,11 +144,11 @@ class Timeline:
         return [] if lowest is None else [each for each in self.versions if lowest <= each <= version]
 
     def without_slots(self) -> "Timeline":
-        """The same, but no broker's pool is limited by max.connections (KIP-402)."""
+        """The timeline, without max.connections as a limit of the brokers' pools (KIP-402)."""
         return self._with(slots=False)
 
     def only_slots(self) -> "Timeline":
-        """The same, but no broker's pool is limited by kafka_connections_max."""
+        """The timeline, without kafka_connections_max as a limit of the brokers' pools."""
         return self._with(refusing=False)
 
     def _with(self, **stopping: bool) -> "Timeline":
@@ -227,7 +227,8 @@ class Timeline:
         return self._quotas_of(version, (QUOTA,))
 
     def _quotas_of(self, version: int, records: Sequence[str]) -> dict[str, dict[Entity, float]] | None:
-        """Those of some kinds of record; of an entity that several have, the last one's. None hold by Redpanda's semantics."""
+        """The quotas in some kinds of record; of an entity in several, those of the last. By Redpanda's semantics no quota
+        holds."""
         state = self._states.get(version)
         if not state:
             return None

@@ -34,7 +34,7 @@ class AddressBits(NamedTuple):
 
 _KNOWN_AT_MOST = 1_000_000
 _known: dict[str, AddressBits | None] = {}
-"""Of this worker process: spelling -> address. A log has few addresses beside its rows, and tasks follow each other."""
+"""Spelling -> address, in this worker process. A log has far fewer addresses than rows, and tasks follow each other."""
 
 
 def parse(text: str) -> AddressBits | None:
@@ -141,7 +141,7 @@ class Addresses:
         return name(int(self.high[place]), int(self.low[place]))
 
     def networks(self, places: Array) -> DistinctNetworks:
-        """Of the addresses at `places`."""
+        """The networks of the addresses at `places`."""
         high, low = self.high[places], self.low[places]
         is_v4 = is_ipv4(high, low)
         v4 = numpy.unique((low[is_v4] & numpy.uint64(0xFFFFFFFF)) >> numpy.uint64(8))

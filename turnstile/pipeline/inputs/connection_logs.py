@@ -24,7 +24,7 @@ TEXT_FORMATS: dict[str, Callable[..., DataFrame]] = {
     "haproxy": haproxy.parse,
 }
 BYTES_PER_ROW = 12
-"""Of a compressed Parquet file; a line of text has some more."""
+"""The size of a row in a compressed Parquet file; a line of text has some more."""
 FORMATS = ("zeek", *TEXT_FORMATS, "csv", "parquet", "journal")
 
 

@@ -23,7 +23,7 @@ COLUMNS = ("ip", "port", "opened_at", "closed_at", "listener", "bytes", "source"
 ARRIVALS = ("ip", "opened_us", "closed_us", "listener")
 """The columns that a replay needs of each connection, times in epoch microseconds; closed_us null: open at the end of the log."""
 PLACE = ("block", "rank")
-"""Where in its log a row is: the stretch of its file (rows of one are in order), or a number to be ordered by instead."""
+"""The place of a row in its log: the stretch of its file (rows of one are in order), or a number to be ordered by instead."""
 
 
 class Reading(NamedTuple):
@@ -100,7 +100,7 @@ class FilePlace(NamedTuple):
 
 
 def file_places() -> FilePlace:
-    """Of Spark's metadata of files."""
+    """The place of a row by Spark's metadata of files."""
     source, block = F.col("_metadata.file_path"), F.col("_metadata.file_block_start")
     return FilePlace(source.alias("source"), block.alias("block"))
 

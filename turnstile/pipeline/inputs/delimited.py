@@ -18,7 +18,7 @@ DURATIONS = {"duration_s": 1, "duration_ms": 1000}
 NAMES = (*COLUMNS, *DURATIONS, "server_port")
 """And `user`, of a log that is read by users."""
 NAMED, LONGEST_NAME = 20, 40
-"""Of a file's columns, in a sentence."""
+"""The most columns of a file that a sentence names, and the most characters of each."""
 
 
 def parse(

@@ -32,7 +32,7 @@ class Entities(Protocol):
     def __iter__(self) -> Iterator[str]: ...
     def __len__(self) -> int: ...
     def networks(self, places: Array, /) -> DistinctNetworks:
-        """Of the entities at `places`; none of users."""
+        """The networks of the entities at `places`; users have none."""
 
 
 class EntityColumns(NamedTuple):
@@ -68,13 +68,13 @@ class EntityType(Protocol):
     def unusable(self) -> str: ...
 
     def columns(self, texts: pyarrow.Array, /) -> EntityColumns:
-        """Of a column of text, null where a row has none."""
+        """The columns of entities, from a column of text that is null where a row has none."""
 
     def slots(self, rows: pyarrow.Table, count: int, /) -> Array:
         """The slot, less than `count`, of each row that has the columns."""
 
     def distinct(self, rows: pyarrow.Table, /) -> DistinctEntities:
-        """Of rows that have the columns."""
+        """The distinct entities in rows that have the columns."""
 
     def rank(self, name: str, /) -> Any:
         """Orders names as numbers are."""

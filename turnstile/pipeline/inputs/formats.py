@@ -2,4 +2,4 @@
 
 FORMATS = ("zeek", "vpcflow", "haproxy", "csv", "parquet", "journal")
 WITH_USERS = ("csv", "parquet", "journal")
-"""Those that can tell the user of a connection."""
+"""The formats that can have the user of a connection."""

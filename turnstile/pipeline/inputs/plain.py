@@ -114,7 +114,7 @@ def concluded(
 
 
 def later(start_us: Column, lasted_us: Column) -> Column:
-    """That much later; null where either is."""
+    """The time `lasted_us` after `start_us`; null where either is."""
     return pyarrow.compute.add(start_us, lasted_us)
 
 

@@ -155,7 +155,7 @@ class _ZeekFields(NamedTuple):
 
 
 def _cells(content: bytes, names: Sequence[str]) -> _ZeekFields:
-    """Of lines with tabs."""
+    """The fields of lines with tabs."""
     wrong: dict[str, int] = {}
 
     def other(row: pyarrow.csv.InvalidRow) -> str:
@@ -189,7 +189,7 @@ def _table(
 
 
 def _objects(content: bytes) -> _ZeekFields:
-    """Of JSON lines."""
+    """The fields of JSON lines."""
     columns: dict[str, list[Any]] = {name: [] for name in _ZEEK}
     wrong: dict[str, int] = {}
     for line in content.decode().split("\n"):

@@ -53,7 +53,7 @@ def _thorough(body: DataFrame) -> DataFrame:
     rest = ~reduce(lambda one, other: one | other, is_under.values(), nothing)
 
     def under(rows: Column) -> DataFrame:
-        """In order: what follows a header comes after what precedes it."""
+        """The rows under a header, in order: they come after what precedes the header."""
         return placed.where(rows).withColumn("block", F.col("block") + passed)
 
     frames = [_from_tsv(under(rows), header) for header, rows in is_under.items()]

@@ -69,7 +69,7 @@ class Candidate(NamedTuple):
         return self.limits.keys() == {CORE_CAP}
 
     def connection_limits(self) -> ConnectionLimits:
-        """As a broker reads them; the IP's rate is a quota and not among them. Raises ConfigInvalid."""
+        """The limits as a broker reads them; the rate of an IP is a quota and not among them. Raises ConfigInvalid."""
         limits = ConnectionLimits()
         if isinstance(self.by, Ips) and not self.by.is_of_brokers:
             limits = limits.with_change(IPV6_PREFIX, str(self.by.ipv6_prefix))

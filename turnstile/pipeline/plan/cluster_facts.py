@@ -89,7 +89,7 @@ def facts_of(arrived: pyarrow.Table, asked: Asked) -> ClusterFacts:
 
 
 def facts_in_task(asked: Asked, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """The same as a task of Spark tells it, which has all of ARRIVED: one row of text."""
+    """The facts as one row of text, made in a task of Spark that has all of ARRIVED."""
     table = pyarrow.Table.from_batches([batch.cast(ARRIVED) for batch in batches], ARRIVED)
     yield pyarrow.RecordBatch.from_pylist([{"facts": json.dumps(facts_of(table, asked))}], _FACTS)
 

@@ -31,7 +31,8 @@ _STARTED_AGAIN = (
 
 
 class ClusterLimits(NamedTuple):
-    """None where the log can't tell; `notes` say why, and what else is not certain."""
+    """The limits that a plan recommends for a cluster. None where the log has too little; `notes` say why, and what is not
+    certain."""
 
     cap: ClusterCap | None
     rate: ClusterRate | None

@@ -18,7 +18,7 @@ from turnstile.pipeline.events.arrays import Array
 MOST = 20
 """The number of overrides that are recommended at most, and of entities that are looked at for leaks."""
 KEPT = 2 * MOST
-"""So that MOST are left when all that are looked at are left out as leaks."""
+"""Enough for MOST to be left when all that are looked at are left out as leaks."""
 EXACT_BITS = 12
 EXACT = 1 << EXACT_BITS
 
@@ -41,7 +41,7 @@ class LevelCounts(NamedTuple):
 
 
 class Excess:
-    """Of the entities of one part, by number."""
+    """The excess of the entities of one part, by number."""
 
     def __init__(self, sizes: Array, levels: Array, peaks: Array) -> None:
         """`sizes`: how many connections each entity has; `levels`: of these, entity after entity."""
@@ -58,7 +58,7 @@ class Excess:
         return found
 
     def histogram(self, entity: int) -> LevelCounts:
-        """Of one entity."""
+        """The histogram of one entity."""
         end, peak = int(self._ends[entity]), int(self._peaks[entity])
         levels = stepped(numpy.arange(1, peak + 1))
         starts = numpy.flatnonzero(numpy.diff(levels, prepend=0))

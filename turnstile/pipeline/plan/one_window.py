@@ -61,7 +61,7 @@ class OneWindow:
         return found
 
     def _asked(self, per_s: int) -> list[Array]:
-        """Those that a rate may refuse, in chunks: the others are within it even if none was refused."""
+        """The arrivals that a rate may refuse, in chunks: the others are within it even if none was refused."""
         places = numpy.flatnonzero(self._rates > per_s)
         return numpy.split(places, range(_CHUNK, len(places), _CHUNK))
 

@@ -21,15 +21,15 @@ class _Scales(NamedTuple):
 
     @property
     def powers(self) -> int:
-        """Of ten, up to which entities are counted."""
+        """The powers of ten up to which entities are counted."""
         return math.ceil(math.log10(max(self.entities, 2)))
 
     def x(self, count: float) -> float:
-        """Where so many open at once are."""
+        """The x of so many open at once."""
         return LEFT + math.log10(count) / math.log10(self.greatest * 1.15) * (WIDTH - LEFT - RIGHT)
 
     def y(self, entities: float) -> float:
-        """Where so many entities are: one is a little above the axis, so that it shows."""
+        """The y of so many entities: one is a little above the axis, so that it shows."""
         if not entities:
             return HEIGHT - BOTTOM
         return HEIGHT - BOTTOM - (math.log10(entities) + 0.15) / (self.powers + 0.15) * (HEIGHT - TOP - BOTTOM)

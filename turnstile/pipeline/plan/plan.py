@@ -40,7 +40,7 @@ class LogPeriod(NamedTuple):
     end: datetime
 
     def of(self, log: Contents) -> Incident:
-        """The same as tasks want it."""
+        """The incident as tasks take it."""
         low, high = (int(each.timestamp() * 1_000_000) for each in (self.start, self.end))
         return Incident(low, high, (log.last_us - log.first_us) / 1e6)
 
@@ -106,7 +106,7 @@ class LimitPlan(NamedTuple):
 
 
 def _renamed(plain: dict[str, object], key: str, other: str) -> dict[str, object]:
-    """The same, in the same order, with another name for a key."""
+    """The fields, in the same order, with another name for a key."""
     return {other if name == key else name: value for name, value in plain.items()}
 
 

@@ -65,7 +65,7 @@ def _advice(plan: LimitPlan) -> str:
 
 
 def _settings(variant: Variant) -> str:
-    """Its commands, a block to copy for each vocabulary."""
+    """The commands of a variant, a block to copy for each vocabulary."""
     blocks = (copyable(TITLES[vocabulary], "\n".join(lines)) for vocabulary, lines in variant.commands.items())
     return section(f"To set it: {variant.name}", "", *blocks)
 

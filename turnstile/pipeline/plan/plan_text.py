@@ -38,7 +38,7 @@ def says(variant: Variant) -> str:
 
 
 def printed(plan: LimitPlan) -> str:
-    """For a terminal."""
+    """The plan as text for a terminal."""
     them = plural(plan.by.noun, 2)
     parts = [
         facts(plan),
@@ -93,7 +93,7 @@ def of_cluster_rate(found: ClusterRate) -> str:
 
 
 def rates_side_by_side(found: ClusterRate) -> list[list[str]]:
-    """Its variants as columns, each row with a name."""
+    """The variants of a rate as columns, each row with a name."""
     chosen, tried = found.recommended, found.tried
     every = [*((each.rate, each.refused, each.refused_share) for each in chosen), *tried]
     return [
@@ -161,7 +161,7 @@ def overridden(plan: LimitPlan) -> str:
 
 
 def headings(plan: LimitPlan) -> list[str]:
-    """Of the table of candidates."""
+    """The headings of the table of candidates."""
     compared = ["in incident", "in quiet", "others hit"] if any("compare" in one for one in plan.candidates) else []
     networks = ["networks"] if plan.by.has_networks else []
     them = plural(plan.by.noun, 2)

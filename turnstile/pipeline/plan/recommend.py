@@ -57,7 +57,7 @@ class LogLevels(NamedTuple):
         return sum(self.levels.values())
 
     def without(self, left_out: Collection[str]) -> "LogLevels":
-        """The same of all other entities."""
+        """The levels of all other entities."""
         rest = dict(self.levels)
         for ip in left_out:
             for level, count in self.of_entity[ip].items():
@@ -78,7 +78,7 @@ def _above(levels: Histogram, cap: int) -> int:
 
 
 class Recommendations(NamedTuple):
-    """Without overrides, and with them where they are worth it."""
+    """The recommendation without overrides, and with them where they are worth it."""
 
     simple: Recommendation
     tight: Recommendation

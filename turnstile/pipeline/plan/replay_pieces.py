@@ -56,7 +56,7 @@ class LogRows(NamedTuple):
 
 
 def spread(slots: Slots, by: EntityType) -> Callable[[Batches], Batches]:
-    """For `mapInArrow`: a partition of ARRIVALS -> PIECES."""
+    """The function for `mapInArrow`: a partition of ARRIVALS -> PIECES."""
 
     def cut(batches: Batches) -> Batches:
         bad: Counter[str] = Counter()
@@ -100,7 +100,7 @@ def gather(batches: Batches, by: EntityType) -> Gathered:
 
 
 def in_order(rows: LogRows, order: Array) -> LogRows:
-    """The same connections in another order."""
+    """The connections in another order."""
     listeners = None if rows.listeners is None else rows.listeners.take(pyarrow.array(order))
     return LogRows(rows.names, rows.codes[order], rows.opened_us[order], rows.closed_us[order], listeners)
 

@@ -68,7 +68,7 @@ def talkers(
     hours: float,
     noun: str,
 ) -> list[Talker]:
-    """Those whose peak stands out. `peaks`, `lasted_us` (of connections that closed): how many have each, over all.
+    """The entities whose peak stands out. `peaks`, `lasted_us` (of connections that closed): how many have each, over all.
 
     `noun`: of an entity. `nat`: all three signs of many clients. `leak`: its connections stay open far longer than others',
     and pile up. `burst`: most of its connections come in one hour. `unknown`: none of these.

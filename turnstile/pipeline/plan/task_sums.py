@@ -36,7 +36,7 @@ class Part(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """From low_us until before high_us, in a log of `span_s` seconds."""
+    """The time from low_us until before high_us, in a log of `span_s` seconds."""
 
     low_us: int
     high_us: int
@@ -181,7 +181,7 @@ def middle(counts: Iterable[tuple[int, int]]) -> int | None:
 
 
 def _rounded(values: Array) -> Array:
-    """To seven leading bits, so that a log of any size has few different ones."""
+    """The values with seven leading bits, so that a log of any size has few different ones."""
     _, exponents = numpy.frexp(values.astype("f8"))
     drop = numpy.maximum(exponents.astype("i8") - 7, 0)
     rounded: Array = values >> drop << drop

@@ -51,7 +51,7 @@ class Variant(NamedTuple):
         return commands(self.cap, self.overrides, self.by)
 
     def as_json(self) -> dict[str, object]:
-        """Its fields by name, with the settings and the commands that set them, by vocabulary."""
+        """The fields by name, with the settings and the commands that set them, by vocabulary."""
         fields = self._asdict()
         of = plural(fields.pop("by").noun, 2)
         named = {

@@ -26,7 +26,7 @@ from turnstile.pipeline.plan.candidates import Candidate
 NEVER = numpy.iinfo("i8").max
 """closed_us of a connection that is open at the end of the log."""
 RATE_REFUSED = 0
-"""In place of a level: refused by a rate before any cap was asked."""
+"""Stands for a level: refused by a rate before any cap was asked."""
 _CHUNK = 100_000
 
 

@@ -14,7 +14,7 @@ USERS_IN_REDPANDA: Final = "# quotas of users need Redpanda 26.1 or later"
 
 
 def commands(quotas: Mapping[Entity, Mapping[str, float]]) -> dict[str, list[str]]:
-    """By vocabulary, a line for each entity."""
+    """The commands by vocabulary, a line for each entity."""
     return {
         "turnstile": [_turnstile(entity, values) for entity, values in quotas.items()],
         "kafka": [_kafka(entity, values) for entity, values in quotas.items()],

@@ -25,16 +25,17 @@ from turnstile.pipeline.quota_plan.usage import Charge, Usage
 STEPS: Final = {PRODUCE: Fraction(1), FETCH: Fraction(1), REQUEST: Fraction(1, 100), MUTATION: Fraction(1, 100)}
 """Quotas of bytes are whole numbers; of the others hundredths are fine enough."""
 MOST_KEYS = 200
-"""So many names, those of the highest peaks, are told of."""
+"""The most names that are shown, those of the highest peaks."""
 MOST_OVERRIDES = 10
-"""So many of them, and a quarter of all at most, may get an override: what more need is no exception."""
+"""The most names that get an override, and at most a quarter of all: what more names need is no exception."""
 BY = {"user": ("user",), "client-id": ("client_id",), "user,client-id": ("user", "client_id")}
 """The entities of a default quota: each user, each client id, or each pair of both."""
 Name = tuple[str, ...]
 
 
 class Demand(NamedTuple):
-    """Of a kind of quota: levels of all charges and of each name, in STEPS; the highest `rates` a second of each name by minute."""
+    """The demand for a kind of quota: levels of all charges and of each name, in STEPS; the highest `rates` a second of each name
+    by minute."""
 
     kind: str
     levels: LogLevels

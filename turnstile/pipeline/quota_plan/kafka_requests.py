@@ -44,7 +44,7 @@ _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)[.,](\d{3})\d*(Z|
 _TIME_FIELDS = ("@timestamp", "timestamp", "time", "timeMillis", "ts")
 _decoder = json.JSONDecoder()
 _TIMES: Final = range(1_577_836_800_000, 4_102_444_800_000)
-"""From 2020, the year of the first broker that writes such a log, to 2100."""
+"""The times from 2020, the year of the first broker that writes such a log, to 2100."""
 _MOST: Final = (1 << 31) - 1
 """Bytes of a request, partitions, or milliseconds that one takes: Kafka counts all of them in 32 bits, times aside."""
 
@@ -230,7 +230,7 @@ def _is_between_brokers(key: int, version: int, body: Any) -> bool:
 
 
 def _record_bytes(topics: Iterable[Any], partitions: str) -> int:
-    """Of the records of all partitions."""
+    """The bytes of the records of all partitions."""
     return sum(_count(each.get("recordsSizeInBytes") or 0) for topic in topics for each in topic.get(partitions, ()))
 
 

@@ -131,7 +131,7 @@ def _minutes(one: Judged) -> dict[int, int]:
 
 
 def _filled(minutes: Mapping[int, int]) -> dict[int, int]:
-    """With zeros beside what is above it, so that a curve falls where nothing is throttled."""
+    """The minutes, with zeros beside those above zero, so that a curve falls where nothing is throttled."""
     beside = {at_ms + step for at_ms in minutes for step in (-60_000, 60_000)}
     return {**dict.fromkeys(beside, 0), **minutes}
 

@@ -23,7 +23,7 @@ NAMED = 5
 
 
 def lines(plan: QuotaPlan) -> list[str]:
-    """For a terminal, which may get each only through `printable`: names of clients are in them."""
+    """The lines for a terminal. Each has to go through `printable`, as names of clients are in them."""
     parts = [facts(plan), *(f"  {count:>9,}  {reason}" for reason, count in plan.usage.put_aside.most_common())]
     table = [HEADINGS, *(row(one, kind) for one in plan.candidates for kind in kinds_of(one))]
     parts += ["", *columns(table).split("\n")]

@@ -61,5 +61,5 @@ class Usage(NamedTuple):
 
 
 def in_order(uses: Sequence[Charge]) -> list[Charge]:
-    """By time; of the same millisecond as they were logged."""
+    """The charges by time; those of one millisecond as they were logged."""
     return sorted(uses, key=lambda use: use.at_ms)

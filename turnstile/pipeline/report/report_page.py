@@ -186,7 +186,7 @@ def _refused_most(rows: TableRows, refused: int, *, name: str, label: str, admit
 
 
 def _by_reason(reasons: str) -> dict[str, float]:
-    """Of "ip_cap 3, ip_rate 2", as the table has it."""
+    """The counts in a text of the table, such as "ip_cap 3, ip_rate 2"."""
     counted = (each.rpartition(" ") for each in reasons.split(", "))
     return {reason: float(count) for reason, _, count in counted}
 

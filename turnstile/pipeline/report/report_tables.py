@@ -101,7 +101,7 @@ def refused_users(source: Source) -> pyarrow.Table:
 
 
 def _is_decided(table: pyarrow.Table) -> pyarrow.Array:
-    """Of `authenticated` events, all but those of clients that left before their login was decided."""
+    """True for each `authenticated` event but those of clients that left before their login was decided."""
     return pyarrow.compute.fill_null(pyarrow.compute.not_equal(table["reason"], GAVE_UP), True)
 
 
@@ -112,7 +112,7 @@ def _logins_by_reason(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _refused_most(parts: Rows) -> pyarrow.Table:
-    """Of rows of _BY_REASON the TOP whose `ip` is refused most, a row each."""
+    """A row for each of the TOP addresses that are refused most, from rows of _BY_REASON."""
     parts = parts.by(("ip",), _most_refused, _BY_REASON)
     found: dict[str, list[dict[str, int]]] = {}
     for row in in_order(_most_refused(parts.table()), "ip", "-refused", "reason").to_pylist():

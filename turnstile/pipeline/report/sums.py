@@ -16,7 +16,7 @@ Added = Mapping[str, str]
 
 
 def plain(table: pyarrow.Table) -> pyarrow.Table:
-    """The same with text as text: rows of this process have it as dictionaries."""
+    """The table with text as text: rows of this process have it as dictionaries."""
     return table.cast(
         pyarrow.schema(
             [
@@ -82,6 +82,6 @@ def topped(
     most: int,
     by: Sequence[str],
 ) -> pyarrow.Table:
-    """As `summed`, but only the first so many rows in an order."""
+    """As `summed`, but only the first `most` rows in an order."""
     whole = partial(top, keys, added, most, by)
     return whole(rows.each(lambda table: kernel(plain(table)), schema).by(keys, whole, schema).table())

@@ -19,7 +19,7 @@ class TimeSteps(NamedTuple):
 
     @classmethod
     def over(cls, first_s: float, last_s: float, offset_ns: int) -> "TimeSteps":
-        """At most BUCKETS of them, of whole seconds."""
+        """At most BUCKETS steps, of whole seconds."""
         return cls(max(1.0, round((last_s - first_s) / BUCKETS)), offset_ns)
 
     def of_wall(self, table: pyarrow.Table) -> Array:

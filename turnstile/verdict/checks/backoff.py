@@ -16,14 +16,14 @@ Of the clients of one program some may wait while the others storm: librdkafka p
 its own thread was the first to wait for it. Attempts that are refused do not say which client made them, so the mean counts.
 """
 MOST_BUSY = 0.7
-"""Of the time, where it usually needs far less: a busy loop."""
+"""The share of the time from which a client that usually needs far less is in a busy loop."""
 _RAN = 0.25
-"""Of the time: threads that have run for less were waiting, in a busy loop or not."""
+"""The least share of the time: threads that have run for less were waiting, in a busy loop or not."""
 _ATTEMPT_S = 0.01
 """Far more than an attempt takes of a CPU: many threads that each try now and then are no busy loop."""
 _SLOW_S = 0.9
 _LEAST_S = 0.5
-"""Of the second half of a step, whatever the machine has stalled: a rate over less says nothing."""
+"""The least time of a step's second half that is judged, whatever the machine has stalled: a rate over less says nothing."""
 _ADVICE = "Wait between attempts, longer after each failure, up to a second or more; and sleep while waiting."
 
 
@@ -73,7 +73,8 @@ def _gaps(gaps: list[float]) -> str:
 
 
 def _spinning(timeline: Timeline, step: Step, attempts: int) -> str | None:
-    """That it is in a busy loop. Where others load the machine it runs less and waits more, before it was refused, too."""
+    """The sentence that the client is in a busy loop. On a loaded machine it runs less and waits more, before it was refused,
+    too."""
     lifted_ns = step.detail["lifted_ns"]
     seen = timeline.busy_share(step.began_ns, lifted_ns)
     if seen is None or sum(seen) < MOST_BUSY or seen[0] < _RAN:

@@ -14,12 +14,12 @@ from turnstile.verdict.timeline import MS, SECOND, Step, Timeline
 
 SOURCE = "KIP-144, KIP-580: 20 % of jitter on the back-off, so that clients do not return in step"
 SETTLING_S = 2.0
-"""At first the pauses are so short that all copies come together, whatever the jitter."""
+"""The first pauses are so short that all copies come together, whatever the jitter."""
 IN_STEP, APART = 0.5, 0.4
-"""Of what copies in step would show: more is a herd, less is none. With 20 % of jitter it is 0.4 at most (400 courses of 5
-copies with 1 to 4 connections, simulated), without any 0.9 at least."""
+"""The share of what copies in step would show: more is a herd, less is none. With 20 % of jitter it is 0.4 at most (400 courses of
+5 copies with 1 to 4 connections, simulated), without any 0.9 at least."""
 LATE_MS = 5.0
-"""By which a machine wakes threads on the mean: beyond, it puts copies in step apart, and that they are says nothing."""
+"""The greatest mean delay with which a machine wakes threads: a larger one puts copies in step apart, and says nothing of them."""
 _STALL_MS = 20
 """Attempts that a machine has held up for longer come at one instant, in step or not: they do not count."""
 ALONE = "closed at accept"

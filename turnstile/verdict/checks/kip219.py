@@ -19,13 +19,13 @@ SOURCE = "KIP-219: a client sends nothing on a connection until its throttle tim
 AT_ONCE_MS = 25
 """A request that arrives so soon may have been under way already; but not after every other response."""
 OFTEN = 0.2
-"""Of the throttled responses: less may come of a client that reads a response late."""
+"""The share of throttled responses: a smaller one may come of a client that reads a response late."""
 _EDGE_MS = 5
-"""So near to the end of a throttle time it is over for a client that counts whole milliseconds."""
+"""The end of a throttle time in which it is over for a client that counts whole milliseconds."""
 ENOUGH = 3
 """Throttled responses: that nothing follows fewer may be chance."""
 LEAST = 2
-"""Of one API and one length, if bytes follow each of them."""
+"""The least throttled responses of one API and one length, if bytes follow each of them."""
 _ADVICE = (
     "Wait for throttle_time_ms of each response before the next request on that connection, or take a client that does."
 )
@@ -88,7 +88,7 @@ def _judge_all(timeline: Timeline, mutes: Sequence[_Mute]) -> Finding:
 
 
 def _by_api(timeline: Timeline, mutes: Sequence[_Mute]) -> tuple[ApiFinding, ...]:
-    """The same of each API, the worst first."""
+    """The finding for each API, the worst first."""
     pauses_ms = usual_pauses_ms(timeline.events)
     groups: dict[str, list[_Mute]] = {}
     for mute in mutes:
@@ -151,8 +151,8 @@ def _had_no_cpu(timeline: Timeline, mute: _Mute) -> bool:
 
 
 def _broken(group: Sequence[_Mute]) -> list[_Mute]:
-    """Those after which the client sent too early; what came at once counts where it is the rule, and what came while the machine
-    stalled: a client that waits for an answer, or for a throttle time, sends nothing, however slow it is."""
+    """The mutes in which the client sent too early. What came at once, or while the machine stalled, counts where it is the rule: a
+    client that waits for an answer, or for a throttle time, sends nothing, however slow it is."""
     excused = [mute for mute in group if mute.early or mute.excused]
     if len(excused) >= ENOUGH and 2 * len(excused) >= len(group):
         return excused

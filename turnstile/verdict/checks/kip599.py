@@ -8,7 +8,7 @@ from turnstile.verdict.timeline import MS, SECOND, Timeline
 SOURCE = "KIP-599: THROTTLING_QUOTA_EXCEEDED is tried again when throttle_time_ms is over"
 MUTATIONS = ("CreateTopics", "CreatePartitions", "DeleteTopics")
 LEAST_MS = 100
-"""Of a throttle time: a client that does not wait for it may take as long for its next request."""
+"""The least throttle time: a client that does not wait may take as long as a shorter one for its next request."""
 _MARGIN_MS = 10
 _ADVICE = "Wait for throttle_time_ms of the response before the mutation is tried again, on any connection."
 

@@ -49,7 +49,7 @@ def _end(copies: list[Client]) -> None:
 
 
 def _await_copies(stage: Stage, began_ns: int) -> None:
-    """Until each has worked, or for as long as the first may take; those of an earlier try come back."""
+    """Waits until each copy has worked, or for as long as the first may take; copies of an earlier try come back."""
     wanted = max(stage.baseline.usual_connections, 1) * (stage.times.copies - 1)
 
     def is_there() -> bool:

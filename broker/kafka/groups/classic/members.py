@@ -96,7 +96,7 @@ def common_protocols(members: Collection[Member]) -> set[str]:
 
 
 def choose_protocol(members: Collection[Member], leader: str | None) -> str:
-    """Of the protocols that all members support, the one that most prefer; a tie goes by the order of the leader."""
+    """The protocol that most members prefer, of those that all support; a tie goes by the order of the leader."""
     common = common_protocols(members)
     votes = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
     judge = next((member for member in members if member.id == leader), next(iter(members)))

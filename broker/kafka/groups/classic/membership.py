@@ -37,7 +37,7 @@ class Membership:
             self.leader = member.id
 
     def remove(self, member: Member) -> None:
-        """If it led, the oldest member leads."""
+        """If the removed member led, the oldest one leads."""
         del self.members[member.id]
         if member.instance_id is not None:
             del self.instances[member.instance_id]

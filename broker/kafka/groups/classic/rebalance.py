@@ -204,7 +204,7 @@ class Rebalance:
             self._start_over(now_ms)
 
     def _start_over(self, now_ms: int) -> None:
-        """From COMPLETING or STABLE into a join phase, which ends at once when no member is left."""
+        """Goes from COMPLETING or STABLE into a join phase, which ends at once when no member is left."""
         self._answer_syncs()
         self._initial = False
         self._phase_deadline_ms = now_ms + self.membership.longest_rebalance_ms()

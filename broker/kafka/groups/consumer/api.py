@@ -146,7 +146,7 @@ def _bad_join(request: ConsumerGroupHeartbeatRequest) -> str | None:
 def _beat(
     request: ConsumerGroupHeartbeatRequest, call: Call[ConsumerGroupHeartbeatTypes], *, with_reader: bool
 ) -> Heartbeat:
-    """As msgpack carries it."""
+    """The heartbeat as msgpack carries it."""
     names, owned = request.subscribed_topic_names, request.topic_partitions
     return Heartbeat(
         member_id=request.member_id or str(uuid.uuid4()),

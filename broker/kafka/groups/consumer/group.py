@@ -41,7 +41,7 @@ class ConsumerGroup(ConsumerGroupState):
         return {m.subscription.regex for m in self.members.values() if m.subscription.regex} - self.resolved
 
     def resolve(self, regex: str) -> None:
-        """It is known what an expression matches: the next heartbeat looks at it."""
+        """The matches of an expression are known: the next heartbeat takes them up."""
         self.resolved.add(regex)
         self._topics_version = -1
 
@@ -72,7 +72,7 @@ class ConsumerGroup(ConsumerGroupState):
         return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, told)
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int, now_ms: int) -> HeartbeatResult:
-        """By LEAVE the member goes; by LEAVE_STATIC it keeps its place until its session is over."""
+        """A member leaves: for good by LEAVE; by LEAVE_STATIC it keeps its place until its session is over."""
         refused = self._unknown(member_id, instance_id)
         if refused is not None:
             return refused
@@ -86,7 +86,7 @@ class ConsumerGroup(ConsumerGroupState):
         return HeartbeatResult(codes.NONE, None, member_id, epoch)
 
     def remove(self, member_id: str, instance_id: str | None, now_ms: int) -> int:
-        """As an administrator asks for it with LeaveGroup: a static member may be named by its instance id alone."""
+        """Removes a member for an administrator's LeaveGroup: a static member may be named by its instance id alone."""
         if instance_id is not None and not member_id:
             member_id = self.instances.get(instance_id, "")
         refused = self._unknown(member_id, instance_id)

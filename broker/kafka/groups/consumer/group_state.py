@@ -61,7 +61,7 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
 
     @property
     def state(self) -> str:
-        """As ListGroups and ConsumerGroupDescribe spell it."""
+        """The state, as ListGroups and ConsumerGroupDescribe spell it."""
         if not self.members:
             return "Empty"
         if self.epoch > self.assignment_epoch:
@@ -137,7 +137,7 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
             del self.holders[place]
 
     def _forget_expressions(self) -> None:
-        """Those that no member has any more; called once after members were removed: it looks at all of them."""
+        """Forgets expressions that no member has any more. Called once after members were removed, as it looks at all members."""
         if self.resolved:
             self.resolved &= {each.subscription.regex or "" for each in self.members.values()}
 

@@ -71,7 +71,7 @@ class ConsumerCoordinator(ModernCoordinator[ConsumerGroups]):
 
 
 def heartbeat_of(fields: Sequence[Any]) -> Heartbeat:
-    """Of what came over the mesh."""
+    """The heartbeat that came over the mesh as `fields`."""
     request = Heartbeat(*fields)
     owned: TopicIdPartitions | None = (
         None if request.owned is None else frozenset((topic, n) for topic, n in request.owned)

@@ -27,7 +27,7 @@ class HeartbeatResult(NamedTuple):
     assignment: TopicIdPartitions | None = None
 
     def fields(self) -> list[object]:
-        """As msgpack carries it: partitions as [[topic id, number], ...]."""
+        """The answer as msgpack carries it: partitions as [[topic id, number], ...]."""
         return [*self[:-1], None if self.assignment is None else sorted(self.assignment)]
 
 

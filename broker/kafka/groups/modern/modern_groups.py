@@ -67,9 +67,9 @@ class ModernGroups(GroupMap[G], Generic[G, Q, R, C, T]):
     """
 
     kind: int
-    """Of the groups' records (committed_offsets.py)."""
+    """The kind of the groups' records (committed_offsets.py)."""
     title: str
-    """Of a group, in messages to clients."""
+    """The word for such a group in messages to clients."""
     members_max: str
     """The setting that bounds the members of all groups of the protocol."""
 

@@ -83,7 +83,7 @@ class GroupDescriptions:
         return then(ask_each(self._turns, wanted, self._ask), response)
 
     def _ask(self, group: str) -> MaybeDeferred[Sequence[object] | None]:
-        """None: it can't be asked here."""
+        """The answer of a group's home; None: it can't be asked here."""
         if not group or not self._cluster.coordinates(group):
             return None
         return or_lost(self._groups.ask(self._question(group)), lambda: None)
@@ -125,7 +125,7 @@ def described_by(image: ClusterImage, member: MadeMember) -> MadeGroup:
 
 
 def _assignment(image: ClusterImage, call: Call[Any], places: Iterable[TopicIdPartition]) -> object:
-    """Of topics that there still are."""
+    """An assignment, without topics that are gone."""
     topics = []
     for topic_id, numbers in _by_topic(places):
         topic = image.topics.by_id(topic_id)

@@ -46,7 +46,7 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     @property
     def state(self) -> str:
-        """As ListGroups and ShareGroupDescribe spell it."""
+        """The state, as ListGroups and ShareGroupDescribe spell it."""
         return "Stable" if self.members else "Empty"
 
     def check(self) -> None:
@@ -159,7 +159,7 @@ class ShareGroup(ModernGroup[ShareMember]):
         return self._pending or topics.version != self._topics_version or self.epoch != self.assignment_epoch
 
     def _subscribed(self, member: ShareMember, topics: GroupTopics) -> TopicIdPartitions:
-        """Of the member's target, what it asks for: the target may be that of an earlier subscription."""
+        """The part of a member's target that it still subscribes to: the target may be that of an earlier subscription."""
         if self.epoch == self.assignment_epoch:
             return member.target
         found = (topics.get(name) for name in member.names)

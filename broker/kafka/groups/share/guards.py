@@ -34,7 +34,8 @@ TOPIC = ResourceType.TOPIC
 
 
 def describe_offsets(access: Access, handler: Handler) -> Handler:
-    """Of topics that a request does not name, those that the client may not describe are left out."""
+    """The guard of DescribeShareGroupOffsets. A request for all topics is answered without those that the client may not
+    describe."""
 
     def handle(request: DescribeShareGroupOffsetsRequest, call: Call[DescribeShareGroupOffsetsTypes]) -> Answer:
         groups, denied = access.split(call, Operation.DESCRIBE, GROUP, request.groups, lambda each: str(each.group_id))

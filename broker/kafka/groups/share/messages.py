@@ -13,8 +13,8 @@ class SharePlace(NamedTuple):
 
 
 class ShareOffset(NamedTuple):
-    """Where a share group is in a partition. `code` is a Kafka error, 0 for none; `start_offset` is -1 while nothing was fetched
-    yet, `lag`, in records, -1 if unknown."""
+    """The place of a share group in a partition. `code` is a Kafka error, 0 for none; `start_offset` is -1 while nothing was
+    fetched yet, `lag`, in records, -1 if unknown."""
 
     code: int = 0
     start_offset: int = -1

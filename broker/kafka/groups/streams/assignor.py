@@ -185,7 +185,7 @@ def _may_take(member: str, task: Task, shares: _TaskShares, total: _Quota) -> bo
 
 
 def _least_loaded(members: Sequence[str], shares: _TaskShares) -> str | None:
-    """Of members that had a task: that of the least loaded process, and of those that with fewest tasks."""
+    """The member of the least loaded process, with the fewest tasks among these."""
     return min(members, key=lambda each: (shares.load(shares.process_of[each]), shares.count(each)), default=None)
 
 

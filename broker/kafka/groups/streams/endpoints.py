@@ -12,7 +12,7 @@ from broker.kafka.groups.streams.topology import PartitionsOf, Topology
 
 
 class Endpoint(NamedTuple):
-    """Where a client answers interactive queries."""
+    """The address at which a client answers interactive queries."""
 
     host: str
     port: int
@@ -46,7 +46,7 @@ class HasEndpoint(Protocol):
 def endpoints_of(
     members: Iterable[HasEndpoint], topology: Topology, partitions_of: PartitionsOf
 ) -> tuple[EndpointPartitions, ...]:
-    """Of the members that have an endpoint."""
+    """The partitions of the members that have an endpoint."""
     inputs = {each.id: each.inputs for each in topology.subtopologies}
 
     def read(tasks: TaskSet) -> tuple[TopicPartitions, ...]:

@@ -65,7 +65,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         assert self.assignment_epoch <= self.epoch, "streams_epochs_never_fall"
 
     def state(self, topics: GroupTopics) -> str:
-        """As ListGroups and StreamsGroupDescribe spell it."""
+        """The state, as ListGroups and StreamsGroupDescribe spell it."""
         if not self.members:
             return "Empty"
         configured = self.configured(topics)
@@ -149,7 +149,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         return bool(self.members) and self.topology is not None and self.topology.subtopology_of(topic) is not None
 
     def configured(self, topics: GroupTopics) -> ConfiguredTopology | None:
-        """Its topology with the topics that there are; None: no member has brought one."""
+        """The topology with the topics that exist; None: no member has sent one."""
         if self.topology is None:
             return None
         if self._configured is None or topics.version != self._topics_version:
@@ -291,5 +291,5 @@ def _partitions_of(topics: GroupTopics) -> PartitionsOf:
 
 
 def _fingerprint(topology: Topology, topics: GroupTopics) -> str:
-    """Of the topics that a topology needs, as they are."""
+    """The fingerprint of the topics that a topology needs, as they are now."""
     return fingerprint_of([(name, topics.get(name)) for name in sorted(topology.required_topics())])

@@ -119,12 +119,12 @@ class StreamsResult(NamedTuple):
     missing: tuple[InternalTopic, ...] = ()
 
     def fields(self) -> list[object]:
-        """As msgpack carries it: tasks as tasks.to_row packs them."""
+        """The answer as msgpack carries it: tasks as tasks.to_row packs them."""
         return [to_row(each) if isinstance(each, Tasks) else each for each in self]
 
 
 class StreamsGroupConfig(NamedTuple):
-    """In force for a group: its own configs, else settings such as group.streams.heartbeat.interval.ms. Milliseconds."""
+    """The values in force for a group: its own configs, else settings such as group.streams.heartbeat.interval.ms. Milliseconds."""
 
     heartbeat_ms: int
     session_ms: int

@@ -24,7 +24,7 @@ class MemberState(IntEnum):
 
 
 class TaskProgress(NamedTuple):
-    """Where a member is on its way to its target: `assigned` is what it is told, `revoking` what it is to give up."""
+    """The progress of a member to its target: `assigned` are the tasks that it was sent, `revoking` those that it is to give up."""
 
     state: MemberState = MemberState.STABLE
     epoch: int = 0

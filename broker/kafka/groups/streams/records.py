@@ -36,7 +36,7 @@ def from_row(member_id: str, row: Sequence[Any]) -> StreamsMember:
 
 
 def facts_of(fields: Sequence[Any]) -> MemberFacts:
-    """Of what msgpack carried."""
+    """The facts of a member, from the fields that msgpack carried."""
     facts = MemberFacts(*fields)
     endpoint = None if facts.endpoint is None else Endpoint(*facts.endpoint)
     return facts._replace(endpoint=endpoint, tags=tuple((key, value) for key, value in facts.tags))

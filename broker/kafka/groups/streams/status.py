@@ -30,7 +30,7 @@ class Delay(Enum):
 
 
 def delayed(waits_for: Delay | None) -> Status | None:
-    """While the first members of a group wait for others, or a group for the end of its assignment interval."""
+    """The status while a group's first members wait for others, or the group for the end of its assignment interval."""
     if waits_for is None:
         return None
     return Status(ASSIGNMENT_DELAYED, f"Assignment delayed due to the configured {waits_for.value}.")

@@ -22,7 +22,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsHeartbeat, StreamsResult, 
     members_max = "turnstile.streams.members.max"
 
     def state(self, group: StreamsGroup) -> str:
-        """As ListGroups and StreamsGroupDescribe spell it."""
+        """The state of a group, as ListGroups and StreamsGroupDescribe spell it."""
         return group.state(self._topics)
 
     # --- requests ------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ PackedTasks: TypeAlias = tuple[list[PackedPartitions], list[PackedPartitions]]
 
 
 def to_row(tasks: Tasks) -> PackedTasks:
-    """As msgpack carries it."""
+    """Tasks as msgpack carries them."""
     return packed(tasks.active), packed(tasks.standby)
 
 

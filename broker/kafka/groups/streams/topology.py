@@ -89,7 +89,7 @@ class ConfiguredTopology(NamedTuple):
 
 
 def topology_of(fields: Sequence[Any] | None) -> Topology | None:
-    """Of what msgpack carried."""
+    """The topology, from the fields that msgpack carried."""
     if fields is None:
         return None
     epoch, subtopologies = fields

@@ -91,7 +91,7 @@ async def test_what_kafka_refuses_is_refused(desk: Desk, topic: dict[str, Any], 
 
 
 async def test_a_request_for_too_many_partitions_is_refused_whole(desk: Desk) -> None:
-    """As ReplicationControlManager counts them: those of topics that exist already, too."""
+    """ReplicationControlManager also counts the partitions of topics that exist already."""
     await desk.make_topic("there")
     message = "Excessively large number of partitions per request."
     halves = {"name": "a", "partitions": 5000}, {"name": "b", "partitions": 5000}

@@ -96,7 +96,7 @@ class Table:
         raise fault
 
     def join(self, member_id: str = "", **fields: Any) -> list[JoinGroupResult]:
-        """The answers it has had so far: empty while it waits."""
+        """Sends a JoinGroup. The list gets its answers: empty while it waits."""
         answers: list[JoinGroupResult] = []
         self.groups.join(fields.pop("group", "g"), request(member_id, **fields), answers.append, self.now_ms)
         self.check()
@@ -128,12 +128,12 @@ class Table:
         return code
 
     def pass_ms(self, ms: int) -> None:
-        """Time passes, with every deadline met on the way. At each instant the groups come to rest (G5)."""
+        """Time passes, and every deadline is met. At each instant the groups come to rest (ticked_groups_come_to_rest)."""
         end_ms = self.now_ms + ms
         ticks = 0
         while (due_ms := self.groups.next_deadline_ms()) is not None and due_ms <= end_ms:
             ticks = ticks + 1 if due_ms <= self.now_ms else 0
-            assert ticks < 10, "G5"
+            assert ticks < 10, "ticked_groups_come_to_rest"
             self.now_ms = max(due_ms, self.now_ms)
             self.groups.tick(self.now_ms)
             self.check()
@@ -246,7 +246,7 @@ def test_syncs_under_way_end_when_the_group_starts_over(table: Table) -> None:
     assert [w.code for w in waiting] == [codes.REBALANCE_IN_PROGRESS]
 
 
-def test_who_repeats_its_join_gets_the_same_answer_again(table: Table) -> None:
+def test_a_member_that_repeats_its_join_gets_the_same_answer_again(table: Table) -> None:
     _first, second = pair(table)
     assert table.join(second.member_id) == [second]
     assert table.state is GroupState.STABLE
@@ -374,7 +374,7 @@ def test_a_full_group_takes_no_more() -> None:
 # --- leaving and being lost ------------------------------------------------------------------------------------
 
 
-def test_who_leaves_makes_the_others_rebalance(table: Table) -> None:
+def test_a_member_that_leaves_makes_the_others_rebalance(table: Table) -> None:
     first, second = pair(table)
     assert table.leave(first.member_id) == codes.NONE
     assert table.beat(second) == codes.REBALANCE_IN_PROGRESS
@@ -404,7 +404,7 @@ def test_a_silent_member_is_lost_when_its_session_ends(table: Table) -> None:
     assert table.join(second.member_id)[0].generation == 3
 
 
-def test_who_does_not_rejoin_in_time_is_left_out(table: Table) -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_left_out(table: Table) -> None:
     first, second = pair(table)
     third = table.join(rebalance_ms=5000)
     lead = table.join(first.member_id, rebalance_ms=5000)
@@ -428,7 +428,7 @@ def test_waiting_for_a_rebalance_keeps_a_member_alive(table: Table) -> None:
     assert table.beat(again[0]) == codes.NONE, "its session begins anew"
 
 
-def test_who_is_removed_while_it_waits_for_its_share_is_told(table: Table) -> None:
+def test_a_member_that_is_removed_while_it_waits_for_its_share_is_answered(table: Table) -> None:
     first, second = pair(table)
     again = table.join(second.member_id, protocols=(("range", b"2"),))
     table.join(first.member_id)
@@ -437,7 +437,7 @@ def test_who_is_removed_while_it_waits_for_its_share_is_told(table: Table) -> No
     assert [w.code for w in waiting] == [codes.UNKNOWN_MEMBER_ID]
 
 
-def test_who_never_syncs_is_let_go(table: Table) -> None:
+def test_a_member_that_never_syncs_is_removed(table: Table) -> None:
     first, second = pair(table)
     again = table.join(second.member_id, protocols=(("range", b"2"),))
     table.join(first.member_id)
@@ -666,15 +666,15 @@ def test_a_full_disk_keeps_no_group_from_working_and_its_members_join_anew_when_
 
 
 def broken(table: Table, monkeypatch: pytest.MonkeyPatch, method: str) -> list[tuple[str, Exception]]:
-    """From now on `method` of every group raises; what the table reports."""
+    """Has `method` of every group raise; returns what the table reports."""
 
     def fail(*_: Any) -> None:
         raise KeyError("a mistake")
 
-    told: list[tuple[str, Exception]] = []
-    monkeypatch.setattr(table, "failed", lambda *args: told.append(args))
+    reports: list[tuple[str, Exception]] = []
+    monkeypatch.setattr(table, "failed", lambda *args: reports.append(args))
     monkeypatch.setattr(ClassicGroup, method, fail)
-    return told
+    return reports
 
 
 @pytest.mark.parametrize("method", ["join", "sync", "heartbeat", "leave", "may_commit", "tick"])
@@ -842,7 +842,7 @@ class Simulation:
         self.table.check()
 
     def die(self, actor: Actor) -> None:
-        """It forgets everything; what was still on its way to it goes unread."""
+        """The client forgets everything; answers on their way to it are not read."""
         actor.member_id, actor.joined, actor.owns, actor.joins, actor.syncs = "", None, None, [], []
 
     def once(self, inbox: list[Any]) -> Any:

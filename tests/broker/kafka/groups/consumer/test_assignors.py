@@ -1,4 +1,4 @@
-"""Server-side assignors: every partition has one owner who asks for it; shares are level, and stay where they are."""
+"""Server-side assignors: every partition has one owner, which subscribes to it; shares are level and sticky."""
 
 from hypothesis import given
 from hypothesis import strategies as st
