@@ -210,13 +210,13 @@ class AdminClient:
     def _refusal(self, status: int, content: bytes) -> AdminRefused:
         """Says Turnstile's own sentence: that of a `message`, or one for each setting that was refused."""
         try:
-            told = json.loads(content)
+            body = json.loads(content)
         except ValueError:
             return AdminRefused(status, content.decode(errors="replace"), f"{self.url} answered with {status}")
-        if not isinstance(told, dict):
-            return AdminRefused(status, told, f"{self.url} answered with {status}")
-        sentences = [told["message"]] if "message" in told else list(told.values())
-        return AdminRefused(status, told, "\n".join(map(str, sentences)))
+        if not isinstance(body, dict):
+            return AdminRefused(status, body, f"{self.url} answered with {status}")
+        sentences = [body["message"]] if "message" in body else list(body.values())
+        return AdminRefused(status, body, "\n".join(map(str, sentences)))
 
 
 def _why(fault: Exception) -> str:

@@ -118,14 +118,14 @@ class Cluster(ClusterChanges):
         if self._process is not None:
             return self
         self._process = ClusterProcess(self._options, keeps_data=self._keeps_data)
-        told = self._process.told
-        self.data_dir = Path(told["data_dir"])
-        self.notes = told["notes"]
-        for sentence in told["overruled"]:
+        report = self._process.told
+        self.data_dir = Path(report["data_dir"])
+        self.notes = report["notes"]
+        for sentence in report["overruled"]:
             warnings.warn(sentence, ClusterWarning, stacklevel=2)
-        self._admin = AdminClient(told["admin"], who="turnstile.Cluster")
+        self._admin = AdminClient(report["admin"], who="turnstile.Cluster")
         self._listeners = {}
-        for each in told["listeners"]:
+        for each in report["listeners"]:
             self._listeners.setdefault(each["name"], []).append(each["address"])
         try:
             self._add_quotas_and_users()

@@ -68,9 +68,9 @@ class ClusterChanges:
     def would_refuse(self) -> WouldRefuse:
         """The connections that observed limits would have refused since these were last changed. All 0 while none is observed."""
         rows = self.admin.get("/v1/refusals", observed=True, by="ip")
-        told = rows["summary"] or {"refused": 0, "waited": 0, "undecided": 0}
+        summary = rows["summary"] or {"refused": 0, "waited": 0, "undecided": 0}
         by_ip = {row["ip"]: row["reasons"] for row in rows["refusals"]}
-        return WouldRefuse(told["refused"], told["waited"], told["undecided"], by_ip)
+        return WouldRefuse(summary["refused"], summary["waited"], summary["undecided"], by_ip)
 
     def quota(self, entity: str | Mapping[str, str | None], /, **rates: float | None) -> None:
         """Sets quotas of an entity: quota("user=alice", producer_byte_rate=1e6). None removes a quota.
@@ -89,10 +89,10 @@ class ClusterChanges:
 
     def would_throttle(self) -> WouldThrottle:
         """The requests that observed client quotas would have throttled since these were last changed."""
-        told = self.admin.get("/v1/quotas/observed")
-        by_client = {(row["user"], row["client_id"]): row["requests"] for row in told["clients"]}
-        refused = sum(row["refused"] for row in told["quotas"])
-        return WouldThrottle(told["requests"], told["throttle_ms"], refused, by_client)
+        answer = self.admin.get("/v1/quotas/observed")
+        by_client = {(row["user"], row["client_id"]): row["requests"] for row in answer["clients"]}
+        refused = sum(row["refused"] for row in answer["quotas"])
+        return WouldThrottle(answer["requests"], answer["throttle_ms"], refused, by_client)
 
     def _put_quotas(
         self, entity: str | Mapping[str, str | None], rates: Mapping[str, float | None], *, observe: bool | None

@@ -43,8 +43,10 @@ def limits_connections(observed: ObservedAnswer) -> bool:
 def quotas_of(observed: ObservedAnswer, *, ip: bool) -> list[tuple[str, float]]:
     """The observed quotas of addresses, or those of clients: `ip=10.0.0.1 connection_creation_rate`, and the value."""
     rows = observed["quotas"]["set"] if observed["quotas"] else []
-    mine = [row for row in rows if ("ip" in row["entity"]) is ip]
-    return [(f"{entity_text(row['entity'])} {quota}", value) for row in mine for quota, value in row["values"].items()]
+    chosen = [row for row in rows if ("ip" in row["entity"]) is ip]
+    return [
+        (f"{entity_text(row['entity'])} {quota}", value) for row in chosen for quota, value in row["values"].items()
+    ]
 
 
 def _caps_line(observed: ObservedAnswer) -> str:

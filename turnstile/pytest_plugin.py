@@ -126,8 +126,8 @@ def _account(cluster: Cluster) -> str:
         f"{count(refusals.admitted)} connections admitted, {count(open_now)} open, {count(refusals.total)} refused"
     ]
     for ip, reasons in [*refusals.by_ip.items()][:_ADDRESSES]:
-        told = ", ".join(f"{reason} {count(number)}" for reason, number in reasons.items())
-        lines.append(f"refused {ip}: {told}{_caps(live, ip)}")
+        text = ", ".join(f"{reason} {count(number)}" for reason, number in reasons.items())
+        lines.append(f"refused {ip}: {text}{_caps(live, ip)}")
     if len(refusals.by_ip) > _ADDRESSES:
         lines.append(f"refused {len(refusals.by_ip) - _ADDRESSES} addresses more: see Cluster.refusals()")
     for name, each in throttled.items():
@@ -148,10 +148,10 @@ def _caps(live: LiveAnswer, ip: str) -> str:
     from turnstile.use_text import use_text
 
     uses = [use for row in live["top_refused"] if row["ip"] == ip for use in row["uses"]]
-    told = [
+    texts = [
         f"{use_text(use)} open now{_on(live, use)}, cap of {use['by']}" for use in uses if use["used"] or len(uses) == 1
     ]
-    return "".join(f"; {each}" for each in told)
+    return "".join(f"; {each}" for each in texts)
 
 
 def _throttled(live: LiveAnswer, row: QuotaClient) -> str:
@@ -160,8 +160,8 @@ def _throttled(live: LiveAnswer, row: QuotaClient) -> str:
     from turnstile.use_text import client_text, quota_use_text
 
     client = printable(client_text(row["user"], row["client_id"]))
-    told = f"{row['quota']} {quota_use_text(row)}, delayed by {duration(row['throttle_ms'])} on average"
-    return f"throttled {client}{_on(live, row)}: {told}"
+    text = f"{row['quota']} {quota_use_text(row)}, delayed by {duration(row['throttle_ms'])} on average"
+    return f"throttled {client}{_on(live, row)}: {text}"
 
 
 def _on(live: LiveAnswer, row: LimitUse | QuotaClient) -> str:

@@ -77,8 +77,8 @@ def use(used: float, limit: float | None, spell: Callable[[float], str] = count)
     if limit is None:
         return f"{spell(used)}, no limit"
     share = utilisation(used, limit)
-    told = "over" if math.isinf(share) else f"{math.floor(share * 100 + 1e-9):,} %"
-    return f"{spell(used)} of {spell(limit)} ({told})"
+    text = "over" if math.isinf(share) else f"{math.floor(share * 100 + 1e-9):,} %"
+    return f"{spell(used)} of {spell(limit)} ({text})"
 
 
 def written(text: str) -> float:

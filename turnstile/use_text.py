@@ -58,8 +58,8 @@ def close_text(close: Iterable[CloseRow]) -> str:
         sum(row["near"] for row in rows),
         sum(row["full"] for row in rows),
     )
-    told = ((full, "reached"), (near - full, "from 90 %"), (high - near, "from 80 %"))
-    return ", ".join(f"{count(number)} {share}" for number, share in told if number)
+    parts = ((full, "reached"), (near - full, "from 90 %"), (high - near, "from 80 %"))
+    return ", ".join(f"{count(number)} {share}" for number, share in parts if number)
 
 
 def client_text(user: str, client_id: str) -> str:

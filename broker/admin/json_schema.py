@@ -44,8 +44,8 @@ class Schemas:
             return self._reference(kind)
         of, args = get_origin(kind), get_args(kind)
         if of is Annotated:
-            told = [each for each in args[1:] if isinstance(each, str)]
-            return {**self.of(args[0]), **({"description": told[0]} if told else {})}
+            descriptions = [each for each in args[1:] if isinstance(each, str)]
+            return {**self.of(args[0]), **({"description": descriptions[0]} if descriptions else {})}
         if of is Literal:
             return {"type": "string", "enum": list(args)}
         if of in (Union, UnionType):

@@ -99,14 +99,14 @@ class LiveView:
             "uses": [use.told() for use in fullest_first([*capped, *rates], SHOWN)],
             "close": utilised([*capped, *rates], found).close,
             "top_refused": [
-                {"ip": ip, "count": n, "error": error, "reasons": told, "open": _sum(used, f"ip:{ip}", brokers),
+                {"ip": ip, "count": n, "error": error, "reasons": reasons, "open": _sum(used, f"ip:{ip}", brokers),
                  "uses": [use.told() for use in capped if use.of == f"ip:{ip}"]}
-                for ip, n, error, told in shown
+                for ip, n, error, reasons in shown
             ],
             "refused_addresses": {
                 "known": len(refused),
                 "others_refused": sum(n for _, n, *_ in refused[SHOWN:]),
-                "more": any(len(told) >= KEPT for told in asked["describe_refusals"].values()),
+                "more": any(len(rows) >= KEPT for rows in asked["describe_refusals"].values()),
             },
             "throttled": clients.throttled,
             "within_quota": clients.others,

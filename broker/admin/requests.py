@@ -118,8 +118,8 @@ def address_change(body: object) -> AddressChange:
     shape = 'must be {"listener": name, "addresses": ["host:port" for each broker] or "auto"}, with "broker": id for one alone'
     if not isinstance(body, dict) or not {"addresses"} <= body.keys() <= {"listener", "broker", "addresses"}:
         raise ConfigInvalid("the body", None, shape)
-    listener, broker, told = body.get("listener"), body.get("broker"), body["addresses"]
-    addresses = [told] if isinstance(told, str) else told
+    listener, broker, given = body.get("listener"), body.get("broker"), body["addresses"]
+    addresses = [given] if isinstance(given, str) else given
     if (
         not isinstance(listener, str | None)
         or (broker is not None and type(broker) is not int)

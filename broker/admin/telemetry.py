@@ -33,12 +33,12 @@ class ReadPush(NamedTuple):
 async def describe_telemetry(coordinator: Coordinator) -> list[ClientInstance]:
     """A client instance that has connections to several shards is told of by each."""
     answers = await coordinator.ask_all("describe_telemetry")
-    told = []
+    rows = []
     for (broker, shard), instances in answers.items():
         for each in instances:
             refused = {codes.NAMES[int(code)]: times for code, times in each["refused"].items()}
-            told.append(cast(ClientInstance, {**each, "refused": refused, "broker": broker, "shard": shard}))
-    return told
+            rows.append(cast(ClientInstance, {**each, "refused": refused, "broker": broker, "shard": shard}))
+    return rows
 
 
 async def last_push(coordinator: Coordinator, instance_id: str) -> TelemetryPush | None:

@@ -155,11 +155,11 @@ class Watches:
         addresses = list(dict.fromkeys(each.ip for each in watches if each.ip is not None))
         clients = list(dict.fromkeys((each.user or "", each.client_id or "") for each in watches if each.ip is None))
         pools = list(dict.fromkeys(each.pool for each in watches if each.pool is not None))
-        told = await self._ask("describe_watched", addresses, clients)
+        by_shard = await self._ask("describe_watched", addresses, clients)
         opened = in_use(await self._ask("describe_tokens", pools)) if pools else Counter()
         at, mono_s = round(self._wall_clock(), 3), self._mono_clock()
         for watched, watch in watches.items():
-            answers = [answer for (broker, _), answer in told.items() if broker == watched.broker]
+            answers = [answer for (broker, _), answer in by_shard.items() if broker == watched.broker]
             used, limits = self._of_connections(watched, answers, opened)
             throttle_ms: dict[str, float] = {}
             counts: Counter[str] = Counter()

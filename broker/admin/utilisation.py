@@ -96,12 +96,12 @@ def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Clos
         users |= dict.fromkeys(answer["users"][:most])
         rates += [ConnectionRate(broker, key, per_s) for key, per_s in answer["rates"]]
         quotas += [ClientUse(broker, QuotaUse(*use)) for use in answer["quotas"]]
-        told: dict[LimitKind, Iterable[int]] = {
+        counts: dict[LimitKind, Iterable[int]] = {
             **{LimitKind(broker, NEW_CONNECTIONS, of): counted for of, counted in answer["close_rates"].items()},
             LimitKind(broker, CONNECTIONS, "user"): answer["close_users"],
             **{LimitKind(broker, quota, CLIENT): counted for quota, counted in answer["close_quotas"].items()},
         }
-        for kind, counted in told.items():
+        for kind, counted in counts.items():
             close[kind] = close.get(kind, NO_LIMITS).plus(CloseLimits(*counted))
     return Closest(homes, list(users), rates, quotas, close)
 

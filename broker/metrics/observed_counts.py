@@ -72,20 +72,20 @@ class ObservedSummary(NamedTuple):
 
 def summed(answers: Iterable[Mapping[str, Any]]) -> ObservedSummary:
     """The descriptions of several shards, summed."""
-    told = list(answers)
+    shard_answers = list(answers)
     caps: dict[ObservedCap, int] = {}
-    for answer in told:
+    for answer in shard_answers:
         for limit, value, waits, count in answer["caps"]:
             cap = ObservedCap(limit, value, waits)
             caps[cap] = caps.get(cap, 0) + count
-    by_ip = merge_top((answer["top"] for answer in told), most=KEPT * max(1, len(told)))
+    by_ip = merge_top((answer["top"] for answer in shard_answers), most=KEPT * max(1, len(shard_answers)))
     rows = sorted(caps.items(), key=lambda row: (-row[1], row[0]))
     return ObservedSummary(
         refused=sum(count for cap, count in caps.items() if not cap.waits),
         waited=sum(count for cap, count in caps.items() if cap.waits),
-        undecided=sum(answer["undecided"] for answer in told),
+        undecided=sum(answer["undecided"] for answer in shard_answers),
         addresses=len(by_ip),
-        more=any(len(answer["top"]) >= KEPT for answer in told),
+        more=any(len(answer["top"]) >= KEPT for answer in shard_answers),
         caps=[{**cap._asdict(), "count": count} for cap, count in rows],
         by_ip=by_ip,
     )

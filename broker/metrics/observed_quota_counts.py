@@ -112,16 +112,16 @@ class ObservedQuotaSummary(NamedTuple):
 
 def summed_quotas(answers: Iterable[Mapping[str, Any]]) -> ObservedQuotaSummary:
     """The descriptions of several shards, summed."""
-    told = list(answers)
+    shard_answers = list(answers)
     tallies: dict[tuple[str, float], QuotaTally] = {}
-    for quota, value, requests, throttle_ms, refused in (row for answer in told for row in answer["quotas"]):
+    for quota, value, requests, throttle_ms, refused in (row for answer in shard_answers for row in answer["quotas"]):
         before = tallies.get((quota, value), QuotaTally(quota, value, 0, 0, 0))
         tallies[quota, value] = before.plus(requests, throttle_ms, refused)
-    top = merge_top((answer["top"] for answer in told), most=KEPT * max(1, len(told)))
+    top = merge_top((answer["top"] for answer in shard_answers), most=KEPT * max(1, len(shard_answers)))
     return ObservedQuotaSummary(
-        requests=sum(answer["requests"] for answer in told),
-        throttle_ms=sum(answer["throttle_ms"] for answer in told),
-        more=any(len(answer["top"]) >= KEPT for answer in told),
+        requests=sum(answer["requests"] for answer in shard_answers),
+        throttle_ms=sum(answer["throttle_ms"] for answer in shard_answers),
+        more=any(len(answer["top"]) >= KEPT for answer in shard_answers),
         quotas=sorted(tallies.values(), key=lambda each: (-each.requests, each.quota, each.value)),
         clients=[_client(*each) for each in top],
     )

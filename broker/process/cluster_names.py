@@ -92,17 +92,17 @@ def _read(path: Path) -> NamedCluster | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:  # held: its cluster lives
-        _, _, told = os.pread(descriptor, _MOST_BYTES, 0).decode(errors="replace").partition("\n")
-        return _cluster(path.name, told)
+        _, _, text = os.pread(descriptor, _MOST_BYTES, 0).decode(errors="replace").partition("\n")
+        return _cluster(path.name, text)
     finally:
         os.close(descriptor)
     return None
 
 
-def _cluster(name: str, told: str) -> NamedCluster | None:
+def _cluster(name: str, text: str) -> NamedCluster | None:
     """The cluster that a file describes; None for one that starts or ends just now."""
     try:
-        return NamedCluster(name=name, **json.loads(told))
+        return NamedCluster(name=name, **json.loads(text))
     except (ValueError, TypeError):
         return None
 

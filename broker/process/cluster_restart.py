@@ -33,10 +33,10 @@ class TakenOver(NamedTuple):
 
 def taken_over() -> TakenOver:
     """The ports and the directory that the run before has left to this one, once; nothing, no port and None in a first run."""
-    told = os.environ.pop(_VARIABLE, None)
-    if told is None:
+    text = os.environ.pop(_VARIABLE, None)
+    if text is None:
         return TakenOver({}, 0, None)
-    ports, admin_port, data_dir = json.loads(told)
+    ports, admin_port, data_dir = json.loads(text)
     return TakenOver(ports, admin_port, Path(data_dir) if data_dir else None)
 
 
@@ -44,6 +44,6 @@ def start_again(kept: TakenOver) -> NoReturn:
     """Runs this program again in the place of this process. Raises OSError."""
     # What is blocked stays so through exec, and what waits waits: the next run would take it for the end of a child of its own.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-    told = json.dumps([kept.ports, kept.admin_port, str(kept.data_dir) if kept.data_dir else None])
+    text = json.dumps([kept.ports, kept.admin_port, str(kept.data_dir) if kept.data_dir else None])
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _VARIABLE: told})
+    os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _VARIABLE: text})

@@ -26,20 +26,20 @@ ATTRIBUTES = {PRODUCE: "byte_rate", FETCH: "byte_rate", REQUEST: "request_time",
 
 def describe_gauges(meters: ShardedQuotas, muted: Muted) -> list[list[object]]:
     """[[metric name, {label: value}, number]]."""
-    told: list[list[object]] = [
+    rows: list[list[object]] = [
         [f"kafka_server_{BEANS[kind].lower()}_queue_size", {}, muted.sizes[kind]] for kind in KINDS
     ]
     exempt = meters.exempt_percent()
     if exempt is not None:
-        told.append(["kafka_server_request_exempt_request_time", {}, exempt])
+        rows.append(["kafka_server_request_exempt_request_time", {}, exempt])
     for user, client_id, rate in meters.mutation_rates(MOST):
-        told.append([f"{QUOTA}mutation_rate", _labels(MUTATION, user, client_id), rate])
+        rows.append([f"{QUOTA}mutation_rate", _labels(MUTATION, user, client_id), rate])
     for kind, user, client_id, value, throttle_ms in meters.describe(MOST):
         labels = _labels(kind, user, client_id)
-        told.append([f"{QUOTA}{ATTRIBUTES[kind]}", labels, value])
+        rows.append([f"{QUOTA}{ATTRIBUTES[kind]}", labels, value])
         if throttle_ms is not None:
-            told.append([f"{QUOTA}throttle_time", labels, throttle_ms])
-    return told
+            rows.append([f"{QUOTA}throttle_time", labels, throttle_ms])
+    return rows
 
 
 def _labels(kind: str, user: str, client_id: str) -> dict[str, str]:

@@ -69,9 +69,9 @@ def _launch_detached(asked: LaunchOptions) -> int:
 def _first_words(read_end: int) -> str:
     """The report of a detached cluster once it answers. Raises CannotStart with what it says otherwise."""
     lines: list[str] = []
-    with os.fdopen(read_end) as told:
+    with os.fdopen(read_end) as reports:
         # Not until the end of the stream: the cluster's processes have inherited its other end.
-        for line in told:
+        for line in reports:
             if line == "ok\n":
                 return "".join(lines)
             if line.startswith(_PROGRESS):
@@ -85,30 +85,30 @@ def _detached(asked: LaunchOptions, report: int) -> None:
     """The detached side: a session of its own, whose words go to the caller until it answers, then to a log file."""
     os.setsid()
     code = 1
-    with os.fdopen(report, "w") as told:
+    with os.fdopen(report, "w") as report_file:
         try:
-            cluster = _Launch(asked, lambda sentence: print(f"{_PROGRESS}{sentence}", file=told, flush=True))
+            cluster = _Launch(asked, lambda sentence: print(f"{_PROGRESS}{sentence}", file=report_file, flush=True))
             log = os.open(cluster.data_dir / "turnstile.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             null = os.open(os.devnull, os.O_RDONLY)
             for target, source in ((0, null), (1, log), (2, log)):
                 os.dup2(source, target)
-            code = cluster.run(told, on_ready=lambda: _say_ok(told))
+            code = cluster.run(report_file, on_ready=lambda: _say_ok(report_file))
         except TurnstileError as fault:
-            told.write(f"{fault}\n")
+            report_file.write(f"{fault}\n")
         except OSError as fault:
-            told.write(f"the cluster can't start: {system_fault(fault) or fault}\n")
+            report_file.write(f"the cluster can't start: {system_fault(fault) or fault}\n")
         except BaseException as fault:
-            told.write(f"{type(fault).__name__}: {fault}\n")
+            report_file.write(f"{type(fault).__name__}: {fault}\n")
             raise
         finally:
-            if not told.closed:
-                told.close()
+            if not report_file.closed:
+                report_file.close()
             os._exit(code)
 
 
-def _say_ok(told: TextIO) -> None:
-    told.write("ok\n")
-    told.close()
+def _say_ok(report_file: TextIO) -> None:
+    report_file.write("ok\n")
+    report_file.close()
 
 
 class Ended(NamedTuple):

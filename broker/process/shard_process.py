@@ -253,8 +253,8 @@ class ShardProcess:
         nursery.start_soon(self._meet_peers, nursery)
 
     def _describe_gauges(self) -> list[list[object]]:
-        told = describe_gauges(self.quotas.meters, self._clients.muted) + self.acceptors.describe_gauges()
-        return told + self.kafka.describe_gauges() + self._clients.describe_gauges()
+        gauges = describe_gauges(self.quotas.meters, self._clients.muted) + self.acceptors.describe_gauges()
+        return gauges + self.kafka.describe_gauges() + self._clients.describe_gauges()
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
         """Links this shard to its peers once it knows its configuration: a home that knew no cap would grant every borrow."""

@@ -142,14 +142,14 @@ class ListedConnections:
         return lambda connection: compare(get(connection, at), value)
 
     def _told(self, connections: Iterable[Connection]) -> list[dict[str, Value]]:
-        at, told, size = self._moment(), list[dict[str, Value]](), 0
+        at, rows, size = self._moment(), list[dict[str, Value]](), 0
         for connection in connections:
             row = {field: get(connection, at) for field, get in _GETTERS.items()}
             size += sum(len(value) for value in row.values() if isinstance(value, str))
             if size > MOST_TEXT:
                 break
-            told.append(row)
-        return told
+            rows.append(row)
+        return rows
 
 
 def first(most: int, connections: list[Connection], keys: Sequence[SortKey], at: Moment) -> list[Connection]:

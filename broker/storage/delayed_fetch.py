@@ -80,7 +80,7 @@ class Reader:
         wait_ms = 0 if late else wait_ms
         answers = self._fetch(current, max_bytes=max_bytes, min_bytes=min_bytes, wait_ms=wait_ms)
         return then(
-            answers, lambda told: with_late("read", [(each.topic, each.partition) for each in wanted], late, told)
+            answers, lambda read: with_late("read", [(each.topic, each.partition) for each in wanted], late, read)
         )
 
     def _fetch(

@@ -73,8 +73,8 @@ class DiskSpace:
             code = codes.KAFKA_STORAGE_ERROR if setting is None else codes.BROKER_NOT_AVAILABLE
             self.full = Rejected(code, f"The disk has less than {least} bytes free ({SETTING}).")
         if self._tells and full != was_full:
-            told = log.warning if full else log.info
+            write = log.warning if full else log.info
             event = (
                 "the disk is nearly full: produce is refused" if full else "the disk has room: produce is taken again"
             )
-            told(event, free_bytes=volume.free_bytes, least_free_bytes=least, setting=SETTING)
+            write(event, free_bytes=volume.free_bytes, least_free_bytes=least, setting=SETTING)

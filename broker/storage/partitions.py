@@ -102,7 +102,7 @@ class Partitions:
 
         def answers(late: Collection[TopicPartition]) -> MaybeDeferred[list[PartitionAnswer]]:
             current = [item for item in items if (item[0], item[1]) not in late]
-            return then(self.ask(operation, current), lambda told: with_late(operation, items, late, told))
+            return then(self.ask(operation, current), lambda read: with_late(operation, items, late, read))
 
         return then(self.bring_up(internal), answers)
 
@@ -227,10 +227,10 @@ class Partitions:
 
 
 def with_late(
-    operation: str, items: Sequence[Item], late: Collection[TopicPartition], told: Sequence[PartitionAnswer]
+    operation: str, items: Sequence[Item], late: Collection[TopicPartition], current: Sequence[PartitionAnswer]
 ) -> list[PartitionAnswer]:
-    """The answers to all items. `told`: the answers to the items that are not late, in their order."""
-    answers = iter(told)
+    """The answers to all items. `current`: the answers to the items that are not late, in their order."""
+    answers = iter(current)
     return [FAILED[operation](LATE) if (item[0], item[1]) in late else next(answers) for item in items]
 
 

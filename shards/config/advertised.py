@@ -146,9 +146,9 @@ def advertised(static: Mapping[str, str], live: Mapping[str, str], broker: int, 
     listener bound to every address is told as localhost.
     """
     bound = _parse(static.get(f"{broker}/listeners", "")).get(listener, Address("", 0))
-    told = live.get(f"{broker}/{listener}")
-    if told is not None:
-        found = Address(AUTO, 0) if told == AUTO else _parse_address(told)
+    record = live.get(f"{broker}/{listener}")
+    if record is not None:
+        found = Address(AUTO, 0) if record == AUTO else _parse_address(record)
         return _told(found, bound, LIVE)
     shared = _parse(static.get(f"/{_SETTING}", "")).get(listener)
     if shared is not None:

@@ -88,9 +88,9 @@ def _brokers(state: ConfigState, change: AddressChange) -> Sequence[int]:
 
 
 def _count_sentence(given: int, brokers: Sequence[int]) -> str:
-    told = f"{given} address{'' if given == 1 else 'es'} can't be told for {len(brokers)} broker{'' if len(brokers) == 1 else 's'}"
+    start = f"{given} address{'' if given == 1 else 'es'} can't be told for {len(brokers)} broker{'' if len(brokers) == 1 else 's'}"
     example = ",".join(["localhost:32801", *(str(32801 + n) for n in range(1, min(len(brokers), 4)))])
-    return f"{told}: each needs its own, as in {example}{',...' if len(brokers) > 4 else ''}, or {AUTO}."
+    return f"{start}: each needs its own, as in {example}{',...' if len(brokers) > 4 else ''}, or {AUTO}."
 
 
 def _check_distinct(state: ConfigState, listener: str, live: Mapping[str, str]) -> None:
@@ -119,6 +119,6 @@ def advertised_rows(state: ConfigState) -> Iterator[AdvertisedAddress]:
     for listener in dict.fromkeys(listeners_of(state.static)):
         for broker in range(state.brokers):
             address, source, is_guess = advertised(state.static, state.advertised, broker, listener)
-            told = AUTO if address.host == AUTO else str(address)
-            yield {"broker": broker, "listener": listener, "address": told, "port": address.port, "source": source,
+            text = AUTO if address.host == AUTO else str(address)
+            yield {"broker": broker, "listener": listener, "address": text, "port": address.port, "source": source,
                    "guess": is_guess}  # fmt: skip

@@ -112,12 +112,15 @@ def followed_delta(state: ConfigState, found: LookedUp) -> list[Change]:
     """The changes of addresses, and the records of names that no override has any more, which go."""
     names = names_in_state(state)
     gone: list[Change] = [(HOST, name, None) for name in state.hosts if name not in names]
-    return [*_hosts_delta(state, {name: told for name, told in found.addresses.items() if name in names}), *gone]
+    return [
+        *_hosts_delta(state, {name: addresses for name, addresses in found.addresses.items() if name in names}),
+        *gone,
+    ]
 
 
 def _hosts_delta(state: ConfigState, addresses: Mapping[str, Sequence[str]]) -> list[Change]:
     """The records of names whose addresses are others than before."""
-    return [(HOST, name, list(told)) for name, told in addresses.items() if state.hosts.get(name) != list(told)]
+    return [(HOST, name, list(ips)) for name, ips in addresses.items() if state.hosts.get(name) != list(ips)]
 
 
 def _names_in(name: str, text: str) -> tuple[str, ...]:

@@ -202,11 +202,11 @@ def _limits(state: ConfigState, settings: Mapping[str, str]) -> dict[int, Connec
 def _largest_batch(state: ConfigState) -> int:
     """Bytes; topics may have another `max.message.bytes`."""
     row = broker_setting(LARGEST_BATCH)
-    told = given(EVERY_BROKER, state.static, state.settings, unreadable=lambda fault: None).get(
+    size = given(EVERY_BROKER, state.static, state.settings, unreadable=lambda fault: None).get(
         LARGEST_BATCH, row.default
     )
-    assert isinstance(told, int)
-    return told
+    assert isinstance(size, int)
+    return size
 
 
 def _of_broker(broker: int, notes: Sequence[str]) -> list[str]:

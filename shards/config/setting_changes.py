@@ -124,12 +124,12 @@ def static_settings(pairs: Iterable[tuple[str, str]], endpoints: Iterable[Listen
         by_broker.setdefault(endpoint.broker, []).append(endpoint)
     for broker, own in by_broker.items():
         addresses = ",".join(f"{endpoint.listener}://{endpoint}" for endpoint in own)
-        told = ",".join(
+        advertised = ",".join(
             advertised_text(endpoint.listener, str(endpoint), _advertise(endpoint), broker) for endpoint in own
         )
         protocols = ",".join(f"{endpoint.listener}:{_protocol(endpoint)}" for endpoint in own)
         found |= {f"{broker}/{name}": str(broker) for name in ("broker.id", "node.id")}
-        found |= {f"{broker}/listeners": addresses, f"{broker}/advertised.listeners": told}
+        found |= {f"{broker}/listeners": addresses, f"{broker}/advertised.listeners": advertised}
         found[f"{broker}/listener.security.protocol.map"] = protocols
     for name, text in pairs:
         name = canonical_name(name.strip())
@@ -174,9 +174,9 @@ def contradiction(fault: ConfigInvalid, settings: Mapping[str, str]) -> ConfigIn
     stored = {key[1:]: text for key, text in settings.items() if key[:1] == "/" and key[1:] in str(fault)}
     if not stored:
         return fault
-    told = ", ".join(f"{name} = {text}" for name, text in stored.items())
+    values = ", ".join(f"{name} = {text}" for name, text in stored.items())
     other = " ".join(f"--set {name}=VALUE" for name in stored)
-    rule = f"{fault.rule}; stored by an earlier run: {told}. To replace that: --override-stored {other}"
+    rule = f"{fault.rule}; stored by an earlier run: {values}. To replace that: --override-stored {other}"
     return ConfigInvalid(fault.name, fault.value, rule)
 
 

@@ -179,13 +179,13 @@ def open_store(
     store.continue_at(int(now_s), {PRODUCER_ID: int(now_s) * _IDS_PER_S})
     store.commit(now_s, "recovery", [(kind, key, None, value) for kind, key, value in records])
     kept = f" and kept as {aside.name}" if aside is not None else ""
-    told = (
+    sentence = (
         f"{why}{kept}: {_counted(records)} could be restored, {len(found)} of the topics from their files; settings, "
     )
     return OpenedStore(
         store,
         [
-            told
+            sentence
             + "quotas, users, ACLs, delegation tokens and topics beyond these are lost, and so is the history of changes",
             *faults,
         ],

@@ -123,6 +123,6 @@ def changed_pools(before: ObservedLimits | None, after: ObservedLimits | None) -
             found.add(f"{OBSERVED}ip")
         else:
             listed = {pool for limits in each for pool in limits.exact}
-            told = changed_of_kind(kind, before.rule_of, after.rule_of, listed)
-            found |= {f"{GENERAL}{OBSERVED}{kind}" if name in general else OBSERVED + name for name in told}
+            names = changed_of_kind(kind, before.rule_of, after.rule_of, listed)
+            found |= {f"{GENERAL}{OBSERVED}{kind}" if name in general else OBSERVED + name for name in names}
     return found

@@ -139,10 +139,10 @@ class CallbackQuotaTable(QuotaTable):
         if tags is None or key == NO_KEY:
             return None
         try:
-            told = self._callback.quota_limit(self._type, tags)
-            limit = None if told is None else float(told)
+            answer = self._callback.quota_limit(self._type, tags)
+            limit = None if answer is None else float(answer)
             if limit is not None and not limit > 0:
-                raise ValueError(f"quota_limit of {dict(tags)!r:.200} is {told!r:.200}, which is not above 0")
+                raise ValueError(f"quota_limit of {dict(tags)!r:.200} is {answer!r:.200}, which is not above 0")
         except (Exception, SystemExit) as fault:
             self._mistaken(fault)
             return None
@@ -189,8 +189,8 @@ def _tags_of(key: Key) -> Tags | None:
         return {USER: user, CLIENT_ID: client_id}
     if not client_id.startswith("{"):
         return dict(pair.split("=") for pair in client_id.split(","))
-    told: dict[str, str] = json.loads(client_id)
-    return told
+    tags: dict[str, str] = json.loads(client_id)
+    return tags
 
 
 def _is_of_tags(text: str) -> bool:

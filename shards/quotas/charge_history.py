@@ -165,13 +165,13 @@ class ChargeHistory:
         curve = curves.get(name)
         if curve is None:
             curve = curves[name] = Curve(row.began_ms, [row.points[0]])
-        told = []
+        recorded = []
         for point in row.points:
             last = curve.points[-1]
             if point.number > last.number:
-                told.append(Recorded(row.key, point.at_ms, point.total - last.total))
+                recorded.append(Recorded(row.key, point.at_ms, point.total - last.total))
                 curve.add_point(point, self._keep_ms[row.key.kind])
-        return told
+        return recorded
 
     def expire(self, key: MeterKey, *, now_ms: int) -> None:
         """Forgets what counts no more of a key."""

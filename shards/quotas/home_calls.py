@@ -56,11 +56,11 @@ class HomeCalls(Generic[T]):
         """The link to a shard broke."""
         self._away.add(shard)
 
-    def _came(self, answer: Deferred[T], late: Callable[[], None], due: Timer, told: Deferred[object]) -> None:
+    def _came(self, answer: Deferred[T], late: Callable[[], None], due: Timer, reply: Deferred[object]) -> None:
         """The home has answered, or the call to it has failed."""
         self._timers.cancel(due)
         try:
-            found = self._read(told.result())
+            found = self._read(reply.result())
         except Exception:  # PeerLost, DeadlineExceeded, or a mistake there, which was reported there
             late()
             return
@@ -78,10 +78,10 @@ class HomeCalls(Generic[T]):
             self._tried.add(home)
             self._call(home, self._method, *self._probe).add_callback(partial(self._answered_again, home))
 
-    def _answered_again(self, home: int, told: Deferred[object]) -> None:
+    def _answered_again(self, home: int, reply: Deferred[object]) -> None:
         self._tried.discard(home)
         try:
-            told.result()
+            reply.result()
         except Exception:  # as above; the next charge asks again
             return
         self._away.discard(home)

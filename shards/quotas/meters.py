@@ -317,18 +317,18 @@ class Meters:
     def describe(self, most: int) -> list[tuple[str, str, str, float, float | None]]:
         """(kind, user, client-id, rate or tokens left, average throttle in ms) of at most `most` sensors at home here."""
         now_ms = self._now_ms()
-        told: list[tuple[str, str, str, float, float | None]] = []
+        rows: list[tuple[str, str, str, float, float | None]] = []
         for kind in KINDS:
             manager = self._managers[kind]
-            for (user, client_id), sensor in itertools.islice(self._at_home(kind, manager.sensors), most - len(told)):
+            for (user, client_id), sensor in itertools.islice(self._at_home(kind, manager.sensors), most - len(rows)):
                 if kind == MUTATION:
                     limit = manager.table.limit((user, client_id))
                     value = 0.0 if limit is None else sensor.peek(limit, now_ms=now_ms)
                 else:
                     value = sensor.peek(now_ms=now_ms)
                 throttles = self._throttles.get((kind, user, client_id))
-                told.append((kind, user, client_id, value, throttles.measure(now_ms=now_ms) if throttles else None))
-        return told
+                rows.append((kind, user, client_id, value, throttles.measure(now_ms=now_ms) if throttles else None))
+        return rows
 
     def sensor_keys(self) -> Iterator[tuple[str, Key]]:
         """(kind, key) of every sensor here at the time of the call; some may be dropped before their turn."""

@@ -219,15 +219,15 @@ class ShardedQuotas(Meters):
         now_ms = self._now_ms()
         asked = self._homes.ask(home, waiting, now_ms=now_ms)
         self._watch_deadline()
-        told = self._call(home, _CHARGE, [charge for _, charge in waiting], now_ms)
-        told.add_callback(partial(self._home_answered, home, asked))
+        reply = self._call(home, _CHARGE, [charge for _, charge in waiting], now_ms)
+        reply.add_callback(partial(self._home_answered, home, asked))
 
     def _home_answered(
-        self, home: int, asked: PendingBatch[list[_Waiting]], told: Deferred[list[list[object] | None]]
+        self, home: int, asked: PendingBatch[list[_Waiting]], reply: Deferred[list[list[object] | None]]
     ) -> None:
         """The answers of a home. None, or no answer at all: it did not decide."""
         try:
-            answers: list[list[Any] | None] = told.result()
+            answers: list[list[Any] | None] = reply.result()
         except (PeerLost, DeadlineExceeded):
             self.peer_lost(home)
             return

@@ -32,7 +32,7 @@ class SharedThroughput:
         self._is_home = me == HOME
         self._now_ms = now_ms
         self._here = NodeThroughput()
-        self._calls = HomeCalls(_CHARGE, call=call, timers=timers, read=lambda told: NodeDelays(*told), probe=(0, 0))
+        self._calls = HomeCalls(_CHARGE, call=call, timers=timers, read=lambda row: NodeDelays(*row), probe=(0, 0))
         self.peer_up = self._calls.peer_up
         self.peer_lost = self._calls.peer_lost
 

@@ -179,8 +179,8 @@ class RateHome:
 
     def _journal_start(self, prefixes: tuple[str, ...], remembered: list[RateUse]) -> None:
         for what in prefixes:
-            mine = [entry for entry in remembered if entry[1].startswith(what)]
-            for start in range(0, len(mine) or 1, _REMEMBERED_PER_EVENT):
-                some = mine[start : start + _REMEMBERED_PER_EVENT]
+            entries = [entry for entry in remembered if entry[1].startswith(what)]
+            for start in range(0, len(entries) or 1, _REMEMBERED_PER_EVENT):
+                some = entries[start : start + _REMEMBERED_PER_EVENT]
                 detail = {"pool": f"rate:{what}", "started": not start, "remembered": some}
                 self._journal("grant", detail, self.version)

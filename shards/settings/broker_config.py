@@ -42,9 +42,9 @@ def given(
     A name that no row has is left out: a later release wrote it. So is a value that can't be read, and `unreadable` is told
     of it; without `unreadable` that raises ConfigInvalid.
     """
-    mine = f"{broker}/"
+    own = f"{broker}/"
     found: dict[str, Value] = {}
-    for records, prefix in ((static, "/"), (static, mine), (dynamic, "/"), (dynamic, mine)):
+    for records, prefix in ((static, "/"), (static, own), (dynamic, "/"), (dynamic, own)):
         for key, text in records.items():
             if key.startswith(prefix):
                 name = key[len(prefix) :]

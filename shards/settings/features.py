@@ -65,33 +65,33 @@ def why_not(
 
 
 def _why_not(levels: Mapping[str, int], name: str, level: int, kind: int, controller: int, release: str) -> str:
-    told = f"Invalid update version {level} for feature {name}. "
+    start = f"Invalid update version {level} for feature {name}. "
     feature = features_as(release).get(name)
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        return f"{told}The controller does not support the given upgrade type."
+        return f"{start}The controller does not support the given upgrade type."
     if level < 0:
-        return f"{told}A feature version cannot be less than 0."
+        return f"{start}A feature version cannot be less than 0."
     if feature is None:
         missing = (
             f"Feature {name} not found."
             if level == 0
             else f"Local controller {controller} does not support this feature."
         )
-        return told + missing
+        return start + missing
     if not feature.least <= level <= feature.most:
-        return f"{told}Local controller {controller} only supports versions {feature.least}-{feature.most}"
+        return f"{start}Local controller {controller} only supports versions {feature.least}-{feature.most}"
     now = level_of(levels, name, release)
     if level > now and kind != UPGRADE:
-        return f"{told}Can't downgrade to a newer version."
-    return _why_not_down(name, now, level, kind, told) if level < now else ""
+        return f"{start}Can't downgrade to a newer version."
+    return _why_not_down(name, now, level, kind, start) if level < now else ""
 
 
-def _why_not_down(name: str, now: int, level: int, kind: int, told: str) -> str:
+def _why_not_down(name: str, now: int, level: int, kind: int, start: str) -> str:
     if kind == UPGRADE:
         wanted = "either safe or unsafe downgrade"
-        return f"{told}Can't downgrade the version of this feature without setting the upgrade type to {wanted}."
+        return f"{start}Can't downgrade the version of this feature without setting the upgrade type to {wanted}."
     if name == KRAFT_VERSION:
-        return f"{told}Can't downgrade the version of this feature."
+        return f"{start}Can't downgrade the version of this feature."
     if name == METADATA_VERSION and any(level < changed <= now for changed in _CHANGES_OF_METADATA):
         lost = "Refusing to perform the requested downgrade because it might delete metadata information."
         unsafe = "Unsafe metadata downgrade is not supported in this version."

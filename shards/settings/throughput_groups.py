@@ -78,5 +78,5 @@ def _parse_group(group: object) -> ThroughputGroup:
 
 def spell_groups(groups: Iterable[ThroughputGroup]) -> str:
     """The canonical JSON."""
-    told = [{key: value for key, value in group._asdict().items() if value is not None} for group in groups]
-    return json.dumps(told, ensure_ascii=False)
+    rows = [{key: value for key, value in group._asdict().items() if value is not None} for group in groups]
+    return json.dumps(rows, ensure_ascii=False)

@@ -180,22 +180,22 @@ class ClusterPool:
         if self._is_idle and not (self.is_on or self.is_observed):
             return False
         self._is_idle = True
-        told = self.tokens.decisions_told
+        before = self.tokens.decisions_told
         self.tokens.flush()
         while self._to_tell and self._to_tell[0][0] <= self._done:
             self._to_tell.popleft()[1]()
-        return self.tokens.decisions_told != told
+        return self.tokens.decisions_told != before
 
-    def describe_with(self, told: dict[str, Any], pools: Sequence[str] | None) -> dict[str, Any]:
+    def describe_with(self, answer: dict[str, Any], pools: Sequence[str] | None) -> dict[str, Any]:
         """The answer of Tokens.describe for `pools`, with those of these pools added that are among them and have a cap: their
         rows have this shard's `member`."""
         capped = [*(POOLS if self.is_on else ()), *(OBSERVED_POOLS if self.is_observed else ())]
         named = [pool for pool in capped if pools is None or pool in pools]
         if named:
-            mine = self.tokens.describe(named)
+            own = self.tokens.describe(named)
             for kind in ("home", "holds"):
-                told[kind] += [{**row, "member": self.member} for row in mine[kind]]
-        return told
+                answer[kind] += [{**row, "member": self.member} for row in own[kind]]
+        return answer
 
     def _when_done(self, version: int, done: Callable[[], None]) -> None:
         if self._has_caps and self._done < version:

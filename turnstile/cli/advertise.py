@@ -69,8 +69,8 @@ def advertise(
 
 def told_address(row: AdvertisedAddress) -> str:
     """The address that clients are told, and whether it is a guess."""
-    told = f"the address that they reached, port {row['port']}" if row["address"] == _AUTO else str(row["address"])
-    return f"{told} (a guess)" if row["guess"] else told
+    text = f"the address that they reached, port {row['port']}" if row["address"] == _AUTO else str(row["address"])
+    return f"{text} (a guess)" if row["guess"] else text
 
 
 class _Words(NamedTuple):

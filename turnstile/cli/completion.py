@@ -33,8 +33,8 @@ def settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     """Settings of a cluster, those that limit clients first."""
     from shards.settings.config_def import BROKER, LIMITS
 
-    told = [name for name, row in BROKER.items() if not row.told and name not in LIMITS]
-    return _starting([*LIMITS, *told], incomplete)
+    others = [name for name, row in BROKER.items() if not row.told and name not in LIMITS]
+    return _starting([*LIMITS, *others], incomplete)
 
 
 def live_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

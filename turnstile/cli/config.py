@@ -206,19 +206,19 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
     \b
     turnstile config observed
     """
-    told = cluster.get("/v1/refusals", observed=True, by="ip")
+    answer = cluster.get("/v1/refusals", observed=True, by="ip")
     if as_json:
-        show_json(told)
+        show_json(answer)
         return
-    if told["summary"] is not None and quotas_of(told["summary"], ip=False):
+    if answer["summary"] is not None and quotas_of(answer["summary"], ip=False):
         click.echo(f"client quotas are observed: {same_cluster('quota observed')}", err=True)
-    if told["summary"] is None or not limits_connections(told["summary"]):
+    if answer["summary"] is None or not limits_connections(answer["summary"]):
         first = same_cluster("config set --observe kafka_connections_max_per_ip 50")
         click.echo(f"no limit of connections is observed: {first}")
         return
-    for line in observed_lines(told["summary"]):
+    for line in observed_lines(answer["summary"]):
         click.echo(printable(line))
-    rows = [(row["ip"], count(row["count"]), ", ".join(row["reasons"])) for row in told["refusals"][:_ADDRESSES]]
+    rows = [(row["ip"], count(row["count"]), ", ".join(row["reasons"])) for row in answer["refusals"][:_ADDRESSES]]
     show_table([("ADDRESS", "CONNECTIONS", "BECAUSE OF"), *rows] if rows else [], indent="  ")
 
 
@@ -269,7 +269,7 @@ def history(cluster: AdminClient, limit: int, as_json: bool) -> None:
     for change in changes:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(change["at"]))
         click.echo(f"version {change['version']}  {at}  {printable(change['who'])}")
-        shown = [told for told in change["changes"] if told[0] != "static" or told[1].startswith("/")][:20]
+        shown = [record for record in change["changes"] if record[0] != "static" or record[1].startswith("/")][:20]
         show_table([(described(kind, key), _moved(kind, old, new)) for kind, key, old, new in shown], indent="  ")
         if not shown:
             click.echo("  cluster started")

@@ -59,8 +59,8 @@ def _addresses(listeners: Sequence[Mapping[str, Any]], advertised: Sequence[Mapp
     if not is_open:
         raise CommandFailed(_NONE_IS_OPEN)
     names = {each["name"] for each in is_open}
-    told = [each["address"] for each in advertised if each["listener"] in names and ":" in each["address"]]
-    yield from dict.fromkeys([*(each["address"] for each in is_open), *told])
+    of_clients = [each["address"] for each in advertised if each["listener"] in names and ":" in each["address"]]
+    yield from dict.fromkeys([*(each["address"] for each in is_open), *of_clients])
 
 
 def _connected(address: str) -> socket.socket:
@@ -76,8 +76,8 @@ def _cluster_id(sock: socket.socket) -> str | None:
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=False,
     )
-    told: MetadataTypes.MetadataResponse = _ask(sock, Call(apis.METADATA, _METADATA_VERSION), request)
-    return told.cluster_id
+    response: MetadataTypes.MetadataResponse = _ask(sock, Call(apis.METADATA, _METADATA_VERSION), request)
+    return response.cluster_id
 
 
 def _create(sock: socket.socket, topics: Mapping[str, int], configs: Mapping[str, str]) -> dict[str, str]:
@@ -94,8 +94,8 @@ def _create(sock: socket.socket, topics: Mapping[str, int], configs: Mapping[str
     ]
     call = Call(_CREATE_TOPICS, _CREATE_VERSION)
     request = types.top(topics=wanted, timeout=int(_WITHIN_S * 1000), validate_only=False)
-    told: CreateTopicsTypes.CreateTopicsResponse = _ask(sock, call, request)
-    return {each.name: each.error_message or f"error {each.error_code}" for each in told.topics if each.error_code}
+    response: CreateTopicsTypes.CreateTopicsResponse = _ask(sock, call, request)
+    return {each.name: each.error_message or f"error {each.error_code}" for each in response.topics if each.error_code}
 
 
 def _ask(sock: socket.socket, call: Call, request: Message) -> Any:

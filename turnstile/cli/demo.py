@@ -206,10 +206,10 @@ def _say_command(console: Console, arguments: Sequence[str]) -> None:
     console.print(f"$ turnstile {shlex.join(arguments)}", style="cyan", markup=False, soft_wrap=True)
 
 
-def _say_addresses(console: Console, told: Mapping[str, Any]) -> None:
-    for listener in told["listeners"]:
+def _say_addresses(console: Console, started: Mapping[str, Any]) -> None:
+    for listener in started["listeners"]:
         console.print(f"  {listener['name']:<12} {listener['address']}")
-    console.print(f"  {'admin':<12} {told['admin']}   (a live page, while this runs)", soft_wrap=True)
+    console.print(f"  {'admin':<12} {started['admin']}   (a live page, while this runs)", soft_wrap=True)
 
 
 def _show_table(

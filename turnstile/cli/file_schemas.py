@@ -222,8 +222,8 @@ def _of_field(name: str, declared: str) -> Schema:
         return {"type": "string"}
     if name in CHOICES:
         return {"type": "string", "enum": list(CHOICES[name])}
-    for told, json_type in (("bool", "boolean"), ("float", "number"), ("int", "integer")):
-        if told in declared:
+    for word, json_type in (("bool", "boolean"), ("float", "number"), ("int", "integer")):
+        if word in declared:
             return {"type": json_type}
     return {"type": "string"}
 

@@ -89,9 +89,9 @@ def set_(cluster: AdminClient, words: tuple[str, ...], observe: bool, dry_run: b
         raise click.UsageError(f"give at least one KEY=VALUE; keys are {KEYS}")
     body = {"alter": [{"entity": entity, "set": values}]}
     answer = cluster.put("/v1/quotas", body, dry_run=dry_run or None, observe=observe or None)
-    told = " ".join(f"{key}={_number(value)}" for key, value in values.items())
+    shown = " ".join(f"{key}={_number(value)}" for key, value in values.items())
     how = " is observed, not enforced" if observe else ""
-    show_change(answer, [f"{entity_text(entity)}: {told}{how}"], as_json=as_json, dry_run=dry_run)
+    show_change(answer, [f"{entity_text(entity)}: {shown}{how}"], as_json=as_json, dry_run=dry_run)
     if observe and not (as_json or dry_run):
         done, command = ("refused", "config observed") if "ip" in entity else ("throttled", "quota observed")
         click.echo(f"what it would have {done}: {same_cluster(command)}", err=True)
@@ -166,19 +166,19 @@ def observed(cluster: AdminClient, as_json: bool) -> None:
     \b
     turnstile quota observed
     """
-    told = cluster.get("/v1/quotas/observed")
+    answer = cluster.get("/v1/quotas/observed")
     if as_json:
-        show_json(told)
+        show_json(answer)
         return
-    if not told["set"]:
+    if not answer["set"]:
         first = same_cluster("quota set --observe client-id=app producer_byte_rate=1MB/s")
         click.echo(f"no quota is observed: {first}")
         return
-    for line in observed_quota_lines(told):
+    for line in observed_quota_lines(answer):
         click.echo(printable(line))
     rows = [
         (row["user"], row["client_id"] or "-", count(row["requests"]), ", ".join(row["quotas"]))
-        for row in told["clients"][:_CLIENTS]
+        for row in answer["clients"][:_CLIENTS]
     ]
     show_table([("USER", "CLIENT ID", "REQUESTS", "BECAUSE OF"), *rows] if rows else [], indent="  ")
 

@@ -50,9 +50,9 @@ def status(cluster: AdminClient, as_json: bool) -> None:
         show_json({**about, "members": shards, "damaged": damaged, "advertised": advertised, "named": listed})
         return
     click.echo(f"Turnstile at {cluster.url} (pid {about['pid']}, coordinator {about['coordinator_pid']})")
-    told = {(row["listener"], row["broker"]): row for row in advertised}
+    addresses = {(row["listener"], row["broker"]): row for row in advertised}
     for listener in about["listeners"]:
-        row = told.get((listener["name"], listener["broker"]))
+        row = addresses.get((listener["name"], listener["broker"]))
         where = (
             "" if row is None or row["address"] == listener["address"] else f"   clients are told {told_address(row)}"
         )
@@ -94,8 +94,8 @@ def _connections(shards: Sequence[ShardRow], uses: Sequence[LimitUse]) -> Iterat
     caps = {row["broker"]: row for row in uses if (row["what"], row["of"]) == ("connections", "broker")}
     for broker, number in sorted(opened.items()):
         cap = caps.get(broker)
-        told = f"{use(number, None)} for all together" if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
-        yield f"broker {broker}: {told}" if len(opened) > 1 else told
+        text = f"{use(number, None)} for all together" if cap is None else f"{use(number, cap['limit'])} by {cap['by']}"
+        yield f"broker {broker}: {text}" if len(opened) > 1 else text
     for of_all in [row for row in uses if row["of"] == "cluster"]:
         what = "" if of_all["what"] == "connections" else "new connections, "
         yield f"the cluster: {what}{use_text(of_all)} by {of_all['by']}"

@@ -137,20 +137,20 @@ def _held_up(live: LiveAnswer) -> list[Text]:
         (totals["held"], "are held for their rate"),
         (totals["muted"], "are muted by a quota"),
     )
-    told = [f"{count(number)} {what}" for number, what in kinds if number]
-    return [Text(f"connections: {', '.join(told)}", style="yellow")] if told else []
+    counts = [f"{count(number)} {what}" for number, what in kinds if number]
+    return [Text(f"connections: {', '.join(counts)}", style="yellow")] if counts else []
 
 
 def _close(live: LiveAnswer) -> list[Text]:
     """A line about limits, also of addresses and clients that are not shown, that are close to being reached."""
-    told = close_text(live["close"])
-    return [Text(f"limits: {told}", style="yellow")] if told else []
+    text = close_text(live["close"])
+    return [Text(f"limits: {text}", style="yellow")] if text else []
 
 
 def _observed(live: LiveAnswer) -> list[Text]:
     """A line about limits that are observed instead of enforced, if there are any."""
-    told = live["observed"]
-    return [] if told is None else [Text(f"observed: {printable(observed_line(told))}", style="magenta")]
+    observed = live["observed"]
+    return [] if observed is None else [Text(f"observed: {printable(observed_line(observed))}", style="magenta")]
 
 
 def _uses(live: LiveAnswer, width: int, rows: int) -> Table:

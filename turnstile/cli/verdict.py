@@ -150,7 +150,7 @@ def verdict(command: tuple[str, ...], checks: list[str], attach: dict[str, str] 
     if bool(command) == (attach is not None):
         raise click.UsageError("give a command after --, or --attach")
     times = Times(copies=copies, request_timeout_s=request_timeout)
-    say = (lambda told: None) if as_json else _say
+    say = (lambda line: None) if as_json else _say
     options: VerdictOptions = {"times": times.quick() if quick else times, "checks": checks, "seed": seed, "say": say}
     try:
         with undone():
@@ -207,7 +207,7 @@ def _say(sentence: str) -> None:
 def _show(found: Verdict) -> None:
     from turnstile.verdict.card import COLOURS, lines, summary
 
-    for told, first, below in lines(found):
-        click.echo(click.style(f"{told:>8}", fg=COLOURS[told], bold=True) + f"  {first}")
+    for word, first, below in lines(found):
+        click.echo(click.style(f"{word:>8}", fg=COLOURS[word], bold=True) + f"  {first}")
         click.echo(printable(below, newlines=True))
     click.echo(summary(found))

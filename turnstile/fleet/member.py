@@ -126,10 +126,10 @@ class _Player:
     def _look_around(self, join: Join, allowed: Sources | None, targets: list[list[Address]]) -> Join:
         """Raises DriverError where this host has no address to connect from."""
         if allowed is not None:
-            mine = usable(allowed)
-            if not mine:
+            own = usable(allowed)
+            if not own:
                 raise DriverError(f"this host has none of the addresses {allowed.text}.")
-            return join._replace(usable=mine)
+            return join._replace(usable=own)
         scenario = self._order.scenario
         for group, of_group in zip(scenario.groups, targets, strict=True):
             if group.sources is not None:

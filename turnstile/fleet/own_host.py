@@ -23,8 +23,8 @@ def usable(allowed: Sources) -> list[str]:
     found = [
         both
         for each in allowed.networks
-        for mine in _local(allowed.version)
-        if (both := _overlap(each, mine)) is not None
+        for local in _local(allowed.version)
+        if (both := _overlap(each, local)) is not None
     ]
     whole = ipaddress.collapse_addresses(found)  # type: ignore[type-var]
     return list(islice(map(str, chain.from_iterable(whole)), MOST))

@@ -152,7 +152,7 @@ def _add_kafka(found: Found, rows: dict[str, str], given: _Given, own: Mapping[s
         found.said.append(
             "KAFKA_LISTENERS is left out, as TURNSTILE_UP_LISTENER, TURNSTILE_UP_PORT or the command line has listeners"
         )
-    told = rows.pop("advertised.listeners", None)
+    advertised = rows.pop("advertised.listeners", None)
     controllers = {name.strip() for name in rows.get("controller.listener.names", "CONTROLLER").split(",")}
     if "listeners" in rows:
         entries = (entry.strip() for entry in rows["listeners"].split(","))
@@ -167,8 +167,8 @@ def _add_kafka(found: Found, rows: dict[str, str], given: _Given, own: Mapping[s
     if read.listeners and not given.by_hand("listener", "port"):
         for listener in read.listeners:
             found.options += ["--listener", listener]
-    if told is not None:
-        found.options += ["--set", f"advertised.listeners={_advertised(told, controllers)}"]
+    if advertised is not None:
+        found.options += ["--set", f"advertised.listeners={_advertised(advertised, controllers)}"]
 
 
 def _settings_named(name: str) -> str:

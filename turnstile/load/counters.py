@@ -102,8 +102,8 @@ def read(admin: AdminClient) -> Counters | None:
 
 def _by_source(admin: AdminClient, shards: int) -> BySource | None:
     try:
-        told = admin.get("/v1/sources")
-        return BySource(told["forgotten"], told["sources"]) if told["shards"] == shards else None
+        answer = admin.get("/v1/sources")
+        return BySource(answer["forgotten"], answer["sources"]) if answer["shards"] == shards else None
     except (AdminError, KeyError, TypeError):
         return None
 

@@ -128,10 +128,10 @@ def around(
 def _ipv6_prefix(admin: AdminClient) -> int:
     """The prefix length by which the cluster counts IPv6 clients, where it can be asked."""
     try:
-        told: int = admin.get("/v1/cluster_config", key=_IPV6_PREFIX)[_IPV6_PREFIX]
+        prefix: int = admin.get("/v1/cluster_config", key=_IPV6_PREFIX)[_IPV6_PREFIX]
     except (AdminError, KeyError, TypeError):
         return IPV6_BITS
-    return told
+    return prefix
 
 
 def _own_addresses(scenario: LoadScenario, targets: Sequence[Sequence[Address]], bootstrap: str) -> OwnAddresses:

@@ -60,11 +60,11 @@ def summary(drivers: Sequence[DriverReport]) -> str:
     late_ms = [driver.late_ms for driver in drivers if driver.lost_s is None]
     spread = f", started within {max(late_ms) - min(late_ms):.1f} ms" if len(late_ms) > 1 else ""
     furthest = sorted(clocks.values(), key=lambda each: -abs(each.clock_ahead_ms))
-    told = [f"{d.host} {d.clock_ahead_ms:+.2f} ms (within {d.clock_within_ms:.2f})" for d in furthest[:NAMED]]
-    rest = len(furthest) - len(told)
+    shown = [f"{d.host} {d.clock_ahead_ms:+.2f} ms (within {d.clock_within_ms:.2f})" for d in furthest[:NAMED]]
+    rest = len(furthest) - len(shown)
     hosts = f"{len(clocks)} host{'s' if len(clocks) > 1 else ''}"
     more = f" and {rest} closer ones" if rest else ""
     return (
         f"{len(drivers)} driver{'s' if len(drivers) > 1 else ''} on {hosts}{spread}; "
-        f"clocks beside this machine's: {', '.join(told)}{more}"
+        f"clocks beside this machine's: {', '.join(shown)}{more}"
     )

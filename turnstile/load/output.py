@@ -166,7 +166,7 @@ def _summary(result: LoadResult) -> str:
             + (f"; {t.created:,} topics created, {t.rejected:,} refused" if t.created or t.rejected else "")
             + (f"; {t.lost_clients} clients ended without a word" if t.lost_clients else "")
         )
-        lines += [f"  {sentence(label, told)}" for label, told in t.throttled.items()]
+        lines += [f"  {sentence(label, totals)}" for label, totals in t.throttled.items()]
     if result.cluster is not None and result.cluster.refused:
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in sorted(result.cluster.refused.items()))
         lines.append(f"Refused by reason: {reasons}")

@@ -20,7 +20,7 @@ _PATIENCE_S = 0.2
 def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts:
     """Produces without end. A throttled client comes back at once on a new connection, which is not muted."""
     client = UnthrottledClient(order["bootstrap"], order["client_id"], order["user"], order["password"])
-    told, done, batch, number = Throttles(), Counter[str](), unthrottled_client.one_record(order["size_bytes"]), 0
+    throttles, done, batch, number = Throttles(), Counter[str](), unthrottled_client.one_record(order["size_bytes"]), 0
     began = time.monotonic()
     while not stop_asked():
         _pace(began, number, order["records_per_s"])
@@ -32,11 +32,11 @@ def insist(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
             continue
         number += 1
         done["failed" if error else "produced"] += 1
-        told.add(throttle_ms)
+        throttles.add(throttle_ms)
         if throttle_ms:
             client.close()
     client.close()
-    throttled = {order["label"]: told.as_json()}
+    throttled = {order["label"]: throttles.as_json()}
     return {"produced": done["produced"], "failed": done["failed"], "connections": client.made, "throttled": throttled}
 
 
@@ -44,7 +44,7 @@ def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
     """Creates topics at the ordered rate. A throttled client goes on at once, on a new connection, which is not muted."""
     client = UnthrottledClient(order["bootstrap"], order["client_id"], order["user"], order["password"])
     of_this_run = token_hex(4)  # the topics of an earlier run may still be there
-    told, done, number = Throttles(), Counter[str](), 0
+    throttles, done, number = Throttles(), Counter[str](), 0
     began = time.monotonic()
     while not stop_asked():
         _pace(began, number, order["topics_per_s"])
@@ -57,7 +57,7 @@ def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
             time.sleep(_RETRY_S)
             continue
         done[{0: "created", THROTTLING_QUOTA_EXCEEDED: "rejected"}.get(error, "failed")] += 1
-        told.add(throttle_ms)
+        throttles.add(throttle_ms)
         if throttle_ms:
             client.close()
     client.close()
@@ -66,7 +66,7 @@ def mutate(order: TrafficOrder, stop_asked: Callable[[], bool]) -> TrafficCounts
         "rejected": done["rejected"],
         "failed": done["failed"],
         "connections": client.made,
-        "throttled": {order["label"]: told.as_json()},
+        "throttled": {order["label"]: throttles.as_json()},
     }
 
 

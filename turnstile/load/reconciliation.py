@@ -107,12 +107,12 @@ def reconcile(
     others = counted.of_others(own)
     judged = partial(_judged, seen, traffic=traffic, drivers_lost=drivers_lost)
     if others:
-        mine = judged(counted.of(own))
-        told = f"{sum(others.values())} more, of {_named(others)}, {'are' if sum(others.values()) > 1 else 'is'} not its own"
-        if mine.agree:
-            return Reconciliation(True, f"{mine.sentence}; {told}", others)
+        of_load = judged(counted.of(own))
+        of_others = f"{sum(others.values())} more, of {_named(others)}, {'are' if sum(others.values()) > 1 else 'is'} not its own"
+        if of_load.agree:
+            return Reconciliation(True, f"{of_load.sentence}; {of_others}", others)
         whole = judged(counted)  # the cluster may see the driver under another address (NAT, a proxy)
-        return whole if whole.agree else _with_hint(mine, seen, counted.of(own), traffic, own, f"; {told}")
+        return whole if whole.agree else _with_hint(of_load, seen, counted.of(own), traffic, own, f"; {of_others}")
     whole = judged(counted, shards_died=shards_died)
     return whole if whole.agree else _with_hint(whole, seen, counted, traffic, own)
 
@@ -145,14 +145,14 @@ def _beyond(unseen: int) -> str:
 
 
 def _with_hint(
-    verdict: Reconciliation, seen: Tally, counted: Counters, traffic: int, own: Container[str], told: str = ""
+    verdict: Reconciliation, seen: Tally, counted: Counters, traffic: int, own: Container[str], addition: str = ""
 ) -> Reconciliation:
     """A cluster that counted more may have another client at one of the driver's own addresses."""
     more = counted.admitted + counted.refused_in_all - seen.admitted - seen.refused - traffic - seen.unanswered
     if more <= 0 or not own:
-        return Reconciliation(False, f"{verdict.sentence}{told}")
+        return Reconciliation(False, f"{verdict.sentence}{addition}")
     hint = f"; {more} more from {own}: of another client there, or counted wrongly; --sources with addresses that no other "
-    return Reconciliation(False, f"{verdict.sentence}{told}{hint}client uses tells these apart")
+    return Reconciliation(False, f"{verdict.sentence}{addition}{hint}client uses tells these apart")
 
 
 def _named(others: Mapping[str, int]) -> str:

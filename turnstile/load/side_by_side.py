@@ -54,11 +54,11 @@ def _sections(plain: LoadResult, limited: LoadResult) -> Iterator[Section]:
     for name, one, other in zip(names, plain.groups, limited.groups, strict=True):
         yield list(_group(name, one, other))
     if plain.traffic is not None and limited.traffic is not None:
-        told = [vars(run.traffic) for run in (plain, limited)]
+        totals = [vars(run.traffic) for run in (plain, limited)]
         yield [
-            (label, f"{told[0][key]:,}", f"{told[1][key]:,}")
+            (label, f"{totals[0][key]:,}", f"{totals[1][key]:,}")
             for key, label in _CLIENTS.items()
-            if told[0][key] or told[1][key]
+            if totals[0][key] or totals[1][key]
         ]
         labels = list(dict.fromkeys([*plain.traffic.throttled, *limited.traffic.throttled]))
         yield [(label, *(_throttled(run, label) for run in (plain, limited))) for label in labels]  # type: ignore[misc]
@@ -80,5 +80,5 @@ def _group(name: str, one: Tally, other: Tally) -> Iterator[tuple[str, str, str]
 
 
 def _throttled(run: LoadResult, label: str) -> str:
-    told = run.traffic.throttled.get(label) if run.traffic is not None else None
-    return sentence("", told).removeprefix(": ") if told is not None else ""
+    totals = run.traffic.throttled.get(label) if run.traffic is not None else None
+    return sentence("", totals).removeprefix(": ") if totals is not None else ""

@@ -93,11 +93,11 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Take another process's or group's share in."""
-        self.set_counts(mine + theirs for mine, theirs in zip(self.counts(), other.counts(), strict=True))
+        self.set_counts(ours + theirs for ours, theirs in zip(self.counts(), other.counts(), strict=True))
         self.refused_as.update(other.refused_as)
         self.admitted_us.add(other.admitted_us)
         self.refused_us.add(other.refused_us)
         self.late_s = max(self.late_s, other.late_s)
         longest = max(len(self.per_second), len(other.per_second))
-        mine, theirs = (t.per_second + [(0, 0)] * (longest - len(t.per_second)) for t in (self, other))
-        self.per_second = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(mine, theirs, strict=True)]
+        ours, theirs = (t.per_second + [(0, 0)] * (longest - len(t.per_second)) for t in (self, other))
+        self.per_second = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(ours, theirs, strict=True)]

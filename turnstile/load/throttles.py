@@ -27,16 +27,16 @@ class Throttles:
 
 def merge(into: dict[str, ThrottleTotals], more: Mapping[str, ThrottleTotals]) -> None:
     """Adds what other clients of the same names were told."""
-    for label, told in more.items():
+    for label, totals in more.items():
         known = into.setdefault(label, {"responses": 0, "total_ms": 0.0, "max_ms": 0.0})
-        known["responses"] += told["responses"]
-        known["total_ms"] += told["total_ms"]
-        known["max_ms"] = max(known["max_ms"], told["max_ms"])
+        known["responses"] += totals["responses"]
+        known["total_ms"] += totals["total_ms"]
+        known["max_ms"] = max(known["max_ms"], totals["max_ms"])
 
 
-def sentence(label: str, told: ThrottleTotals) -> str:
+def sentence(label: str, totals: ThrottleTotals) -> str:
     """A line of the report."""
-    if not told["responses"]:
+    if not totals["responses"]:
         return f"{label}: never throttled"
-    mean = told["total_ms"] / told["responses"]
-    return f"{label}: throttled {told['responses']:,.0f} times, {mean:,.0f} ms on average, {told['max_ms']:,.0f} ms at most"
+    mean = totals["total_ms"] / totals["responses"]
+    return f"{label}: throttled {totals['responses']:,.0f} times, {mean:,.0f} ms on average, {totals['max_ms']:,.0f} ms at most"

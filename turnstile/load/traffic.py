@@ -46,7 +46,7 @@ class TrafficResult:
     @property
     def limited(self) -> bool:
         """True if a quota throttled a client, or refused a topic."""
-        return self.rejected > 0 or any(told["responses"] for told in self.throttled.values())
+        return self.rejected > 0 or any(totals["responses"] for totals in self.throttled.values())
 
 
 class Clients:

@@ -68,9 +68,9 @@ class Connections(logging.Handler):
 
 def stop_asked() -> bool:
     """True if our standard input has ended."""
-    told = select.poll()
-    told.register(sys.stdin, select.POLLIN)
-    return bool(told.poll(0))
+    stdin = select.poll()
+    stdin.register(sys.stdin, select.POLLIN)
+    return bool(stdin.poll(0))
 
 
 def create_topic(order: TrafficOrder) -> int:

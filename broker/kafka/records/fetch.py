@@ -245,24 +245,26 @@ class _Fetch:
             overtaken = make(error_code=codes.INVALID_FETCH_SESSION_EPOCH, responses=())
             call.withhold_by(lambda: overtaken)
             return overtaken
-        told = session.tell(asked, answers)
+        changed = session.tell(asked, answers)
 
         def withheld() -> Message:
-            session.untell(told)
+            session.untell(changed)
             return make(error_code=codes.NONE, responses=())
 
         call.withhold_by(withheld)
-        response = make(error_code=codes.NONE, responses=self._topics_told(told, session.by_id, committed, call.types))
-        if len(told) <= LARGE_ITEMS:
+        response = make(
+            error_code=codes.NONE, responses=self._topics_told(changed, session.by_id, committed, call.types)
+        )
+        if len(changed) <= LARGE_ITEMS:
             return response
         return self._partitions.turns.spawn(self._encode_aside(call, response), cancellable=True)
 
     def _topics_told(
-        self, told: Iterable[tuple[PartitionKey, PartitionAnswer]], by_id: bool, committed: bool, types: FetchTypes
+        self, answers: Iterable[tuple[PartitionKey, PartitionAnswer]], by_id: bool, committed: bool, types: FetchTypes
     ) -> list[FetchTypes.FetchableTopicResponse]:
         """The answers by topic, in the order of the session; neighbours of one topic are together."""
         topics = []
-        for topic, each in itertools.groupby(told, key=lambda one: one[0][0]):
+        for topic, each in itertools.groupby(answers, key=lambda one: one[0][0]):
             unknown = self._unknown(topic, by_id)
             partitions = [_partition(types, key[1], answer, committed, unknown) for key, answer in each]
             topics.append(_topic(types, topic, partitions))

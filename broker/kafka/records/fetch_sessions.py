@@ -131,18 +131,18 @@ class FetchSession:
         self, partitions: Sequence[CachedPartition], answers: Sequence[PartitionAnswer]
     ) -> list[tuple[PartitionKey, PartitionAnswer]]:
         """The answers that an incremental answer must have (incremental_answers_hold_changes, full_partitions_go_last)."""
-        told = []
+        changed = []
         for partition, answer in zip(partitions, answers, strict=True):
             if not partition.tell(answer):
                 continue
-            told.append((partition.key, answer))
+            changed.append((partition.key, answer))
             if answer[3] and self.partitions.pop(partition.key, None) is not None:
                 self.partitions[partition.key] = partition
-        return told
+        return changed
 
-    def untell(self, told: Iterable[tuple[PartitionKey, PartitionAnswer]]) -> None:
+    def untell(self, changed: Iterable[tuple[PartitionKey, PartitionAnswer]]) -> None:
         """Undoes `tell` for an answer that a quota withheld: the next answer has these partitions again."""
-        for key, _ in told:
+        for key, _ in changed:
             partition = self.partitions.get(key)
             if partition is not None:
                 partition.high_watermark = partition.start_offset = _UNTOLD
@@ -194,8 +194,8 @@ class FetchSessionCache:
 
         `slots`: those of the whole broker, of which this shard has its share. `privileged`: True if a follower's.
         """
-        mine = slots // self._shards + (self._shard < slots % self._shards)
-        if len(self._sessions) >= mine and not self._evict(size, privileged, now_ms):
+        own_slots = slots // self._shards + (self._shard < slots % self._shards)
+        if len(self._sessions) >= own_slots and not self._evict(size, privileged, now_ms):
             return None
         session = FetchSession(self._new_id(), make(), by_id=by_id, privileged=privileged, now_ms=now_ms)
         self._sessions[session.id] = session

@@ -107,8 +107,8 @@ class _ShareFetch:
 
     def _ask(self, message: FetchShares | AcknowledgeShares, wait_ms: int = 0) -> MaybeDeferred[ShareAnswer]:
         answer = self._homes.ask(message.request.group, message, timeout_s=wait_ms / 1000 + ANSWERS_S)
-        told = then(or_lost(answer, lambda: None), lambda row: None if row is None else ShareAnswer(*row))
-        return then(told, lambda there: self._spawn(_lost(), cancellable=True) if there is None else there)
+        answered = then(or_lost(answer, lambda: None), lambda row: None if row is None else ShareAnswer(*row))
+        return then(answered, lambda there: self._spawn(_lost(), cancellable=True) if there is None else there)
 
     def _request(self, request: ShareFetchRequest | ShareAcknowledgeRequest, call: Call) -> ShareRequest:
         with_acls = bool(self._image.get("authorizer.class.name"))

@@ -60,7 +60,7 @@ class ShareHomes:
     def offsets(self, group: str, places: Sequence[SharePlace]) -> MaybeDeferred[list[ShareOffset]]:
         """The answers to DescribeShareGroupOffsets, one for each place, in order."""
         rows = [_row(place) for place in places]
-        told = self._of_each(
+        gathered = self._of_each(
             group,
             ReadShareOffsets,
             places,
@@ -68,7 +68,7 @@ class ShareHomes:
             ShareOffset(codes.UNKNOWN_TOPIC_OR_PARTITION),
             ShareOffset(codes.NOT_COORDINATOR),
         )
-        return then(told, lambda answers: [ShareOffset(*answer) for answer in answers])
+        return then(gathered, lambda answers: [ShareOffset(*answer) for answer in answers])
 
     def places(self, group: str) -> MaybeDeferred[list[SharePlace]]:
         """All of which the group has a state, on all brokers."""
@@ -78,7 +78,7 @@ class ShareHomes:
         ]
         return then(
             gather(asked),
-            lambda told: [SharePlace(UUID(hex=topic), number) for rows in told for topic, number in rows],
+            lambda answers: [SharePlace(UUID(hex=topic), number) for rows in answers for topic, number in rows],
         )
 
     def alter(self, group: str, offsets: Sequence[tuple[SharePlace, int]]) -> MaybeDeferred[list[int]]:
@@ -122,9 +122,9 @@ class ShareHomes:
             for broker, indexes in by_broker.items()
         ]
 
-        def joined(told: list[list[T]]) -> list[T]:
+        def joined(parts: list[list[T]]) -> list[T]:
             answers = [unknown] * len(rows)
-            for indexes, some in zip(by_broker.values(), told, strict=True):
+            for indexes, some in zip(by_broker.values(), parts, strict=True):
                 for index, answer in zip(indexes, some, strict=True):
                     answers[index] = answer
             return answers

@@ -72,8 +72,8 @@ class ShareSessions:
     ) -> ShareSession | None:
         """Begun in place of the one that the member has; None: share_sessions_are_bounded."""
         self.close(group, member)
-        mine = max(most // self._shards + (self._shard < most % self._shards), 1)
-        if len(self._sessions) >= mine:
+        own_slots = max(most // self._shards + (self._shard < most % self._shards), 1)
+        if len(self._sessions) >= own_slots:
             return None
         session = self._sessions[group, member] = ShareSession(group, member, owner, places)
         return session

@@ -90,10 +90,10 @@ def _channel(call: Call) -> Channel:
 def _client(call: Call, channel: Channel) -> dict[str, str]:
     """The selectors of the client, but for its instance id."""
     name, version = channel.software or _UNKNOWN
-    told = {
+    attributes = {
         "client_software_name": name,
         "client_software_version": version,
         "client_source_address": call.ip,
         "client_source_port": str(call.port),
     }
-    return told if call.client_id is None else {**told, "client_id": call.client_id}
+    return attributes if call.client_id is None else {**attributes, "client_id": call.client_id}

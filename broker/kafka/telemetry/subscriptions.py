@@ -53,7 +53,7 @@ def asked_of(client: Mapping[str, str], subscriptions: Iterable[Subscription]) -
 
 def subscription_id(asked: RequestedMetrics, instance_id: UUID) -> int:
     """The id of what is asked of a client instance: another one when that changes. The same on every shard and broker."""
-    told = f"[{', '.join(asked.metrics)}]{asked.push_interval_ms}".encode()
+    content = f"[{', '.join(asked.metrics)}]{asked.push_interval_ms}".encode()
     folded = (instance_id.int >> 64) ^ (instance_id.int & (1 << 64) - 1)
-    number = (int(crc32c(told)) ^ (folded >> 32) ^ folded) & 0xFFFFFFFF
+    number = (int(crc32c(content)) ^ (folded >> 32) ^ folded) & 0xFFFFFFFF
     return number - (1 << 32) if number >> 31 else number

@@ -93,9 +93,9 @@ def delete_topics(access: Access, handler: Handler) -> Handler:
             known = name if name is not None else access.name_of(topic_id)
             if known is None or access.may(call, Operation.DELETE, TOPIC, known):
                 return True
-            told = known if name is not None or access.may(call, Operation.DESCRIBE, TOPIC, known) else None
+            shown = known if name is not None or access.may(call, Operation.DESCRIBE, TOPIC, known) else None
             made = call.types.DeletableTopicResult(
-                name=told,
+                name=shown,
                 topic_id=topic_id if name is None else None,
                 error_code=DENIED,
                 error_message=MESSAGES[DENIED],

@@ -86,13 +86,13 @@ class _Reassignments:
         wanted = [(topic.name, p.partition_index, p.replicas) for topic in request.topics for p in topic.partitions]
         try:
             change_factor = request.allow_replication_factor_change
-            told = await ask_coordinator(self._mesh, "reassign", changed_by(call), wanted, change_factor)
+            answers = await ask_coordinator(self._mesh, "reassign", changed_by(call), wanted, change_factor)
         except ChangeFailed as failed:
             return types.AlterPartitionReassignmentsResponse(
                 error_code=failed.code, error_message=failed.message, responses=(),
                 allow_replication_factor_change=change_factor,
             )  # fmt: skip
-        results = iter(told)
+        results = iter(answers)
         responses = tuple(
             types.ReassignableTopicResponse(
                 name=topic.name,

@@ -44,8 +44,8 @@ def routes(cluster: ClusterMetadata, groups: GroupRouter, image: ClusterImage) -
                     places.append(place)
 
         def response(code: int) -> Message:
-            told = _told(code, call.api_version)
-            return _response(request, call, {place: known or told for place, known in results.items()})
+            shown = _told(code, call.api_version)
+            return _response(request, call, {place: known or shown for place, known in results.items()})
 
         if not request.group_id:
             return response(codes.INVALID_GROUP_ID)

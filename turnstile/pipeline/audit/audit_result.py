@@ -71,8 +71,8 @@ class AuditResult(NamedTuple):
             return f"{self.events:,} events"
         first, last = (datetime.fromtimestamp(each / 1e9, UTC) for each in self.wall)
         took = duration((self.wall.last_ns - self.wall.first_ns) / 1e6)
-        told = f"{self.events:,} events, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC ({took})"
-        return ". ".join(filter(None, (told, clock_was_set(clock_set_s(self.set_ns)).rstrip("."))))
+        text = f"{self.events:,} events, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC ({took})"
+        return ". ".join(filter(None, (text, clock_was_set(clock_set_s(self.set_ns)).rstrip("."))))
 
 
 def _instant(wall_ns: int) -> str:

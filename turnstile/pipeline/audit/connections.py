@@ -128,9 +128,9 @@ def _end_ns(
         of = int(place[0][start]), int(place[1][start]), int(place[2][start])
         last_ns, gaps = ends.last_ns.get(of, NEVER), numpy.array([*ends.gaps_ns.get(of, ()), NEVER])
         if last_ns < NEVER or len(gaps) > 1:
-            mine = slice(start, end)
-            next_gap = gaps[numpy.searchsorted(gaps[:-1], admitted_ns[mine], side="right")]
-            end_ns[mine] = numpy.where(is_closed[mine], end_ns[mine], numpy.minimum(last_ns, next_gap))
+            span = slice(start, end)
+            next_gap = gaps[numpy.searchsorted(gaps[:-1], admitted_ns[span], side="right")]
+            end_ns[span] = numpy.where(is_closed[span], end_ns[span], numpy.minimum(last_ns, next_gap))
     return end_ns
 
 

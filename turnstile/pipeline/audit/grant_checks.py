@@ -81,8 +81,8 @@ def checks(
         connections.each(partial(opened, whole, kinds), STEPS)
     )
     if limits_ssl:
-        mine = connections.each(partial(over_tls, timeline), CONNECTIONS)
-        steps = steps.and_(mine.each(partial(opened, whole, ["ssl"]), STEPS))
+        of_tls = connections.each(partial(over_tls, timeline), CONNECTIONS)
+        steps = steps.and_(of_tls.each(partial(opened, whole, ["ssl"]), STEPS))
     if limits_users:
         steps = steps.and_(users.each(partial(_of_users, whole), STEPS))
     left_out = {place[0]: 1 for place in [each[:3] for each in seen.processes] if place[0] >= 0 and place not in whole}

@@ -128,11 +128,11 @@ class _Known(NamedTuple):
     @classmethod
     def of(cls, seen: Survey, *, live: bool) -> "_Known":
         up = {
-            place: told.place
-            for told in seen.told
-            if told.kind == "shard_up" and told.place[0] == COORDINATOR and (place := named(told.detail))
+            place: event.place
+            for event in seen.told
+            if event.kind == "shard_up" and event.place[0] == COORDINATOR and (place := named(event.detail))
         }
-        starts = {told.place: told for told in seen.told if told.seq == 0}
+        starts = {event.place: event for event in seen.told if event.seq == 0}
         newest = {each[:2]: each.epoch for each in seen.processes}  # in order of epoch
         return cls(up, seen.lost, starts, seen.ended, {place for place, _ in seen.serving}, newest, live)
 
@@ -171,8 +171,8 @@ def _shards_without_events(seen: Survey) -> list[Fault]:
         there.setdefault((place[0], span.number, span.shards), set()).add(place[1])
     return [
         Fault(broker, f"broker {broker} shard {shard}, of {shards}, has no events")
-        for (broker, _, shards), mine in sorted(there.items())
-        for shard in sorted({*range(shards)} - mine)
+        for (broker, _, shards), wrote in sorted(there.items())
+        for shard in sorted({*range(shards)} - wrote)
     ]
 
 
@@ -206,7 +206,7 @@ def _overlaps(processes: Sequence[Process]) -> list[Fault]:
 
 def _disagreements(seen: Survey, timeline: Timeline) -> list[str]:
     """Versions that processes tell in different ways, and those that are acknowledged without being stored before."""
-    configs = [told for told in seen.told if told.kind == "config" and told.version > 0]
+    configs = [event for event in seen.told if event.kind == "config" and event.version > 0]
     unread = [each.version for each in configs if not _is_readable(each.detail)]
     if unread:
         return [f"what version {unread[0]} says can't be read"]
@@ -233,8 +233,8 @@ def _is_readable(detail: object) -> bool:
     return isinstance(changes, list) and all(isinstance(each, list) and len(each) == 3 for each in changes)
 
 
-def _acknowledges(told: Told) -> bool:
-    return bool(told.detail.get("acknowledged"))
+def _acknowledges(event: Told) -> bool:
+    return bool(event.detail.get("acknowledged"))
 
 
 def _told_differently(configs: Sequence[Told]) -> list[int]:
@@ -244,9 +244,9 @@ def _told_differently(configs: Sequence[Told]) -> list[int]:
     """
     changes: dict[int, list[TableRow]] = {}
     wholes: dict[int, list[TableRow]] = {}
-    for told in configs:
-        of = {f"{kind} {key}": value for kind, key, value in told.detail["changes"] if kind != "static"}
-        (wholes if told.detail.get("full") else changes).setdefault(told.version, []).append(of)
+    for event in configs:
+        of = {f"{kind} {key}": value for kind, key, value in event.detail["changes"] if kind != "static"}
+        (wholes if event.detail.get("full") else changes).setdefault(event.version, []).append(of)
     found, before = [], None
     for version in sorted({*changes, *wholes}):
         deltas, states = changes.get(version, []), wholes.get(version, [])

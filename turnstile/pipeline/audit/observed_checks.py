@@ -118,18 +118,18 @@ def _as_refusals(reason: str, table: pyarrow.Table) -> pyarrow.Table:
     """Observed decisions with the reasons of refusals; those that no such refusal has are left out."""
     reasons = table["reason"].to_pylist()
     kept = [place for place, each in enumerate(reasons) if each in REASONS]
-    told = pyarrow.array([REASONS[reasons[place]] for place in kept], pyarrow.string())
+    judged_as = pyarrow.array([REASONS[reasons[place]] for place in kept], pyarrow.string())
     at = table.column_names.index("reason")
-    mine = table.take(pyarrow.array(kept, pyarrow.int64())).set_column(at, "reason", told)
-    return mine.select(DECISIONS.names).cast(DECISIONS)
+    chosen = table.take(pyarrow.array(kept, pyarrow.int64())).set_column(at, "reason", judged_as)
+    return chosen.select(DECISIONS.names).cast(DECISIONS)
 
 
 def _logins_as_refusals(table: pyarrow.Table) -> pyarrow.Table:
     """Logins that an observed cap would have refused, as refusals by an address's cap whose address is the user."""
-    mine = by_user(table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (USER,)))))
-    told = pyarrow.array(["ip_cap"] * mine.num_rows, pyarrow.string())
-    at = mine.column_names.index("reason")
-    return mine.set_column(at, "reason", told).select(DECISIONS.names).cast(DECISIONS)
+    logins = by_user(table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (USER,)))))
+    judged_as = pyarrow.array(["ip_cap"] * logins.num_rows, pyarrow.string())
+    at = logins.column_names.index("reason")
+    return logins.set_column(at, "reason", judged_as).select(DECISIONS.names).cast(DECISIONS)
 
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:
@@ -189,8 +189,8 @@ def _why_misnamed(timeline: ObservedTimeline, row: Mapping[str, Any]) -> str:
     rules = [limits.observed.rule_of(pool.format(**row)) for pool in _POOLS[row["reason"]]]
     if (row["limit"], row["limit_value"]) in [(rule.name, rule.cap) for rule in rules]:
         return ""
-    told = ", ".join(f"{rule.name}={rule.cap}" for rule in rules if rule.cap is not None)
-    return f"that version observes {told or 'no such cap'}"
+    caps = ", ".join(f"{rule.name}={rule.cap}" for rule in rules if rule.cap is not None)
+    return f"that version observes {caps or 'no such cap'}"
 
 
 def _caused(rows: list[TableRow], total: int, incomplete: Collection[int]) -> Check:

@@ -46,9 +46,9 @@ def checks(events: Rows, moves: Rows, enforced: Timeline, seen: Survey, incomple
 
 def _as_refusals(table: pyarrow.Table) -> pyarrow.Table:
     """The decisions by that rate, as refusals."""
-    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (CLUSTER_RATE,)))).select(DECISIONS.names)
-    kinds = pyarrow.array(["refused"] * mine.num_rows, pyarrow.string())
-    return mine.set_column(mine.column_names.index("kind"), "kind", kinds).cast(DECISIONS)
+    chosen = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", (CLUSTER_RATE,)))).select(DECISIONS.names)
+    kinds = pyarrow.array(["refused"] * chosen.num_rows, pyarrow.string())
+    return chosen.set_column(chosen.column_names.index("kind"), "kind", kinds).cast(DECISIONS)
 
 
 def misnamed(timeline: ObservedTimeline, table: pyarrow.Table) -> pyarrow.Table:

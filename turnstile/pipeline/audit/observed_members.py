@@ -111,11 +111,11 @@ def _decisions_of(table: pyarrow.Table, begins: Sequence[int]) -> _Decisions:
     for row in _of_kinds(table, "observed").to_pylist():
         key = tuple(row[name] for name in KEY)
         is_login = row["user"] is not None
-        mine = decided.login if is_login else decided.arrival
+        decisions = decided.login if is_login else decided.arrival
         if row["reason"] is None:
-            mine[key] = row["mono_ns"]
+            decisions[key] = row["mono_ns"]
         elif last <= (row["version"] or 0):
-            mine[key] = _OUTSIDE
+            decisions[key] = _OUTSIDE
             if is_login and row["reason"] in _GIVEN_UP:
                 decided.given_up_ns[key] = row["mono_ns"]
             elif row["reason"] in (*_GIVEN_UP, *AFTER_LOGIN) or is_login:

@@ -76,11 +76,11 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
         rows += _found(later, timeline.only_slots(), ["broker"])
     found: dict[str, _Found] = {}
     for kind in {each["kind"] for each in rows}:
-        mine = sorted((each for each in rows if each["kind"] == kind), key=lambda each: each["at_ns"])
+        of_kind = sorted((each for each in rows if each["kind"] == kind), key=lambda each: each["at_ns"])
         counts: Counter[int] = Counter()
-        for each in mine:
+        for each in of_kind:
             counts[each["broker"]] += each.pop("excess")
-        found[kind] = _Found(mine[: sweep.SHOWN], counts)
+        found[kind] = _Found(of_kind[: sweep.SHOWN], counts)
     return found
 
 
@@ -90,8 +90,8 @@ def _sweep(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[
     if CLUSTER in kinds:
         rows += _found(steps.each(of_cluster, sweep.STEPS), timeline, [CLUSTER])
     if "ssl" in kinds:
-        mine = connections.each(partial(over_tls, timeline), CONNECTIONS)
-        rows += _found(mine.each(sweep.steps, sweep.STEPS), timeline, ["ssl"])
+        of_tls = connections.each(partial(over_tls, timeline), CONNECTIONS)
+        rows += _found(of_tls.each(sweep.steps, sweep.STEPS), timeline, ["ssl"])
     return rows
 
 
@@ -117,9 +117,9 @@ def _name_involved(connections: Rows, timeline: Timeline, excesses: list[TableRo
         each["connections"] = []
     found = connections.each(partial(_involved, timeline, excesses), _INVOLVED).table().to_pylist()
     for row in sorted(found, key=lambda row: (row["place"], -row["start_ns"])):
-        mine = excesses[row["place"]]["connections"]
-        if len(mine) < INVOLVED:
-            mine.append(row["name"])
+        names = excesses[row["place"]]["connections"]
+        if len(names) < INVOLVED:
+            names.append(row["name"])
 
 
 def _involved(timeline: Timeline, excesses: Sequence[TableRow], table: pyarrow.Table) -> pyarrow.Table:
@@ -134,9 +134,9 @@ def _involved(timeline: Timeline, excesses: Sequence[TableRow], table: pyarrow.T
             is_mine &= are_over_tls(timeline, table)
         elif each["kind"] not in sweep.ONE_A_BROKER:
             is_mine &= arrays.is_one_of(table, each["kind"], (each["pool"],))
-        mine = numpy.flatnonzero(is_mine)
-        mine = mine[numpy.argsort(-start_ns[mine], kind="stable")][:INVOLVED]
-        for row in table.take(pyarrow.array(mine)).to_pylist():
+        places = numpy.flatnonzero(is_mine)
+        places = places[numpy.argsort(-start_ns[places], kind="stable")][:INVOLVED]
+        for row in table.take(pyarrow.array(places)).to_pylist():
             name = "/".join(str(row[column]) for column in ("broker", "shard", "epoch", "conn"))
             rows.append({"place": place, "start_ns": row["admitted_ns"], "name": name})
     return pyarrow.Table.from_pylist(rows, _INVOLVED)

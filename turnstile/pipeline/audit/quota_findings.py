@@ -62,8 +62,8 @@ class Findings:
 
 def check_of(name: str, rows: Sequence[TableRow], if_held: str) -> Check:
     """The check of that name. `if_held`: what it says when nothing was found, with {what} for how many were looked at."""
-    mine = [row for row in rows if row["check"] == name and row["verdict"] != HELD]
-    if not mine:
+    faults = [row for row in rows if row["check"] == name and row["verdict"] != HELD]
+    if not faults:
         looked: Counter[str] = Counter()
         for row in rows:
             if row["check"] == name:
@@ -71,10 +71,10 @@ def check_of(name: str, rows: Sequence[TableRow], if_held: str) -> Check:
         return Check(
             name, HELD, if_held.format_map(_Counted({what: f"{count:,}" for what, count in looked.items()})), []
         )
-    verdict = next(each for each in WORST_FIRST if any(row["verdict"] == each for row in mine))
+    verdict = next(each for each in WORST_FIRST if any(row["verdict"] == each for row in faults))
     counts: Counter[int] = Counter()
     shown = []
-    for row in mine:
+    for row in faults:
         if row["verdict"] == verdict:
             counts[row["broker"]] += row["count"]
             shown.append({key: row[key] for key in _SHOWN_COLUMNS})

@@ -67,9 +67,9 @@ def beyond(known: Known, table: pyarrow.Table) -> pyarrow.Table:
     keys = [each[order] for each in (places[0], *names)]
     starts = [*arrays.begins(*keys), len(order)]
     for first, end in pairwise(starts):
-        mine = rows.slice(first, end - first)
-        judged = _Meter(known, found, recorded(mine))
-        for row in _each(mine):
+        of_meter = rows.slice(first, end - first)
+        judged = _Meter(known, found, recorded(of_meter))
+        for row in _each(of_meter):
             judged.note(row)
     return found.table()
 
@@ -133,10 +133,10 @@ class _Part:
         if row["what"] == STATE:
             self._begin(row, place, at_ms)
         elif row["what"] == TOLD:
-            told = json.loads(row["detail"])
+            detail = json.loads(row["detail"])
             if self._replay is not None:
                 quota = row["in_force"]
-                self._replay.insert(told["amount"], quota, recorded_ms=int(told["recorded_ms"]), now_ms=at_ms)
+                self._replay.insert(detail["amount"], quota, recorded_ms=int(detail["recorded_ms"]), now_ms=at_ms)
         elif row["what"] == CHARGE:
             self._charge(row, place, at_ms)
         self._at_ms, self._version, self._begun = at_ms, row["version"], True

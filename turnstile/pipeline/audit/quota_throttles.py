@@ -108,7 +108,7 @@ class _Client:
         self._is_blurred = False  # a charge of this client can't be read
 
     def judge(self, rows: list[TableRow]) -> None:
-        told = [
+        throttled = [
             row
             for row in rows
             if row["kind"] == "throttled" and (row["throttle_ms"] or 0) > 0 and not _is_unjudged(row["limit"])
@@ -116,12 +116,12 @@ class _Client:
         charges = [row for row in rows if row["kind"] == "charge"]
         throttles = [row for row in charges if row["throttle_ms"] > 0]
         self._is_blurred = any(not placed_detail(row["detail"]) or row["limit"] not in CLIENT_KEYS for row in charges)
-        self._found.looked_at(THROTTLES, "throttles", rows[0]["broker"], len(told))
+        self._found.looked_at(THROTTLES, "throttles", rows[0]["broker"], len(throttled))
         exact: dict[tuple[Any, ...], list[TableRow]] = defaultdict(list)
         for row in throttles:
             if row["limit"] != MUTATION:
                 exact[_key(row, placed_detail(row["detail"]).get("asker", -1))].append(row)
-        for row in told:
+        for row in throttled:
             same = exact[_key(row, row["shard"])]
             if row["limit"] == MUTATION:
                 if not any(_covers(charge, row) for charge in throttles):
@@ -135,7 +135,7 @@ class _Client:
         for row in charges:
             if row["reason"] == STAND_IN:
                 alone[row["limit"], row["shard"]].append(row["mono_ns"])
-        mutations = [row for row in told if row["limit"] == MUTATION]
+        mutations = [row for row in throttled if row["limit"] == MUTATION]
         for row in throttles:
             if row["limit"] == MUTATION:
                 self._untold_mutation(row, mutations, closes)
@@ -159,12 +159,12 @@ class _Client:
         if not self._may_be_untold(row, asker, closes) and not any(abs(each - at_ns) <= SPAN_NS for each in own):
             self._missing(row)
 
-    def _untold_mutation(self, row: TableRow, told: Sequence[TableRow], closes: Sequence[int]) -> None:
+    def _untold_mutation(self, row: TableRow, throttles: Sequence[TableRow], closes: Sequence[int]) -> None:
         detail = placed_detail(row["detail"])
         if detail.get("strict") or row["bytes"] <= 0 or row["throttle_ms"] < LONG_MS:
             return
         at_ns, until_ns = row["mono_ns"], row["mono_ns"] + row["throttle_ms"] * MS + SPAN_NS
-        is_told = any(at_ns - MS <= each["mono_ns"] <= until_ns for each in told)
+        is_told = any(at_ns - MS <= each["mono_ns"] <= until_ns for each in throttles)
         late = any(at_ns <= each <= until_ns for each in closes)
         if not is_told and not late and not self._may_be_untold(row, detail.get("asker", -1), closes):
             self._missing(row)
@@ -201,9 +201,9 @@ def _key(row: TableRow, asker: int) -> tuple[Any, ...]:
     return asker, row["limit"], row["mono_ns"], row["throttle_ms"], amount, row["reason"] == STAND_IN
 
 
-def _covers(charge: TableRow, told: TableRow) -> bool:
+def _covers(charge: TableRow, throttle: TableRow) -> bool:
     """True if a throttle time that an answer to mutations told fits within that of a charge (told_throttle_was_decided)."""
-    if charge["limit"] != MUTATION or told["throttle_ms"] > charge["throttle_ms"]:
+    if charge["limit"] != MUTATION or throttle["throttle_ms"] > charge["throttle_ms"]:
         return False
-    passed_ns = (charge["throttle_ms"] - told["throttle_ms"]) * MS
-    return bool(-MS <= told["mono_ns"] - charge["mono_ns"] <= passed_ns + SPAN_NS)
+    passed_ns = (charge["throttle_ms"] - throttle["throttle_ms"]) * MS
+    return bool(-MS <= throttle["mono_ns"] - charge["mono_ns"] <= passed_ns + SPAN_NS)

@@ -134,24 +134,24 @@ class _Known(NamedTuple):
         what, epoch, booked, opened, version = numpy.zeros((5, count), "i8")
         return cls(what, epoch, booked, opened, version, numpy.full(count, -1), numpy.zeros(count, dtype=bool))
 
-    def add(self, mine: Array, end: Mapping[str, Array]) -> None:
-        """One more slice, whose ENDS are those of the pools and shards `mine` (first_move_depends_on_the_slice_before)."""
-        what, at_ns = self.what[mine], self.at_ns[mine]
-        is_new = (what == 0) | (self.epoch[mine] != end["first_epoch"]) | (~end["is_own"] & (what == WHAT[LOST]))
-        onto = end["tokens"] + numpy.where(end["begins"] & is_new, 0, self.booked[mine])
-        self.booked[mine] = numpy.where(end["is_anew"], end["booked"], onto)
-        self.open[mine] += end["change"]
+    def add(self, chosen: Array, end: Mapping[str, Array]) -> None:
+        """One more slice, whose ENDS are those of the pools and shards `chosen` (first_move_depends_on_the_slice_before)."""
+        what, at_ns = self.what[chosen], self.at_ns[chosen]
+        is_new = (what == 0) | (self.epoch[chosen] != end["first_epoch"]) | (~end["is_own"] & (what == WHAT[LOST]))
+        onto = end["tokens"] + numpy.where(end["begins"] & is_new, 0, self.booked[chosen])
+        self.booked[chosen] = numpy.where(end["is_anew"], end["booked"], onto)
+        self.open[chosen] += end["change"]
         for name in ("what", "epoch"):
             known = getattr(self, name)
-            known[mine] = numpy.where(end["what"] > 0, end[name], known[mine])
-        self.version[mine] = numpy.where(end["at_ns"] >= 0, end["version"], self.version[mine])
-        self.at_ns[mine] = numpy.where(end["at_ns"] >= 0, end["at_ns"], at_ns)
-        self.is_own[mine] = end["is_own"]
+            known[chosen] = numpy.where(end["what"] > 0, end[name], known[chosen])
+        self.version[chosen] = numpy.where(end["at_ns"] >= 0, end["version"], self.version[chosen])
+        self.at_ns[chosen] = numpy.where(end["at_ns"] >= 0, end["at_ns"], at_ns)
+        self.is_own[chosen] = end["is_own"]
 
-    def steps(self, mine: Array, keys: pyarrow.Table) -> pyarrow.Table:
+    def steps(self, chosen: Array, keys: pyarrow.Table) -> pyarrow.Table:
         """Some books as STEPS: a move, if there was one, and the last admission, before all that follows."""
-        moved = mine[self.what[mine] > 0]
-        admitted = mine[(self.open[mine] != 0) | (self.at_ns[mine] >= 0)]
+        moved = chosen[self.what[chosen] > 0]
+        admitted = chosen[(self.open[chosen] != 0) | (self.at_ns[chosen] >= 0)]
         both = numpy.concatenate([moved, admitted])
         is_move = numpy.arange(len(both)) < len(moved)
         named = keys.take(pyarrow.array(both))
@@ -182,9 +182,9 @@ def carried(slices: Sequence[pyarrow.Table]) -> Iterator[pyarrow.Table]:
     keys = every.take(pyarrow.array(order[starts]))
     known, first = _Known.of(len(starts)), 0
     for each in slices:
-        mine = number[first : first + each.num_rows]
-        yield known.steps(mine, keys)
-        known.add(mine, {name: each[name].to_numpy() for name in ENDS.names if name not in KEY})
+        chosen = number[first : first + each.num_rows]
+        yield known.steps(chosen, keys)
+        known.add(chosen, {name: each[name].to_numpy() for name in ENDS.names if name not in KEY})
         first += each.num_rows
 
 

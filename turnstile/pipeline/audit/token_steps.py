@@ -45,16 +45,16 @@ def moved(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarrow
     pool, pools = arrays.codes(table, "pool")
     wanted &= numpy.array([str(name).partition(":")[0] in kinds or name is None for name in pools])[pool]
     span, shards = _spans_of(spans, table)
-    mine = numpy.flatnonzero(wanted & (shards > 0))
+    chosen = numpy.flatnonzero(wanted & (shards > 0))
     what_of, names = arrays.codes(table, "what")
-    what = numpy.array([WHAT.get(name or "", 0) for name in names])[what_of[mine]]
-    home, peer = arrays.numbers(table, "shard")[mine], arrays.numbers(table, "peer")[mine]
-    tokens = arrays.numbers(table, "tokens")[mine]
-    is_home = home == numpy.array([hash_of(name or "") for name in pools])[pool[mine]] % shards[mine]
+    what = numpy.array([WHAT.get(name or "", 0) for name in names])[what_of[chosen]]
+    home, peer = arrays.numbers(table, "shard")[chosen], arrays.numbers(table, "peer")[chosen]
+    tokens = arrays.numbers(table, "tokens")[chosen]
+    is_home = home == numpy.array([hash_of(name or "") for name in pools])[pool[chosen]] % shards[chosen]
     what = numpy.where(is_home, what, WHAT[BAD])  # only a home moves a pool's tokens
     is_out = (what == WHAT[GRANT]) | (what == WHAT[REPORT])
-    places = numpy.concatenate([mine, mine[peer != home]])
-    at_home, elsewhere = numpy.arange(len(mine)), numpy.flatnonzero(peer != home)
+    places = numpy.concatenate([chosen, chosen[peer != home]])
+    at_home, elsewhere = numpy.arange(len(chosen)), numpy.flatnonzero(peer != home)
     both = numpy.concatenate([at_home, elsewhere])
     is_own = numpy.arange(len(both)) < len(at_home)
     # What a dead shard had counts there until its successor is granted something: its last events may come after this.
@@ -77,15 +77,15 @@ def moved(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarrow
 def opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarrow.Table:
     """STEPS of connections.CONNECTIONS in each pool of `kinds`."""
     span, shards = _spans_of(spans, table)
-    mine = table.append_column("span", pyarrow.array(span)).append_column("shards", pyarrow.array(shards))
-    mine = mine.filter(pyarrow.array(shards > 0))
+    rows = table.append_column("span", pyarrow.array(span)).append_column("shards", pyarrow.array(shards))
+    rows = rows.filter(pyarrow.array(shards > 0))
     tables = [STEPS.empty_table()]
-    start_ns, end_ns = arrays.numbers(mine, "admitted_ns"), arrays.numbers(mine, "end_ns", null=sweep.NEVER)
-    opens = numpy.flatnonzero(arrays.present(mine, "admitted_ns") & (end_ns > start_ns))
+    start_ns, end_ns = arrays.numbers(rows, "admitted_ns"), arrays.numbers(rows, "end_ns", null=sweep.NEVER)
+    opens = numpy.flatnonzero(arrays.present(rows, "admitted_ns") & (end_ns > start_ns))
     closes = opens[end_ns[opens] < sweep.NEVER]
     places = numpy.concatenate([opens, closes])
     is_open = numpy.arange(len(places)) < len(opens)
-    taken = mine.take(pyarrow.array(places))
+    taken = rows.take(pyarrow.array(places))
     for kind in kinds:
         is_one = kind in sweep.ONE_A_BROKER
         key, keys = (numpy.zeros(len(places), dtype="i8"), [""]) if is_one else arrays.codes(taken, kind)

@@ -37,8 +37,8 @@ CAP, CAUSED = "user_cap", "user_refused_with_cause"
 
 def logged_in(events: Rows, ends: Ends) -> Rows:
     """CONNECTIONS of users: each from its login to its end, with the user as its `ip`."""
-    told = events.of_kinds(("authenticated", "closed"), (*READ, "user", "reason"))
-    return told.by((*INCARNATION, "conn"), partial(logins_of, ends), CONNECTIONS)
+    logins = events.of_kinds(("authenticated", "closed"), (*READ, "user", "reason"))
+    return logins.by((*INCARNATION, "conn"), partial(logins_of, ends), CONNECTIONS)
 
 
 def checks(
@@ -63,10 +63,10 @@ def checks(
 
 def logins_of(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
     """The logins of users in `authenticated` and `closed` events."""
-    mine = of_users(table)
-    is_login = arrays.is_one_of(mine, "kind", ("authenticated",))
+    rows = of_users(table)
+    is_login = arrays.is_one_of(rows, "kind", ("authenticated",))
     kinds = pyarrow.array(numpy.where(is_login, "admitted", "closed"), pyarrow.string())
-    return pair(ends, mine.set_column(mine.column_names.index("kind"), "kind", kinds).select(READ))
+    return pair(ends, rows.set_column(rows.column_names.index("kind"), "kind", kinds).select(READ))
 
 
 def beyond_of_user(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
@@ -75,19 +75,19 @@ def beyond_of_user(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
 
 
 def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
-    mine = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", reasons)))
-    mine = by_user(mine).select(DECISIONS.names)
-    kinds = pyarrow.array(["refused"] * mine.num_rows, pyarrow.string())
-    return mine.set_column(mine.column_names.index("kind"), "kind", kinds).cast(DECISIONS)
+    refusals = table.filter(pyarrow.array(arrays.is_one_of(table, "reason", reasons)))
+    refusals = by_user(refusals).select(DECISIONS.names)
+    kinds = pyarrow.array(["refused"] * refusals.num_rows, pyarrow.string())
+    return refusals.set_column(refusals.column_names.index("kind"), "kind", kinds).cast(DECISIONS)
 
 
 def _as_of_addresses(table: pyarrow.Table) -> pyarrow.Table:
     """Refusals by caps as those by an address's cap; clients that gave up, which may have held a token for a moment, as those by
     another cap."""
-    mine = _refused((CAP, GAVE_UP), table)
-    is_refusal = arrays.is_one_of(mine, "reason", (CAP,))
+    refusals = _refused((CAP, GAVE_UP), table)
+    is_refusal = arrays.is_one_of(refusals, "reason", (CAP,))
     reasons = pyarrow.array(numpy.where(is_refusal, "ip_cap", "broker_cap"), pyarrow.string())
-    return mine.set_column(mine.column_names.index("reason"), "reason", reasons).cast(DECISIONS)
+    return refusals.set_column(refusals.column_names.index("reason"), "reason", reasons).cast(DECISIONS)
 
 
 def _capped(rows: list[TableRow], logins: int, *, is_limited: bool) -> Check:

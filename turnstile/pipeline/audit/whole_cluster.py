@@ -48,10 +48,10 @@ def members(seen: Survey) -> Members | None:
 def as_members(numbers: Mapping[Incarnation, int], table: pyarrow.Table) -> pyarrow.Table:
     """The rows of shards, as of members of EVERY_BROKER."""
     places = [arrays.numbers(table, name) for name in ("broker", "shard", "epoch")]
-    mine = arrays.looked_up(places, partial(_number, numbers))
+    members = arrays.looked_up(places, partial(_number, numbers))
     at = table.schema.get_field_index("shard")
-    numbered = table.set_column(at, table.schema.field(at), pyarrow.array(mine.astype("i4")))
-    return of_cluster(numbered.filter(pyarrow.array(mine >= 0)))
+    numbered = table.set_column(at, table.schema.field(at), pyarrow.array(members.astype("i4")))
+    return of_cluster(numbered.filter(pyarrow.array(members >= 0)))
 
 
 def moves_of_cluster(numbers: Mapping[Incarnation, int], table: pyarrow.Table) -> pyarrow.Table:

@@ -90,8 +90,10 @@ def in_span(group: Array, at: Array, low: int, high: int, counted: Array) -> Arr
         return at
     first, width = int(at.min()), int(at.max()) - int(at.min()) + low + high + 1
     key = group * width + (at - first)  # rises with the group, and reaches into no other within the span
-    mine = numpy.sort(key[counted])
-    count: Array = numpy.searchsorted(mine, key + high, side="right") - numpy.searchsorted(mine, key - low)
+    counted_keys = numpy.sort(key[counted])
+    count: Array = numpy.searchsorted(counted_keys, key + high, side="right") - numpy.searchsorted(
+        counted_keys, key - low
+    )
     return count
 
 

@@ -216,10 +216,10 @@ def _names(
             for number, count in enumerate(numpy.bincount(reason)) if count
         ]  # fmt: skip
     is_serving = numpy.isin(kind, [number for number, name in enumerate(kinds) if name in ("admitted", "refused")])
-    mine = [*(each[is_serving] for each in place), listener[is_serving]]
-    order, starts = arrays.grouped(*mine)
+    serving = [*(each[is_serving] for each in place), listener[is_serving]]
+    order, starts = arrays.grouped(*serving)
     for row in order[starts]:
-        rows.append({"what": "serving", **_place(mine[:3], row), "name": listeners[mine[3][row]]})
+        rows.append({"what": "serving", **_place(serving[:3], row), "name": listeners[serving[3][row]]})
     return rows
 
 
@@ -236,11 +236,11 @@ def _wall(table: pyarrow.Table) -> list[TableRow]:
 
 
 def _told(table: pyarrow.Table, kind: arrays.Array, kinds: Sequence[str | None]) -> list[TableRow]:
-    mine = numpy.isin(kind, [number for number, name in enumerate(kinds) if name in TOLD])
-    if not mine.any():
+    wanted = numpy.isin(kind, [number for number, name in enumerate(kinds) if name in TOLD])
+    if not wanted.any():
         return []
     return [
         {"what": "told", "broker": row["broker"], "shard": row["shard"], "epoch": row["epoch"], "low": row["seq"],
          "first_ns": row["mono_ns"], "version": row["version"], "name": row["kind"], "detail": row["detail"]}
-        for row in table.filter(pyarrow.array(mine)).select([*KEYS, "version", "detail"]).to_pylist()
+        for row in table.filter(pyarrow.array(wanted)).select([*KEYS, "version", "detail"]).to_pylist()
     ]  # fmt: skip

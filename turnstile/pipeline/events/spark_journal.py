@@ -93,5 +93,5 @@ def _cut(
         except (OSError, pyarrow.ArrowException):
             continue
         table = before_late(table, late)
-        for task, mine in parted(table, slices.of(table)):
-            yield task, (number, packed(mine))
+        for task, part in parted(table, slices.of(table)):
+            yield task, (number, packed(part))

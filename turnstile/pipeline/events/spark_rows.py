@@ -166,8 +166,8 @@ def _parts(
     pieces: Iterable[Piece],
 ) -> Iterator[tuple[int, Piece]]:
     table = make(number, _gathered(held, pieces))
-    for task, mine in parted(table, where(table)):
-        yield task, (number, packed(mine))
+    for task, part in parted(table, where(table)):
+        yield task, (number, packed(part))
 
 
 def _shares(keys: Sequence[str], count: int, table: pyarrow.Table) -> arrays.Array:

@@ -101,15 +101,17 @@ class Survey(NamedTuple):
     @property
     def lost(self) -> dict[Incarnation, int]:
         """(broker, shard, epoch) that the coordinator says died -> the mono_ns at which it says so."""
-        return {place: told.at_ns for told in self.told if told.kind == "shard_lost" and (place := named(told.detail))}
+        return {
+            place: event.at_ns for event in self.told if event.kind == "shard_lost" and (place := named(event.detail))
+        }
 
     @property
     def starts(self) -> dict[Incarnation, EventDetail]:
         """Incarnation -> the detail of the `shard_up` that it wrote itself."""
         return {
-            told.place: told.detail
-            for told in self.told
-            if told.kind == "shard_up" and told.place[0] >= 0 and isinstance(told.detail, dict)
+            event.place: event.detail
+            for event in self.told
+            if event.kind == "shard_up" and event.place[0] >= 0 and isinstance(event.detail, dict)
         }
 
     def spans(self) -> dict[Incarnation, Span]:
@@ -118,8 +120,8 @@ class Survey(NamedTuple):
         starts = self.starts
         last: dict[int, Span] = {}
         for place in sorted((each[:3] for each in self.processes if each.broker >= 0), key=lambda place: place[2]):
-            told = starts.get(place, {}).get("shards")
-            shards = told if isinstance(told, int) and told > 0 and place[1] < told else 0
+            count = starts.get(place, {}).get("shards")
+            shards = count if isinstance(count, int) and count > 0 and place[1] < count else 0
             before = last.get(place[0], Span(-1, -1))
             found[place] = before if shards == before.shards else Span(before.number + 1, shards)
             last[place[0]] = found[place]
@@ -130,9 +132,9 @@ class Survey(NamedTuple):
         found: dict[Incarnation, Span] = {}
         starts, number, last = self.starts, -1, (0, -1)
         for place in sorted((each[:3] for each in self.processes if each.broker >= 0), key=lambda place: place[2]):
-            told = starts.get(place, {})
+            detail = starts.get(place, {})
             shards, brokers = (
-                each if isinstance(each, int) else 0 for each in (told.get("shards"), told.get("brokers"))
+                each if isinstance(each, int) else 0 for each in (detail.get("shards"), detail.get("brokers"))
             )
             size = (brokers, shards) if place[0] < brokers and place[1] < shards else (0, 0)
             number, last = number + (size != last), size
@@ -142,16 +144,16 @@ class Survey(NamedTuple):
     def timeline(self) -> Timeline:
         """The configuration over time."""
         configs = [
-            ConfigEvent(told.version, told.at_ns, told.place[0], json.dumps(told.detail))
-            for told in self.told
-            if told.kind == "config" and told.version > 0 and told.detail is not None
+            ConfigEvent(event.version, event.at_ns, event.place[0], json.dumps(event.detail))
+            for event in self.told
+            if event.kind == "config" and event.version > 0 and event.detail is not None
         ]
         return Timeline(configs, self.first_seen, self.listeners)
 
     @property
     def ended(self) -> dict[Incarnation, int]:
         """Incarnation -> the `seq` of the first event with which it says that it ends."""
-        return {told.place: told.seq for told in reversed(self.told) if told.kind == "ended"}
+        return {event.place: event.seq for event in reversed(self.told) if event.kind == "ended"}
 
     def gone(self, *, live: bool) -> set[Incarnation]:
         """Processes of which no event follows: succeeded, reported lost, or of a cluster of which no process is alive.

@@ -93,9 +93,11 @@ def nets(kinds: Sequence[str], steps: pyarrow.Table) -> pyarrow.Table:
         codes, pools = _codes(steps, kind)
         net = numpy.zeros(len(pools), "i8")
         numpy.add.at(net, codes, change)
-        mine = numpy.flatnonzero(net).tolist()
-        brokers, names = [pools[place][0] for place in mine], [pools[place][1] for place in mine]
-        tables.append(arrays.table_of(CARRY, kind=[kind] * len(mine), broker=brokers, pool=names, carry=net[mine]))
+        changed = numpy.flatnonzero(net).tolist()
+        brokers, names = [pools[place][0] for place in changed], [pools[place][1] for place in changed]
+        tables.append(
+            arrays.table_of(CARRY, kind=[kind] * len(changed), broker=brokers, pool=names, carry=net[changed])
+        )
     return pyarrow.concat_tables(tables)
 
 
@@ -111,8 +113,8 @@ def carried(slices: Sequence[pyarrow.Table]) -> Iterator[pyarrow.Table]:
     first = 0
     for each in slices:
         there = numpy.flatnonzero(total)
-        mine = names.take(pyarrow.array(there))
-        yield mine.set_column(CARRY.get_field_index("carry"), "carry", pyarrow.array(total[there]))
+        chosen = names.take(pyarrow.array(there))
+        yield chosen.set_column(CARRY.get_field_index("carry"), "carry", pyarrow.array(total[there]))
         numpy.add.at(total, key[first : first + each.num_rows], net[first : first + each.num_rows])
         first += each.num_rows
 
@@ -198,15 +200,15 @@ def _codes(steps: pyarrow.Table, kind: str) -> _PoolCodes:
 
 def _carries(carry: pyarrow.Table, kind: str, pools: list[tuple[int, str]]) -> Array:
     """The connections that each pool carries into this slice, by number."""
-    mine = carry.filter(pyarrow.compute.equal(carry["kind"], kind)) if carry.num_rows else carry
-    if not mine.num_rows:
+    own = carry.filter(pyarrow.compute.equal(carry["kind"], kind)) if carry.num_rows else carry
+    if not own.num_rows:
         return numpy.zeros(len(pools), dtype="i8")
     wanted = pyarrow.table({"broker": [broker for broker, _ in pools], "pool": [pool for _, pool in pools]})
-    both = pyarrow.concat_tables([wanted, mine.select(["broker", "pool"]).cast(wanted.schema)])
+    both = pyarrow.concat_tables([wanted, own.select(["broker", "pool"]).cast(wanted.schema)])
     pool, words = arrays.codes(both, "pool")
     _, code = numpy.unique(arrays.numbers(both, "broker") * len(words) + pool, return_inverse=True)
     found = numpy.zeros(int(code.max()) + 1, dtype="i8")
-    found[code[len(pools) :]] = arrays.numbers(mine, "carry")
+    found[code[len(pools) :]] = arrays.numbers(own, "carry")
     brought: Array = found[code[: len(pools)]]
     return brought
 

@@ -99,8 +99,8 @@ class Timeline:
     def observed_settings(self, version: int, broker: int) -> dict[str, str]:
         """The caps that a version observes on a broker instead of enforcing them, as records: "broker or nothing/name" -> text."""
         state = self._states.get(version, {})
-        mine = ("/", f"{broker}/")
-        return {key: text for (record, key), text in state.items() if record == OBSERVED and key.startswith(mine)}
+        places = ("/", f"{broker}/")
+        return {key: text for (record, key), text in state.items() if record == OBSERVED and key.startswith(places)}
 
     def allowed(self, period: int, broker: int, kind: str, key: str) -> int:
         """The widest cap of a pool that may be in force in a period."""

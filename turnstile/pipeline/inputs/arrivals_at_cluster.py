@@ -78,13 +78,13 @@ def _of_events(events: pyarrow.Table) -> pyarrow.Table:
 
 def of_log(rows: pyarrow.Table, by: EntityType) -> pyarrow.Table:
     """ARRIVED of rows of a log that is no journal, with their `ip`, `opened_us` and `bad`: those that can be used."""
-    mine = rows.filter(pyarrow.compute.is_null(rows["bad"]))
-    mine = mine.filter(pyarrow.array(by.columns(mine["ip"].combine_chunks()).is_usable))
-    count = mine.num_rows
+    usable = rows.filter(pyarrow.compute.is_null(rows["bad"]))
+    usable = usable.filter(pyarrow.array(by.columns(usable["ip"].combine_chunks()).is_usable))
+    count = usable.num_rows
     return arrays.table_of(
         ARRIVED,
         kind=pyarrow.repeat("admitted", count),
-        wall_us=mine["opened_us"],
+        wall_us=usable["opened_us"],
         at_ns=pyarrow.nulls(count, pyarrow.int64()),
         detail=pyarrow.nulls(count, pyarrow.string()),
         **{name: numpy.zeros(count, "i8") for name in ("broker", "shard", "epoch")},

@@ -157,7 +157,7 @@ def _read_table(spark: SparkSession, paths: Sequence[str], format: str) -> list[
     by_header: dict[str, list[str]] = {}
     for row in sorted(first):
         by_header.setdefault(row["header"].strip(), []).append(row["source"])
-    return [csv.csv(mine) for mine in by_header.values()] or [csv.csv(list(paths))]
+    return [csv.csv(group) for group in by_header.values()] or [csv.csv(list(paths))]
 
 
 def _why(error: Exception, paths: Sequence[str], format: str) -> str:

@@ -23,9 +23,9 @@ def parse(spark: SparkSession, paths: Sequence[str], by: EntityType) -> DataFram
     events = read(spark, paths).events
     if by.name == USER.name:
         is_login = (F.col("kind") == "authenticated") & F.col("reason").isNull()
-        told = events.where((is_login | (F.col("kind") == "closed")) & F.col("user").isNotNull())
+        of_users = events.where((is_login | (F.col("kind") == "closed")) & F.col("user").isNotNull())
         kind = F.when(is_login, "admitted").otherwise("closed")
-        paired = pairs(told.withColumns({"ip": F.col("user"), "kind": kind})).where("admissions > 0")
+        paired = pairs(of_users.withColumns({"ip": F.col("user"), "kind": kind})).where("admissions > 0")
     else:
         paired = pairs(events)
     paired = paired.join(F.broadcast(_started_again(events)), on=list(INCARNATION), how="left")

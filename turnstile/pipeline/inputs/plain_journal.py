@@ -76,8 +76,8 @@ def _started_again(ups: pyarrow.Table, *places: arrays.Array) -> arrays.Array:
         starts.setdefault((row["broker"], row["shard"]), {})[row["epoch"]] = row["ts_us"]
 
     def next_start(place: tuple[int, ...]) -> int:
-        mine = starts.get((place[0], place[1]), {})
-        later = [epoch for epoch in mine if epoch > place[2]] if place[2] in mine else []
-        return mine[min(later)] if later else -1
+        epochs = starts.get((place[0], place[1]), {})
+        later = [epoch for epoch in epochs if epoch > place[2]] if place[2] in epochs else []
+        return epochs[min(later)] if later else -1
 
     return arrays.looked_up(places, next_start)

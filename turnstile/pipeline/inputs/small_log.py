@@ -44,13 +44,13 @@ class SmallLog:
     @cached_property
     def contents(self) -> Contents:
         """The contents of the log. Raises PipelineError as `usable` does."""
-        mine = self.table.filter(self.table["bad"].is_null())
+        rows = self.table.filter(self.table["bad"].is_null())
         bad = Counter(self.table["bad"].drop_null().to_pylist())
-        is_usable = self.by.columns(mine["ip"].combine_chunks()).is_usable
+        is_usable = self.by.columns(rows["ip"].combine_chunks()).is_usable
         total = int(is_usable.sum())
-        bad[self.by.unusable] += mine.num_rows - total
+        bad[self.by.unusable] += rows.num_rows - total
         usable(total, +bad, self.paths, self.format, self.by)
-        opened = pyarrow.compute.min_max(mine["opened_us"].filter(pyarrow.array(is_usable))).as_py()
+        opened = pyarrow.compute.min_max(rows["opened_us"].filter(pyarrow.array(is_usable))).as_py()
         return Contents(total, opened["min"], opened["max"], +bad)
 
 

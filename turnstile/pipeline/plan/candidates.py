@@ -159,7 +159,7 @@ def paste(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str,
 def commands(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str, list[str]]:
     """The commands that set a recommendation: a running Redpanda, Kafka, or this emulator; last, how it is rehearsed here."""
     settings = paste(cap, overrides, by)
-    mine = settings.get("redpanda") or settings["turnstile"]
+    own = settings.get("redpanda") or settings["turnstile"]
     of_brokers = {}
     if "kafka" in settings:
         kafka = [f"{name}={value}" for name, value in settings["kafka"].items()]
@@ -171,7 +171,7 @@ def commands(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[s
                 + (f"--add-config-file {file}" if overrides else f"--add-config {kafka[0]}")
             ],
         }
-    return {**of_brokers, **own_commands(mine)}
+    return {**of_brokers, **own_commands(own)}
 
 
 def own_commands(settings: dict[str, str]) -> dict[str, list[str]]:

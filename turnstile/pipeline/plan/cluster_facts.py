@@ -68,23 +68,23 @@ def facts_of(arrived: pyarrow.Table, asked: Asked) -> ClusterFacts:
     """The facts of ARRIVED."""
     is_arrival = arrays.is_one_of(arrived, "kind", KINDS)
     is_by_wall = arrived["at_ns"].null_count > 0 or _was_started_again(arrived)
-    mine = arrived.filter(pyarrow.array(is_arrival))
-    wall_us = arrays.numbers(mine, "wall_us")
-    at_ms = numpy.sort(wall_us // 1000 if is_by_wall else arrays.numbers(mine, "at_ns") // 1_000_000)
-    told = _Told.of(arrived.filter(pyarrow.array(~is_arrival)))
-    window = OneWindow(at_ms, told.window)
+    arrivals = arrived.filter(pyarrow.array(is_arrival))
+    wall_us = arrays.numbers(arrivals, "wall_us")
+    at_ms = numpy.sort(wall_us // 1000 if is_by_wall else arrays.numbers(arrivals, "at_ns") // 1_000_000)
+    noted = _Told.of(arrived.filter(pyarrow.array(~is_arrival)))
+    window = OneWindow(at_ms, noted.window)
     allowed = int(Fraction(repr(asked.at_most)) * len(at_ms))
     return ClusterFacts(
         arrivals=len(at_ms),
-        refused_then=int(arrays.is_one_of(mine, "kind", ("refused",)).sum()),
-        window=told.window,
+        refused_then=int(arrays.is_one_of(arrivals, "kind", ("refused",)).sum()),
+        window=noted.window,
         all_in=_rate_facts(window, 0, asked.headroom),
         few_out=_rate_facts(window, allowed, asked.headroom),
         tried=[(rate, len(window.refused(rate))) for rate in dict.fromkeys(asked.rates)],
         brokers=sorted({*numpy.unique(arrays.numbers(arrived, "broker")).tolist()} - {-1}),
-        told=told.brokers,
+        told=noted.brokers,
         is_by_wall=is_by_wall,
-        set_ns=0 if is_by_wall else _set_ns(wall_us * 1000 - arrays.numbers(mine, "at_ns")),
+        set_ns=0 if is_by_wall else _set_ns(wall_us * 1000 - arrays.numbers(arrivals, "at_ns")),
     )
 
 

@@ -75,8 +75,8 @@ def _found(source: "Input | SmallLog", asked: Asked) -> _Found:
 
     with explained(source.paths, source.format):
         rows, sentences = arrived_at_cluster(source)
-        told = fetch(rows.repartition(1).mapInArrow(partial(facts_in_task, asked), DDL))
-    return _Found(of_text(told["facts"][0].as_py()), sentences)
+        facts = fetch(rows.repartition(1).mapInArrow(partial(facts_in_task, asked), DDL))
+    return _Found(of_text(facts["facts"][0].as_py()), sentences)
 
 
 def _notes(facts: ClusterFacts) -> list[str]:

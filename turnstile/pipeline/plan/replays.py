@@ -67,8 +67,10 @@ def tells_here(
     for batch in spread(replays.slots, by)(iter(arrived.select(names).to_batches())):
         for slot in pyarrow.compute.unique(batch.column("slot")).to_pylist():
             pieces[slot].append(batch.filter(pyarrow.compute.equal(batch.column("slot"), slot)))
-    told = [batch for slot, mine in enumerate(pieces) if mine for batch in replays.decided(slot, iter(mine), incident)]
-    return pyarrow.Table.from_batches(told, SCHEMA)
+    batches = [
+        batch for slot, piece in enumerate(pieces) if piece for batch in replays.decided(slot, iter(piece), incident)
+    ]
+    return pyarrow.Table.from_batches(batches, SCHEMA)
 
 
 def caps(candidate: Candidate, names: Entities) -> Array | None:

@@ -109,11 +109,11 @@ def _kind(entity: Greedy, usual: Usual) -> str:
 def _evidence(entity: Greedy, usual: Usual, noun: str) -> list[str]:
     """The figures that the signs are judged by, whatever they come to."""
     times = count(entity.connections / usual.connections) if usual.connections else "0"
-    told = [f"{count(entity.connections)} connections, {times} times the mean {noun}'s"]
+    signs = [f"{count(entity.connections)} connections, {times} times the mean {noun}'s"]
     if entity.never:
-        told.append(f"{count(entity.never)} of them never closed")
+        signs.append(f"{count(entity.never)} of them never closed")
     if entity.typical_us is not None and usual.typical_us is not None:
         lasted, of_all = (duration(each / 1000) for each in (entity.typical_us, usual.typical_us))
-        told.append(f"they last {lasted} in the middle, all together {of_all}")
-    told.append(f"{entity.fullest_hour / entity.connections:.0%} in its fullest hour of {count(max(1, usual.hours))}")
-    return told
+        signs.append(f"they last {lasted} in the middle, all together {of_all}")
+    signs.append(f"{entity.fullest_hour / entity.connections:.0%} in its fullest hour of {count(max(1, usual.hours))}")
+    return signs

@@ -45,8 +45,8 @@ def levels(opened_us: Array, closed_us: Array, pools: Array | None = None, passe
     """
     found = numpy.zeros(len(opened_us), dtype="i8")
     if passed is not None:
-        mine = numpy.flatnonzero(passed)
-        found[mine] = levels(opened_us[mine], closed_us[mine], None if pools is None else pools[mine])
+        passing = numpy.flatnonzero(passed)
+        found[passing] = levels(opened_us[passing], closed_us[passing], None if pools is None else pools[passing])
         return found
     # A connection that finds its pool empty starts it anew; the next one is level 2. Most connections are of these two.
     starts = numpy.flatnonzero(_finds_none(opened_us, closed_us, pools))
@@ -152,10 +152,10 @@ def by_entity(
 
     def refused() -> Iterator[tuple[int, Array]]:
         for number, candidate in candidates:
-            mine, caps = by_rate[candidate.rate], caps_of(candidate)
-            is_refused = mine == RATE_REFUSED
+            of_rate, caps = by_rate[candidate.rate], caps_of(candidate)
+            is_refused = of_rate == RATE_REFUSED
             if caps is not None:
-                is_refused |= mine > caps[entities]
+                is_refused |= of_rate > caps[entities]
             yield number, numpy.flatnonzero(is_refused)
 
     return ByEntity(free, refused())

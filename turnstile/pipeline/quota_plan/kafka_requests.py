@@ -126,14 +126,14 @@ def _files(paths: Sequence[str]) -> list[Path]:
     for text in paths:
         path = Path(text)
         if path.is_dir():
-            mine = sorted(each for each in path.iterdir() if each.is_file())
+            files = sorted(each for each in path.iterdir() if each.is_file())
         elif path.is_file():
-            mine = [path]
+            files = [path]
         else:
-            mine = sorted(each for each in path.parent.glob(path.name) if each.is_file()) if path.name else []
-        if not mine:
+            files = sorted(each for each in path.parent.glob(path.name) if each.is_file()) if path.name else []
+        if not files:
             raise NoInput(f"There is no {text}.")
-        found += mine
+        found += files
     return found
 
 
@@ -266,9 +266,9 @@ def _mutated(key: int, body: Any, answer: Any, topics: dict[str, int]) -> _Mutat
     if key == _CREATE_TOPICS:
         for topic in body.get("topics", ()):
             if topic["name"] in done:
-                told = _count(done[topic["name"]].get("numPartitions", -1), least=-1)
+                answered = _count(done[topic["name"]].get("numPartitions", -1), least=-1)
                 asked = _count(topic.get("numPartitions", -1), least=-1)
-                count = told if told > 0 else asked if asked > 0 else len(topic.get("assignments", ())) or 1
+                count = answered if answered > 0 else asked if asked > 0 else len(topic.get("assignments", ())) or 1
                 topics[topic["name"]] = count
                 counts.append(count)
         return _Mutations(counts, 0)

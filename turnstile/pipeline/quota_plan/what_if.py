@@ -109,24 +109,24 @@ def outcome(usage: Usage, quotas: Quotas) -> Outcome:
     minutes: dict[str, dict[int, int]] = {}
     for use, charged in decisions(usage, quotas):
         charges[use.kind] += 1
-        mine = sums[use.kind, use.user, use.client_id]
-        mine.charges += 1
+        totals = sums[use.kind, use.user, use.client_id]
+        totals.charges += 1
         if charged.throttle_ms or not charged.accepted:
-            mine.throttles += 1
-            mine.refusals += not charged.accepted
-            mine.throttle_ms += charged.throttle_ms
-            mine.longest_ms = max(mine.longest_ms, charged.throttle_ms)
+            totals.throttles += 1
+            totals.refusals += not charged.accepted
+            totals.throttle_ms += charged.throttle_ms
+            totals.longest_ms = max(totals.longest_ms, charged.throttle_ms)
             minute = use.at_ms // MINUTE_MS * MINUTE_MS
-            mine.minutes[minute] += charged.throttle_ms
+            totals.minutes[minute] += charged.throttle_ms
             of_kind = minutes.setdefault(use.kind, {})
             of_kind[minute] = of_kind.get(minute, 0) + charged.throttle_ms
     clients = [
         Throttled(
-            *key, mine.charges, mine.throttles, mine.refusals, mine.throttle_ms, mine.longest_ms,
-            max(mine.minutes.items(), key=lambda each: (each[1], -each[0]))[0],
+            *key, totals.charges, totals.throttles, totals.refusals, totals.throttle_ms, totals.longest_ms,
+            max(totals.minutes.items(), key=lambda each: (each[1], -each[0]))[0],
         )
-        for key, mine in sums.items()
-        if mine.throttles
+        for key, totals in sums.items()
+        if totals.throttles
     ]  # fmt: skip
     return Outcome(charges, sorted(clients, key=lambda each: (-each.throttle_ms, *each[:3])), minutes)
 

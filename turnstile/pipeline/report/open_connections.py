@@ -42,17 +42,19 @@ def open_per_ip(events: Rows, seen: Survey, steps: TimeSteps) -> pyarrow.Table:
 def _open_ns(last_ns: int, connections: pyarrow.Table) -> pyarrow.Table:
     """The time for which admitted connections were open, summed by address."""
     is_admitted = pyarrow.array(arrays.present(connections, "admitted_ns"))
-    mine = connections.filter(is_admitted)
-    end_ns = pyarrow.compute.fill_null(mine["end_ns"], last_ns)
-    open_ns = pyarrow.compute.subtract(end_ns, mine["admitted_ns"])
-    return add(("ip",), {"open_ns": "sum"}, pyarrow.table({"ip": _text(mine["ip"]), "open_ns": open_ns})).cast(_HELD)
+    admitted = connections.filter(is_admitted)
+    end_ns = pyarrow.compute.fill_null(admitted["end_ns"], last_ns)
+    open_ns = pyarrow.compute.subtract(end_ns, admitted["admitted_ns"])
+    return add(("ip",), {"open_ns": "sum"}, pyarrow.table({"ip": _text(admitted["ip"]), "open_ns": open_ns})).cast(
+        _HELD
+    )
 
 
 def _steps(steps: TimeSteps, shown: pyarrow.Array, connections: pyarrow.Table) -> pyarrow.Table:
     """Each open and each close of a connection of the shown addresses, with its step of time."""
     ip = _text(connections["ip"])
-    mine = connections.set_column(connections.schema.get_field_index("ip"), "ip", ip)
-    changes = sweep.steps(mine.filter(pyarrow.compute.is_in(ip, shown)))
+    rows = connections.set_column(connections.schema.get_field_index("ip"), "ip", ip)
+    changes = sweep.steps(rows.filter(pyarrow.compute.is_in(ip, shown)))
     at = steps.of_mono(arrays.numbers(changes, "at_ns"))
     return arrays.table_of(_STEPS, at=at, **{name: changes[name] for name in ("ip", "at_ns", "change")})
 

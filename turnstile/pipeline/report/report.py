@@ -131,9 +131,9 @@ def _facts_of(table: pyarrow.Table) -> pyarrow.Table:
 def _marks(seen: Survey, timeline: Timeline, offset_ns: int) -> list[tuple[float, str]]:
     """(epoch seconds, text) of two kinds of marks, the first MARKS of each: a change came into force, a shard was lost."""
     first: dict[int, int] = {}
-    for told in seen.told:
-        if told.kind == "config":
-            first.setdefault(told.version, told.at_ns)
+    for event in seen.told:
+        if event.kind == "config":
+            first.setdefault(event.version, event.at_ns)
     changes = [
         (first[version], ", ".join(timeline.changed(version))) for version in timeline.versions if version in first
     ]

@@ -73,42 +73,44 @@ def _facts(built: Built) -> str:
     summary = built.summary
     first, last = summary["first"], summary["last"]
     when = f"{_when(first)} to {_when(last)}" if first and last else "no time"
-    told = f"{summary['events']:,} events, {when} UTC"
-    return ". ".join(filter(None, (told, clock_was_set(summary["clock_set_s"]).rstrip("."))))
+    text = f"{summary['events']:,} events, {when} UTC"
+    return ". ".join(filter(None, (text, clock_was_set(summary["clock_set_s"]).rstrip("."))))
 
 
 def _conclusions(built: Built) -> list[str]:
     """The results, a sentence each."""
     summary, rows = built.summary, built.rows
     decided = summary["admitted"] + summary["refused"]
-    told = [f"{decided:,} connections were decided, and none was refused."]
+    sentences = [f"{decided:,} connections were decided, and none was refused."]
     if summary["refused"]:
-        told = [
+        sentences = [
             f"{summary['refused']:,} of {decided:,} connections were refused ({summary['refused'] / decided:.1%}): "
             f"{_reasons(rows['decisions'], 'admitted')}."
         ]
         most = [
             f"{row['ip']} ({row['refused']:,}, {row['refused_share']:.0%} of its own)" for row in rows["refused_ips"]
         ]
-        told.append(f"Refused most: {', '.join(most[:MOST_NAMED])}.")
+        sentences.append(f"Refused most: {', '.join(most[:MOST_NAMED])}.")
     if summary["refused_logins"]:
         tried = sum(row["count"] for row in rows["logins"])
         users = [f"{row['user']} ({row['refused']:,})" for row in rows["refused_users"]]
-        told.append(
+        sentences.append(
             f"{summary['refused_logins']:,} of {tried:,} logins were refused for their user, on connections that had been "
             f"admitted: {_reasons(rows['logins'], LOGGED_IN)}. Refused most: {', '.join(users[:MOST_NAMED])}."
         )
     for row in rows["throttled"][:MOST_NAMED]:
         client = f"{row['user']} {row['client_id']}".strip()
-        told.append(
+        sentences.append(
             f"{client} was throttled {row['throttles']:,} times by {row['limit']}, {duration(row['throttle_s'] * 1000)} in all, "
             f"{duration(row['worst_ms'])} at most."
         )
     if built.marks:
-        told.append(f"The charts mark each change of a limit and each lost shard, {len(built.marks):,} in all.")
+        sentences.append(f"The charts mark each change of a limit and each lost shard, {len(built.marks):,} in all.")
     if built.unreadable:
-        told.append(f"{len(built.unreadable):,} parts of the journal can't be read; their events are missing here.")
-    return told
+        sentences.append(
+            f"{len(built.unreadable):,} parts of the journal can't be read; their events are missing here."
+        )
+    return sentences
 
 
 def _reasons(rows: TableRows, not_refused: str) -> str:

@@ -222,8 +222,8 @@ def throttled(source: Source) -> pyarrow.Table:
     def each(table: pyarrow.Table) -> pyarrow.Table:
         columns = {name: pyarrow.compute.fill_null(table[name], text) for name, text in instead.items()}
         ones = pyarrow.repeat(pyarrow.scalar(1), table.num_rows)
-        mine = {"throttles": ones, "throttle_ms": table["throttle_ms"], "worst_ms": table["throttle_ms"]}
-        return add(keys, added, pyarrow.table({**columns, **mine})).cast(_THROTTLED)
+        sums = {"throttles": ones, "throttle_ms": table["throttle_ms"], "worst_ms": table["throttle_ms"]}
+        return add(keys, added, pyarrow.table({**columns, **sums})).cast(_THROTTLED)
 
     rows = source.events.of_kinds(("throttled",), (*keys, "throttle_ms"))
     found = topped(rows, keys, each, _THROTTLED, added, most=TOP, by=("-throttle_ms", *keys))
@@ -238,12 +238,12 @@ def tokens(source: Source) -> pyarrow.Table:
     steps = source.steps
 
     def moved(table: pyarrow.Table) -> pyarrow.Table:
-        mine = table.filter(pyarrow.compute.is_in(table["what"], pyarrow.array(list(kinds))))
+        chosen = table.filter(pyarrow.compute.is_in(table["what"], pyarrow.array(list(kinds))))
         columns = {
-            "at": steps.of_mono(arrays.numbers(mine, "at_ns")),
-            "kind": pyarrow.array([kinds[what] for what in mine["what"].to_pylist()], _STRING),
-            "moves": pyarrow.repeat(pyarrow.scalar(1), mine.num_rows),
-            "tokens": pyarrow.compute.abs(mine["tokens"]),
+            "at": steps.of_mono(arrays.numbers(chosen, "at_ns")),
+            "kind": pyarrow.array([kinds[what] for what in chosen["what"].to_pylist()], _STRING),
+            "moves": pyarrow.repeat(pyarrow.scalar(1), chosen.num_rows),
+            "tokens": pyarrow.compute.abs(chosen["tokens"]),
         }
         return add(("at", "kind"), {"moves": "sum", "tokens": "sum"}, pyarrow.table(columns)).cast(_TOKENS)
 
@@ -284,13 +284,13 @@ def observed_throttled(source: Source) -> pyarrow.Table:
         delayed = table.filter(pyarrow.compute.greater(table["throttle_ms"], 0))
         names = {name: pyarrow.compute.fill_null(delayed[name], "") for name in keys[:2]}
         ones = pyarrow.repeat(pyarrow.scalar(1), delayed.num_rows)
-        mine = {
+        columns = {
             **names,
             **{name: delayed[name] for name in keys[2:]},
             "charges": ones,
             "throttle_ms": delayed["throttle_ms"],
         }
-        return add(keys, added, pyarrow.table(mine)).cast(_OBSERVED_THROTTLED)
+        return add(keys, added, pyarrow.table(columns)).cast(_OBSERVED_THROTTLED)
 
     rows = source.events.of_kinds(("observed_charge",), (*keys, "throttle_ms"))
     found = topped(rows, keys, each, _OBSERVED_THROTTLED, added, most=TOP, by=("-throttle_ms", *keys))

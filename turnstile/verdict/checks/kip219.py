@@ -64,11 +64,11 @@ def judge(timeline: Timeline) -> Finding:
 
 def _judge_all(timeline: Timeline, mutes: Sequence[_Mute]) -> Finding:
     lengths = [mute.told.throttle_ms for mute in mutes]
-    told = f"{len(mutes)} throttled responses, of {min(lengths)} to {max(lengths)} ms"
+    sample = f"{len(mutes)} throttled responses, of {min(lengths)} to {max(lengths)} ms"
     found = _early(mutes)
     if early := found.mutes:
         after_ms = median(at_ms for mute in early for at_ms in (mute.early or mute.excused or mute.at_once))
-        seen = f"bytes arrived on the muted connection after {len(early)} of {told}, mostly {after_ms:.0f} ms after the response"
+        seen = f"bytes arrived on the muted connection after {len(early)} of {sample}, mostly {after_ms:.0f} ms after the response"
         if found.rules and len(found.rules) < found.groups:
             seen += f"; as a rule after {', '.join(f'{api} throttled by {ms} ms' for api, ms in sorted(found.rules))}"
         verdict = _verdict(found, mutes)
@@ -78,13 +78,13 @@ def _judge_all(timeline: Timeline, mutes: Sequence[_Mute]) -> Finding:
     excused = [mute for mute in mutes if mute.excused]
     if _is_rule(excused, mutes):
         return Finding(
-            UNJUDGED, f"this machine stalled whenever bytes arrived early, after {len(excused)} of {told}", SOURCE
+            UNJUDGED, f"this machine stalled whenever bytes arrived early, after {len(excused)} of {sample}", SOURCE
         )
     if len(mutes) < ENOUGH:
-        return Finding(UNJUDGED, f"too few to tell: {told}", SOURCE)
+        return Finding(UNJUDGED, f"too few to tell: {sample}", SOURCE)
     if len(idle := [mute for mute in mutes if _had_no_cpu(timeline, mute)]) > len(mutes) - ENOUGH:
-        return Finding(UNJUDGED, f"this machine stalled after {len(idle)} of {told}", SOURCE)
-    return Finding(PASS, f"nothing arrived on a muted connection, in {told}", SOURCE)
+        return Finding(UNJUDGED, f"this machine stalled after {len(idle)} of {sample}", SOURCE)
+    return Finding(PASS, f"nothing arrived on a muted connection, in {sample}", SOURCE)
 
 
 def _by_api(timeline: Timeline, mutes: Sequence[_Mute]) -> tuple[ApiFinding, ...]:

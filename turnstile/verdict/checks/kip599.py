@@ -22,11 +22,11 @@ def judge(timeline: Timeline) -> Finding:
     if not throttled:
         return Finding(UNJUDGED, f"no mutation was over its quota by {LEAST_MS} ms", SOURCE)
     broken = 0
-    for told in throttled:
+    for answer in throttled:
         # told when it was answered; what arrives on its own, muted connection is `early`, and is taken up only later
-        told_ns = int(told.at_ns + told.took_ms * MS)
-        until_ns = told_ns + (told.throttle_ms - _MARGIN_MS) * MS
-        broken += any(event.client_id == told.client_id and told_ns < event.at_ns < until_ns for event in made)
+        told_ns = int(answer.at_ns + answer.took_ms * MS)
+        until_ns = told_ns + (answer.throttle_ms - _MARGIN_MS) * MS
+        broken += any(event.client_id == answer.client_id and told_ns < event.at_ns < until_ns for event in made)
     longest_s = max(event.throttle_ms for event in throttled) * MS / SECOND
     seen = f"{len(throttled)} mutations were over the quota, for up to {longest_s:.1f} s"
     if broken:

@@ -42,15 +42,17 @@ def judge(timeline: Timeline) -> Finding:
     early = len(refused) - excused - min(unknown, asked)
     instances = len(_of(timeline.within(timeline.baseline, "request"), ASKED)) or 1
     intervals = " and ".join(f"{ms} ms" for ms in dict.fromkeys(step.detail["interval_ms"] for step in steps))
-    told = f"{len(pushes)} pushes, where {intervals} were told"
+    sentence = f"{len(pushes)} pushes, where {intervals} were told"
     if early > 0:
-        return Finding(FAIL, f"{told}: {early} requests came before their time", SOURCE, _ADVICE)
+        return Finding(FAIL, f"{sentence}: {early} requests came before their time", SOURCE, _ADVICE)
     if unknown > asked + instances:
         said = f"{unknown} were for a subscription that had changed, for which it asked {asked} times"
-        return Finding(FAIL, f"{told}: {said}", SOURCE, _ADVICE)
+        return Finding(FAIL, f"{sentence}: {said}", SOURCE, _ADVICE)
     if _in_time(timeline, steps) < _SHOWN:
-        return Finding(UNJUDGED, f"{told}; this machine stalled between them, so that early ones can't be told", SOURCE)
-    return Finding(PASS, f"{told}; none came before its time", SOURCE)
+        return Finding(
+            UNJUDGED, f"{sentence}; this machine stalled between them, so that early ones can't be told", SOURCE
+        )
+    return Finding(PASS, f"{sentence}; none came before its time", SOURCE)
 
 
 def _in_time(timeline: Timeline, steps: Iterable[Step]) -> int:

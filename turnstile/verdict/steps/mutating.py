@@ -31,9 +31,9 @@ def mutating(stage: Stage) -> None:
 
 def _is_over(stage: Stage, began_ns: int) -> bool:
     """True if a mutation was over the quota, and its throttle time is over."""
-    told = [
+    throttled = [
         event for event in stage.requests_since(began_ns) if event.api in MUTATIONS and event.throttle_ms >= LEAST_MS
     ]
     return any(
-        event.at_ns + (event.took_ms + event.throttle_ms + _AFTER_MS) * MS < time.monotonic_ns() for event in told
+        event.at_ns + (event.took_ms + event.throttle_ms + _AFTER_MS) * MS < time.monotonic_ns() for event in throttled
     )

@@ -46,7 +46,9 @@ def _overlap(stage: Stage, chosen: Event, number: int) -> None:
     with stage.step("overlap", f"{_LONG_MS} ms, then {_SHORT_MS} ms ({number})") as detail, ExitStack() as set_:
         set_.enter_context(stage.fault("delay", delay_ms=_DELAY_MS, api=DATA, connection=where))
         for throttle_ms, once in ((_SHORT_MS, False), (_LONG_MS, True)):
-            told = stage.fault("throttle", throttle_ms=throttle_ms, mute=False, once=once, api=DATA, connection=where)
-            set_.enter_context(told)
+            throttling = stage.fault(
+                "throttle", throttle_ms=throttle_ms, mute=False, once=once, api=DATA, connection=where
+            )
+            set_.enter_context(throttling)
         time.sleep((_LONG_MS + 3 * _DELAY_MS) / 1000)
         detail["exit_code"] = stage.exit_code()

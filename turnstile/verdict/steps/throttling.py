@@ -59,8 +59,8 @@ def _throttle(stage: Stage, name: str, throttle_ms: int, seconds: float, apis: S
     began_ns = time.monotonic_ns()
 
     def is_enough() -> bool:
-        told = Counter(event.api for event in stage.requests_since(began_ns) if event.throttle_ms)
-        return all(told[api] >= LEAST for api in apis)
+        counts = Counter(event.api for event in stage.requests_since(began_ns) if event.throttle_ms)
+        return all(counts[api] >= LEAST for api in apis)
 
     with stage.step("throttle", name) as detail:
         with stage.fault("throttle", throttle_ms=throttle_ms, api=apis):

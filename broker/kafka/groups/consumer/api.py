@@ -84,7 +84,7 @@ class _ConsumerGroups:
             return lost()
         beat = _beat(request, call, with_reader=bool(self._image.get("authorizer.class.name")))
         answer = self._groups.ask(ConsumerHeartbeat(request.group_id, beat), timeout_s=WAIT_S)
-        return or_lost(then(answer, lambda told: _answer(call, HeartbeatResult(*told))), lost)
+        return or_lost(then(answer, lambda fields: _answer(call, HeartbeatResult(*fields))), lost)
 
     def _unsupported_assignor(self, request: ConsumerGroupHeartbeatRequest) -> HeartbeatResult | None:
         known = self._image.get("group.consumer.assignors")

@@ -68,8 +68,8 @@ class ConsumerGroup(ConsumerGroupState):
         member.session_deadline_ms = now_ms + config.session_ms
         if member.facts() != before:
             self._changed.add(member.id)
-        told = member.progress.assigned if request.is_full or member.progress.assigned != assigned else None
-        return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, told)
+        assignment = member.progress.assigned if request.is_full or member.progress.assigned != assigned else None
+        return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, assignment)
 
     def leave(self, member_id: str, instance_id: str | None, epoch: int, now_ms: int) -> HeartbeatResult:
         """A member leaves: for good by LEAVE; by LEAVE_STATIC it keeps its place until its session is over."""

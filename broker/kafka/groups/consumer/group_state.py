@@ -204,5 +204,5 @@ class ConsumerGroupState(ModernGroup[ConsumerMember]):
 
 
 def _fingerprint(asked: Mapping[Subscription, Mapping[str, int]]) -> str:
-    told = sorted((repr(subscription), sorted(sizes.items())) for subscription, sizes in asked.items() if sizes)
-    return fingerprint_of(told) if told else ""
+    facts = sorted((repr(subscription), sorted(sizes.items())) for subscription, sizes in asked.items() if sizes)
+    return fingerprint_of(facts) if facts else ""

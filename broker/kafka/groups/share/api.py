@@ -83,7 +83,7 @@ class _ShareGroups:
             client_host=f"/{call.ip}",
         )
         answer = self._groups.ask(ShareGroupHeartbeat(request.group_id, beat))
-        return or_lost(then(answer, lambda told: _answer(call, HeartbeatResult(*told))), lost)
+        return or_lost(then(answer, lambda fields: _answer(call, HeartbeatResult(*fields))), lost)
 
     # --- describe ------------------------------------------------------------------------------------------------------
 

@@ -51,16 +51,16 @@ def _hand_out(members: Sequence[ShareSubscriber], places: Sequence[TopicIdPartit
     share, odd = divmod(readers * len(places), len(members))
     count = dict.fromkeys(places, 0)
     got = _keep(members, count, readers, share, odd)
-    odd -= sum(len(mine) > share for mine in got.values())
+    odd -= sum(len(owned) > share for owned in got.values())
     free = [(held, place) for place, held in count.items() if held < readers]
     heapq.heapify(free)
-    for mine in got.values():
-        _take(mine, free, share - len(mine), readers)
-    for mine in got.values():
-        if odd > 0 and len(mine) == share:
-            odd -= _take(mine, free, 1, readers)
-    for member_id, mine in got.items():
-        shares[member_id] |= mine
+    for owned in got.values():
+        _take(owned, free, share - len(owned), readers)
+    for owned in got.values():
+        if odd > 0 and len(owned) == share:
+            odd -= _take(owned, free, 1, readers)
+    for member_id, owned in got.items():
+        shares[member_id] |= owned
 
 
 def _keep(
@@ -71,25 +71,25 @@ def _keep(
     had = {member.id: [place for place in sorted(member.target) if place in count] for member in members}
     got: _Shares = {}
     for member in sorted(members, key=lambda each: (-len(had[each.id]), each.id)):
-        mine = got[member.id] = set()
+        owned = got[member.id] = set()
         for place in sorted(had[member.id], key=lambda each: count[each]):
-            if len(mine) < share + (odd > 0) and count[place] < readers:
-                mine.add(place)
+            if len(owned) < share + (odd > 0) and count[place] < readers:
+                owned.add(place)
                 count[place] += 1
-        odd -= len(mine) > share
+        odd -= len(owned) > share
     return got
 
 
-def _take(mine: set[TopicIdPartition], free: list[tuple[int, TopicIdPartition]], wanted: int, readers: int) -> int:
+def _take(owned: set[TopicIdPartition], free: list[tuple[int, TopicIdPartition]], wanted: int, readers: int) -> int:
     """Takes places that fewest read from the heap `free`; how many it got."""
     aside = []
     taken = 0
     while taken < wanted and free:
         held, place = heapq.heappop(free)
-        if place in mine:
+        if place in owned:
             aside.append((held, place))
             continue
-        mine.add(place)
+        owned.add(place)
         taken += 1
         if held + 1 < readers:
             aside.append((held + 1, place))

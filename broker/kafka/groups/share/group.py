@@ -83,8 +83,8 @@ class ShareGroup(ModernGroup[ShareMember]):
             self._changed.add(member.id)
         self.initialize(self._missing(asked))
         is_full = request.epoch == 0 or request.names is not None
-        told = member.assigned if is_full or member.assigned != assigned else None
-        return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, told)
+        assignment = member.assigned if is_full or member.assigned != assigned else None
+        return HeartbeatResult(codes.NONE, None, member.id, member.epoch, config.heartbeat_ms, assignment)
 
     def leave(self, member_id: str, now_ms: int) -> HeartbeatResult:
         if member_id not in self.members:

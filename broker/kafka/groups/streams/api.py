@@ -110,15 +110,15 @@ class _StreamsGroups:
         if not self._cluster.coordinates(request.group_id):
             return lost()
         answer = self._groups.ask(StreamsGroupHeartbeat(request.group_id, _heartbeat(request, call)))
-        return or_lost(then(answer, lambda told: self._answered(call, told)), lost)
+        return or_lost(then(answer, lambda fields: self._answered(call, fields)), lost)
 
     def describe(
         self, request: StreamsGroupDescribeRequest, call: Call[StreamsGroupDescribeTypes]
     ) -> MaybeDeferred[Message]:
         return self._descriptions.describe(request, call, is_on=self._is_on())
 
-    def _answered(self, call: Call[StreamsGroupHeartbeatTypes], told: Sequence[Any]) -> Message:
-        result = StreamsResult(*told)
+    def _answered(self, call: Call[StreamsGroupHeartbeatTypes], fields: Sequence[Any]) -> Message:
+        result = StreamsResult(*fields)
         if result.missing:
             status = self._topics.create(call, [InternalTopic(*each) for each in result.missing])
             if status is not None:
@@ -133,24 +133,27 @@ def _unusable(request: StreamsGroupHeartbeatRequest) -> StreamsResult | None:
     names = guards.topics_of(request.topology.subtopologies)
     internal = sorted(names & set(INTERNAL_TOPICS))
     if internal:
-        told = f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
-        return StreamsResult(codes.STREAMS_INVALID_TOPOLOGY, told)
+        message = f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
+        return StreamsResult(codes.STREAMS_INVALID_TOPOLOGY, message)
     illegal = sorted(name for name in names if illegal_name(name))
     if illegal:
-        told = f"Topic names {','.join(illegal)} are not valid topic names."
-        return StreamsResult(codes.STREAMS_INVALID_TOPOLOGY, told)
+        message = f"Topic names {','.join(illegal)} are not valid topic names."
+        return StreamsResult(codes.STREAMS_INVALID_TOPOLOGY, message)
     for subtopology in request.topology.subtopologies:
         for topic in subtopology.state_changelog_topics:
             if topic.partitions:
-                told = f"Changelog topic {topic.name} must have an undefined partition count, but it is set to {topic.partitions}."
-                return StreamsResult(codes.STREAMS_INVALID_TOPOLOGY, told)
+                count = topic.partitions
+                message = (
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is set to {count}."
+                )
+                return StreamsResult(codes.STREAMS_INVALID_TOPOLOGY, message)
     return None
 
 
 def _refusal(request: StreamsGroupHeartbeatRequest) -> StreamsResult | None:
     """Refuses what no group could answer, in Kafka's order."""
-    told = _unsupported(request) or _malformed(request)
-    return None if told is None else StreamsResult(codes.INVALID_REQUEST, told)
+    message = _unsupported(request) or _malformed(request)
+    return None if message is None else StreamsResult(codes.INVALID_REQUEST, message)
 
 
 def _unsupported(request: StreamsGroupHeartbeatRequest) -> str | None:
@@ -187,8 +190,8 @@ def _malformed(request: StreamsGroupHeartbeatRequest) -> str | None:
         return "InstanceId can't be null."
     elif request.member_epoch < LEAVE_STATIC:
         return f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2."
-    told = [owned is None for owned in (*roles.values(), request.warmup_tasks)]
-    if any(told) and not all(told):
+    absent = [owned is None for owned in (*roles.values(), request.warmup_tasks)]
+    if any(absent) and not all(absent):
         return "If one task-type is non-null, all must be non-null."
     if request.member_epoch != 0 and request.topology is not None:
         return "Topology can only be provided when (re-)joining."
@@ -231,40 +234,40 @@ def _heartbeat(request: StreamsGroupHeartbeatRequest, call: Call[StreamsGroupHea
     return beat if owned is None else beat._replace(owned=tasks.to_row(owned))  # type: ignore[arg-type]  # as the mesh carries it
 
 
-def _task_set(told: Sequence[requests.TaskIds]) -> tasks.TaskSet:
-    return frozenset((each.subtopology_id, number) for each in told for number in each.partitions)
+def _task_set(task_ids: Sequence[requests.TaskIds]) -> tasks.TaskSet:
+    return frozenset((each.subtopology_id, number) for each in task_ids for number in each.partitions)
 
 
-def _topology(told: requests.Topology) -> Topology:
-    return Topology(told.epoch, tuple(_subtopology(each) for each in told.subtopologies))
+def _topology(sent: requests.Topology) -> Topology:
+    return Topology(sent.epoch, tuple(_subtopology(each) for each in sent.subtopologies))
 
 
-def _subtopology(told: requests.Subtopology) -> Subtopology:
-    repartitioned = tuple(map(_internal_topic, told.repartition_source_topics))
+def _subtopology(sent: requests.Subtopology) -> Subtopology:
+    repartitioned = tuple(map(_internal_topic, sent.repartition_source_topics))
     return Subtopology(
-        told.subtopology_id,
-        tuple(told.source_topics),
-        tuple(told.repartition_sink_topics),
+        sent.subtopology_id,
+        tuple(sent.source_topics),
+        tuple(sent.repartition_sink_topics),
         repartitioned,
-        tuple(map(_internal_topic, told.state_changelog_topics)),
+        tuple(map(_internal_topic, sent.state_changelog_topics)),
         tuple(
             (
-                *(told.source_topics[number] for number in group.source_topics),
+                *(sent.source_topics[number] for number in group.source_topics),
                 *(repartitioned[number].name for number in group.repartition_source_topics),
             )
-            for group in told.copartition_groups
+            for group in sent.copartition_groups
         ),
     )
 
 
-def _internal_topic(told: requests.TopicInfo) -> InternalTopic:
-    configs = tuple((each.key, each.value) for each in told.topic_configs)
-    return InternalTopic(told.name, told.partitions, told.replication_factor, configs)
+def _internal_topic(topic: requests.TopicInfo) -> InternalTopic:
+    configs = tuple((each.key, each.value) for each in topic.topic_configs)
+    return InternalTopic(topic.name, topic.partitions, topic.replication_factor, configs)
 
 
 def _answer(call: Call[StreamsGroupHeartbeatTypes], result: StreamsResult) -> Message:
     types = call.types
-    told: Any = result.tasks  # as tasks.to_row packs them
+    packed: Any = result.tasks  # as tasks.to_row packs them
     statuses = tuple(Status(*each) for each in result.statuses)
     endpoints = result.endpoints
 
@@ -283,9 +286,9 @@ def _answer(call: Call[StreamsGroupHeartbeatTypes], result: StreamsResult) -> Me
         acceptable_recovery_lag=0,
         task_offset_interval=timedelta(),
         status=tuple(types.Status(status_code=each.code, status_detail=each.detail) for each in statuses),
-        active_tasks=None if told is None else role(told[0]),
-        standby_tasks=None if told is None else role(told[1]),
-        warmup_tasks=None if told is None else (),
+        active_tasks=None if packed is None else role(packed[0]),
+        standby_tasks=None if packed is None else role(packed[1]),
+        warmup_tasks=None if packed is None else (),
         endpoint_information_epoch=result.endpoint_epoch,
         partitions_by_user_endpoint=None
         if endpoints is None

@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 
 def described(call: Call[StreamsGroupDescribeTypes], group: str, answer: Sequence[Any], operations: int) -> Message:
     """A DescribedGroup of what the group's home answers: the fields of a StreamsDescription."""
-    types, told = call.types, StreamsDescription(*answer)
+    types, description = call.types, StreamsDescription(*answer)
     return types.DescribedGroup(
         error_code=codes.NONE,
         error_message=None,
         group_id=group,
-        group_state=told.state,
-        group_epoch=told.epoch,
-        assignment_epoch=told.assignment_epoch,
-        topology=_topology(types, told),
-        members=tuple(_member(types, DescribedMember(*member)) for member in told.members),
+        group_state=description.state,
+        group_epoch=description.epoch,
+        assignment_epoch=description.assignment_epoch,
+        topology=_topology(types, description),
+        members=tuple(_member(types, DescribedMember(*member)) for member in description.members),
         authorized_operations=operations,
     )
 
 
-def _topology(types: StreamsGroupDescribeTypes, told: StreamsDescription) -> StreamsGroupDescribeTypes.Topology | None:
-    topology, counts = topology_of(told.topology), told.partitions
+def _topology(
+    types: StreamsGroupDescribeTypes, description: StreamsDescription
+) -> StreamsGroupDescribeTypes.Topology | None:
+    topology, counts = topology_of(description.topology), description.partitions
     if topology is None:
         return None
     return types.Topology(
@@ -46,7 +48,7 @@ def _topology(types: StreamsGroupDescribeTypes, told: StreamsDescription) -> Str
 
 
 def _subtopology(
-    types: StreamsGroupDescribeTypes, told: Subtopology, counts: dict[str, int]
+    types: StreamsGroupDescribeTypes, subtopology: Subtopology, counts: dict[str, int]
 ) -> StreamsGroupDescribeTypes.Subtopology:
     def internal(topics: Sequence[InternalTopic]) -> Sequence[StreamsGroupDescribeTypes.TopicInfo]:
         return tuple(
@@ -60,20 +62,20 @@ def _subtopology(
         )
 
     return types.Subtopology(
-        subtopology_id=told.id,
-        source_topics=tuple(sorted(told.sources)),
-        repartition_sink_topics=tuple(sorted(told.repartition_sinks)),
-        state_changelog_topics=internal(told.changelogs),
-        repartition_source_topics=internal(told.repartition_sources),
+        subtopology_id=subtopology.id,
+        source_topics=tuple(sorted(subtopology.sources)),
+        repartition_sink_topics=tuple(sorted(subtopology.repartition_sinks)),
+        state_changelog_topics=internal(subtopology.changelogs),
+        repartition_source_topics=internal(subtopology.repartition_sources),
     )
 
 
-def _member(types: StreamsGroupDescribeTypes, told: DescribedMember) -> StreamsGroupDescribeTypes.Member:
-    facts = facts_of(told.facts)
+def _member(types: StreamsGroupDescribeTypes, member: DescribedMember) -> StreamsGroupDescribeTypes.Member:
+    facts = facts_of(member.facts)
     endpoint = facts.endpoint
     return types.Member(
-        member_id=told.id,
-        member_epoch=told.epoch,
+        member_id=member.id,
+        member_epoch=member.epoch,
         instance_id=None,
         rack_id=facts.rack_id,
         client_id=facts.client_id,
@@ -84,8 +86,8 @@ def _member(types: StreamsGroupDescribeTypes, told: DescribedMember) -> StreamsG
         client_tags=tuple(types.KeyValue(key=key, value=value) for key, value in facts.tags),
         task_offsets=(),
         task_end_offsets=(),
-        assignment=_assignment(types, told.assigned),
-        target_assignment=_assignment(types, told.target),
+        assignment=_assignment(types, member.assigned),
+        target_assignment=_assignment(types, member.target),
         is_classic=False,
     )
 

@@ -161,8 +161,8 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         member = self.members.get(request.member_id)
         if member is None:
             if len(self.members) >= config.max_size:
-                told = f"The streams group has reached its maximum capacity of {config.max_size} members."
-                return StreamsResult(codes.GROUP_MAX_SIZE_REACHED, told)
+                message = f"The streams group has reached its maximum capacity of {config.max_size} members."
+                return StreamsResult(codes.GROUP_MAX_SIZE_REACHED, message)
             if request.epoch != 0:
                 return self._unknown(request.member_id)
         elif (fenced := fenced_by(member, request)) is not None:
@@ -272,8 +272,8 @@ class StreamsGroup(ModernGroup[StreamsMember]):
         self, member: StreamsMember, configured: ConfiguredTopology, waits_for: Delay | None
     ) -> tuple[Status, ...]:
         epochs = member.facts.topology_epoch, -1 if self.topology is None else self.topology.epoch
-        told = stale(*epochs), delayed(waits_for), configured.status, shutdown(self.shutdown_by)
-        return tuple(each for each in told if each is not None)
+        statuses = stale(*epochs), delayed(waits_for), configured.status, shutdown(self.shutdown_by)
+        return tuple(each for each in statuses if each is not None)
 
     def _endpoints(self, topics: GroupTopics) -> tuple[EndpointPartitions, ...]:
         configured = self.configured(topics)

@@ -52,7 +52,7 @@ class StreamsMember:
     def update(self, request: StreamsHeartbeat) -> bool:
         """Notes what a heartbeat says of the member; whether that is another thing than before."""
         before = self.facts
-        told = {
+        sent = {
             "rack_id": request.rack_id,
             "rebalance_ms": None if request.rebalance_ms == -1 else request.rebalance_ms,
             "topology_epoch": None if request.topology is None else request.topology.epoch,
@@ -60,7 +60,7 @@ class StreamsMember:
             "endpoint": request.endpoint,
             "tags": request.tags,
         }
-        given: dict[str, Any] = {name: value for name, value in told.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in sent.items() if value is not None}
         self.facts = before._replace(client_id=request.client_id, client_host=request.client_host, **given)
         return self.facts != before
 

@@ -40,5 +40,5 @@ def shutdown(member_id: str | None) -> Status | None:
     """`member_id`: the member that has asked for the end of the application; None: there is none."""
     if member_id is None:
         return None
-    told = f"Streams group member {member_id} encountered a fatal error and requested a shutdown for the entire application."
-    return Status(SHUTDOWN_APPLICATION, told)
+    message = f"Streams group member {member_id} encountered a fatal error and requested a shutdown for the entire application."
+    return Status(SHUTDOWN_APPLICATION, message)

@@ -193,9 +193,10 @@ def _copartition(
     sources = {name: partitions_of(name) or counts.get(name, 0) for name in group if name not in internal}
     decisive = sources or fixed
     if len(set(decisive.values())) > 1:
-        told = ", ".join(f"{name}={count}" for name, count in sorted(decisive.items()))
+        described = ", ".join(f"{name}={count}" for name, count in sorted(decisive.items()))
         raise _Misfit(
-            INCORRECTLY_PARTITIONED_TOPICS, f"Following topics do not have the same number of partitions: [{{{told}}}]"
+            INCORRECTLY_PARTITIONED_TOPICS,
+            f"Following topics do not have the same number of partitions: [{{{described}}}]",
         )
     count = next(iter(decisive.values()), 0) or max((counts[name] for name in flexible), default=0)
     for name, own in fixed.items():
