@@ -248,7 +248,7 @@ class Acceptors:
         if self._context.tokens.continue_change():
             self._context.poller.wake()
         self._take_turns()
-        self._observed_rates.flush()  # what was admitted until here asks in this pass
+        self._observed_rates.flush()  # connections admitted until here ask in this pass
         while cluster_rate.busy:  # that flush may have asked for the observed rate of the cluster
             self._take_turns()
             self._observed_rates.flush()

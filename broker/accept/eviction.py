@@ -99,7 +99,7 @@ class Eviction:
                         return  # the one that was found has left by itself
         finally:
             self._working = False
-            self._poller.touch()  # those forced in meanwhile
+            self._poller.touch()  # for connections that were forced in meanwhile
 
     async def _close_idlest(self) -> bool:
         """True if one was closed; it may have been used since it was found, or there may be none."""

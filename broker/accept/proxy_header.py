@@ -97,7 +97,7 @@ class HeaderParser:
         self._began = False
         self._state = _State.SIGNATURE
         self._kept = b""
-        self._size = FIXED_BYTES  # of version 2: what is to be kept before it goes on
+        self._size = FIXED_BYTES  # the bytes of version 2 that are kept before the next state
 
     @property
     def has_ended(self) -> bool:

@@ -90,7 +90,7 @@ class AwaitedHeader:
             if not data:
                 parser.end()
             elif taken < _READ_BYTES:
-                return  # that was all there is, or it is too little to tell the versions apart
+                return  # all bytes were read, or there are too few to tell the versions apart
 
     def release(self) -> int:
         """The descriptor, which is the caller's now."""

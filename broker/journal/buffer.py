@@ -47,7 +47,7 @@ class JournalBuffer:
         self._end = 0
         self._definition_rows = 0  # among the rows in the buffer
         self._ids: dict[str | None, int] = {None: 0}
-        self._seq = 0  # of the first event in the buffer
+        self._seq = 0  # the seq of the first event in the buffer
 
     def flush(self, now_ns: int | None = None) -> None:
         """Write what this pass added, with one os.write; finish the segment when it is old or long. Never raises OSError."""

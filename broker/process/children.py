@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shards.ownership import BrokerShard
 
 CONVERTING, COORDINATING, SHARDING = range(3)
-_FIRST_SHARD = 2  # its place among the children: after the journal's converter and the coordinator
+_FIRST_SHARD = 2  # the place of the first shard among the children: after the journal's converter and the coordinator
 
 
 def import_for(stage: int) -> None:

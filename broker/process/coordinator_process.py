@@ -142,7 +142,9 @@ class CoordinatorProcess:
         forked."""
         pid = self._pid(member)
         if pid is None:
-            return not self._counters[member].value("pid")  # it has not been forked yet: the launcher imports for it
+            return not self._counters[member].value(
+                "pid"
+            )  # the shard has not been forked yet: the launcher imports for it
         return self._applying[member].is_made([pid], now_s=trio.current_time())
 
     def _end(self, member: BrokerShard, why: str) -> None:
@@ -150,7 +152,7 @@ class CoordinatorProcess:
         pid = self._pid(member)
         if pid:
             self.log.warning(why, broker=member[0], shard=member[1], pid=pid)
-            with contextlib.suppress(ProcessLookupError):  # it has just ended; its link says so soon
+            with contextlib.suppress(ProcessLookupError):  # the shard has just ended; its link says so soon
                 os.kill(pid, signal.SIGKILL)
 
     def _pid(self, member: BrokerShard) -> int | None:
@@ -163,7 +165,7 @@ class CoordinatorProcess:
         pid = self._counters[member].value("pid")
         try:
             parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-        except OSError:  # it has ended; or there are too few descriptors to see
+        except OSError:  # the shard has ended, or there are too few descriptors to see
             return None
         return pid if int(parent) == os.getppid() else None
 

@@ -219,7 +219,7 @@ class ShardProcess:
         )
         self._pass_steps = pass_steps(acceptors, context.journal, context.counters, self.quotas, mesh)
         context.poller.at_end_of_pass(self._end_of_pass)
-        mesh.serve("ping", lambda peer: None)  # that it is answered says that this loop runs
+        mesh.serve("ping", lambda peer: None)  # an answer shows that this loop runs
         mesh.serve("apply", self.subscriber.apply)
         mesh.serve("reset", lambda peer: self._reset())
         serve_descriptions(

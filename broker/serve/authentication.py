@@ -88,7 +88,7 @@ class Authentication:
         self._proven = proven
         self._mechanism: Mechanism | None = None
         self._mechanism_name = ""
-        self._lifetime_ms = 0  # of the session that was begun
+        self._lifetime_ms = 0  # the lifetime of the session that was begun
         self.bare = False  # tokens come without Kafka headers
 
     def answer(self, channel: Channel, frame: bytes) -> MaybeDeferred[Encoded | None]:
@@ -145,7 +145,7 @@ class Authentication:
         mechanism = self._mechanism
         assert mechanism is not None
         if self._proven is not None and self._mechanism_name != self._proven.mechanism:
-            return self._fail(channel, None)  # as Kafka, which tells its log alone
+            return self._fail(channel, None)  # as Kafka, which only logs the reason
         try:
             answer = mechanism.answer(token)
             if not isinstance(answer, KeyRequest):

@@ -71,13 +71,13 @@ class Call(Generic[ResponseTypes]):
         self.port = port  # the client's
         self.channel = channel  # the connection it came over; None: none
         self.encoded: Encoded | None = None  # the response, if it was encoded aside
-        self.throttle_ms = 0  # of a quota that the handler itself charged
-        self.node_throttle_ms = 0  # of Redpanda's limits: it is told, and mutes nothing
+        self.throttle_ms = 0  # the throttle time of a quota that the handler itself charged
+        self.node_throttle_ms = 0  # of Redpanda's limits: it is in the answer, and mutes nothing
         self.mutations = 0  # how many partitions it created or deleted, if they count against a quota
         self.observed_mutations: tuple[MaybeDeferred[RecordedCharge], ...] = ()  # what observed quotas answer to them
         self.tells_mutations = True  # True if its answer has a throttle time for these mutations
         self.stand_in = False  # whether any of them was charged by a stand-in of the quota's home
-        self.most_bytes: float | None = None  # of a Fetch: more would surely be throttled
+        self.most_bytes: float | None = None  # the most that a Fetch may read: more would surely be throttled
 
         self.may_read: Callable[[str], bool] | None = None  # whether the client may read a topic; None: any
         self.withheld: Callable[[], Message] | None = (

@@ -172,7 +172,7 @@ class ClientSocket:
     def _sent_part(self, part: FileSlice | Rest, flags: int) -> bool:
         """True if that was all of it. Raises OSError."""
         if self.serving.tls is not None:
-            self.sock.send(b"", flags)  # what TLS has made before goes out first, or raises BlockingIOError
+            self.sock.send(b"", flags)  # bytes that TLS has encrypted before go out first, or it raises BlockingIOError
         while part:
             asked = min(len(part), _AT_ONCE_BYTES)
             sent = self._send_piece(part, asked, flags)

@@ -133,7 +133,7 @@ class Connection(FramedSocket):
         """The client's own address, in its one spelling."""
         try:
             return normalise_ip(self.sock.getpeername()[0])
-        except OSError:  # it has hung up
+        except OSError:  # the client has hung up
             return self.ip
 
     def call_when_closed(self, function: Callable[[], None]) -> None:
@@ -151,7 +151,7 @@ class Connection(FramedSocket):
             if self.busy or self.unsent is not None or self.closed or self.waits_for_memory:
                 return
             if self._time_slice.over:
-                self.serving.poller.again(self.fd)  # also where nothing is left: what the socket holds was not read
+                self.serving.poller.again(self.fd)  # also where nothing is left: the bytes in the socket were not read
                 return
         self._read()
 
@@ -193,7 +193,7 @@ class Connection(FramedSocket):
             self.busy = False
             self._serve_received()
             if self.closed or (self._time_slice.over and self.received is not None):
-                return  # it has ended, or is called again
+                return  # the connection has ended, or is called again
             if not self.busy:
                 self.close()
                 return
@@ -309,7 +309,7 @@ class Connection(FramedSocket):
         self.throttle = None
         if self.closed or self.unsent is not None:
             return
-        if self._time_slice.over:  # that of a callback in which others were served before: a timer's, a link's
+        if self._time_slice.over:  # the time slice of a callback (of a timer or a link) that served others before
             self.serving.poller.again(self.fd)
             return
         if self.gone:

@@ -30,7 +30,7 @@ class Muted:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._muted: dict[Mutable, tuple[str, Timer]] = {}
-        self._over: dict[Mutable, None] | None = None  # those whose delay ended while none is unmuted
+        self._over: dict[Mutable, None] | None = None  # connections whose delay ended while none is unmuted
         self.sizes: Counter[str] = Counter()
         """The number of muted channels, by the quota that asked for it."""
 

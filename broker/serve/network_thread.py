@@ -86,4 +86,4 @@ class NetworkThread:
         self._memory.resume()
         self._muted.resume()
         self._is_going_on = False
-        self.update_blocked()  # what has been read meanwhile may not fit
+        self.update_blocked()  # requests read meanwhile may not fit

@@ -58,7 +58,7 @@ class RefusedConnection(Connection):
     def _serve(self, frame: bytes) -> None:
         super()._serve(frame)
         if self.parting is not None and not self.busy and not self.closed:
-            self.busy = True  # what the client had sent behind it is not served
+            self.busy = True  # requests behind it are not served
             self.send_gathered()
             self._part(self.parting)
 

@@ -94,7 +94,7 @@ class RequestQueue:
         if self.is_on:
             self._costs.read(self._image)
         else:
-            self._costs.clear()  # also for what is read before `around` is asked again
+            self._costs.clear()  # also for requests that are read before `around` is asked again
         before, self.size = self.size, self._share(_HANDLERS) if self.is_on else 0
         if self.size and self.size != before:
             self._handlers.resize(self.size, now_ns)

@@ -134,7 +134,7 @@ class TlsSocket:
     def shutdown(self, how: int) -> None:
         """Ends the sending side with a close_notify; what the socket does not take of that is not waited for."""
         assert how == SHUT_WR
-        with contextlib.suppress(ssl.SSLError):  # it waits for the peer's own end, which may never come
+        with contextlib.suppress(ssl.SSLError):  # it raises until the peer has ended TLS, too, which may never come
             self._tls.unwrap()
         self.flush()
         if not self._unsent:

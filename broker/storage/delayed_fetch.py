@@ -21,7 +21,7 @@ from shards.config.internal_topics import INTERNAL_TOPICS
 from shards.loop.deferred import MaybeDeferred, Spawn, then
 
 MAX_WAIT_MS = 60_000  # an answer without records may come early; so no Fetch outlives its connection for long
-INTERNAL_WAIT_MS = 500  # what is committed meanwhile comes with the next Fetch
+INTERNAL_WAIT_MS = 500  # records committed meanwhile come with the next Fetch
 
 RETRY_S = 0.1
 

@@ -18,7 +18,7 @@ from broker.wire import codes
 SETTING = "storage_min_free_bytes"
 LOOK_EVERY_S = 0.25
 _LEAST_FREE_BYTES = 1 << 30
-_LEAST_SHARE = 20  # of a small volume, a twentieth: /dev/shm of a container may have 64 MB
+_LEAST_SHARE = 20  # a twentieth of a small volume: /dev/shm of a container may have 64 MB
 
 log = Logger()
 

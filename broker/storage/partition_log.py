@@ -123,7 +123,7 @@ class PartitionLog(LogSegments):
             raise Rejected(codes.KAFKA_STORAGE_ERROR, f"The log can't be written: {fault.strerror}.") from None
         if len(self._segments) > before > 0 and self._segments[-2].size + batch.size > self.segment_bytes:
             # After a roll by time, retention waits for the periodic check (log.retention.check.interval.ms).
-            with contextlib.suppress(OSError):  # what could not be dropped now is dropped another time
+            with contextlib.suppress(OSError):  # a segment that can't be dropped now is dropped another time
                 self._retain(now_ms)
         segment.note(batch, base_offset)
         return base_offset
@@ -174,7 +174,7 @@ class PartitionLog(LogSegments):
 
     def _read(self, offset: int, max_bytes: int, at_least_one: bool, end: int, in_file: bool) -> bytes | FileSlice:
         if offset < self.start_offset:
-            raise OutOfRange  # it moved up meanwhile
+            raise OutOfRange  # the log's start moved up meanwhile
         place = self._resume.get(offset) or self._place_of(offset, end)
         if place is None:
             return b""
@@ -257,6 +257,6 @@ class PartitionLog(LogSegments):
                     time_ms = batch.max_timestamp
                 if time_ms >= timestamp and offset >= self.start_offset:
                     return TimestampedOffset(offset, time_ms)
-        except (NotUnpacked, MalformedRecords, IndexError):  # its file was damaged
+        except (NotUnpacked, MalformedRecords, IndexError):  # the file was damaged
             return TimestampedOffset(max(batch.base_offset, self.start_offset), batch.max_timestamp)
         return None

@@ -73,7 +73,7 @@ def readable(data: bytes, batch: Batch) -> tuple[bytes, int] | None:
         buffer, start = compression.records_of(data, batch.attributes & COMPRESSION)
     except NotUnpacked:
         return None
-    return bytes(buffer), start  # what was unpacked is valid for this step alone
+    return bytes(buffer), start  # the unpacked bytes are valid for this step alone
 
 
 class RecordFilter:

@@ -58,13 +58,13 @@ def recover(directory: str, files: OpenFiles) -> Recovered:
         if segments and segment.base_offset < segments[-1].next_offset:
             if all(
                 segment.base_offset != other.base_offset for other in segments
-            ):  # else it was just made again (repairs_can_be_repeated)
+            ):  # else the segment was just made again (repairs_can_be_repeated)
                 set_aside(segment.path, "its offsets are in the segment before it, too")
         elif closed and index < scan_from and (dumped := _load_aborted(segment)) is not None and segment.load_sidecar():
             aborted.load(dumped)
             segments.append(segment)
         else:
-            if index < scan_from:  # of the producers, the snapshot of a later segment tells
+            if index < scan_from:  # the producers are in the snapshot of a later segment
                 heed = Replay(load_snapshot(segment) or ProducerStateManager(), aborted)
             elif heed.producers is not producers:
                 heed = Replay(producers, aborted)
@@ -156,7 +156,7 @@ def _split(segment: LogSegment, files: OpenFiles, mapped: mmap, scan: Scan) -> l
     with contextlib.suppress(FileNotFoundError):
         os.unlink(segment.sidecar)
     with contextlib.suppress(FileNotFoundError):
-        if segments and not at_start:  # what was known as the damaged file began holds for what is left of it
+        if segments and not at_start:  # the state at the start of the damaged file holds for the rest of it
             os.rename(snapshot_path(segment), snapshot_path(segments[0]))
     keep_copy(segment.path, "batches are damaged")
     files.forget(segment.path)
@@ -182,7 +182,7 @@ def _bytes_of(mapped: mmap, piece: Piece) -> bytes:
 
 def _save_sidecars(segments: list[LogSegment], aborted: TransactionIndex) -> None:
     for segment in segments:
-        with contextlib.suppress(OSError):  # it is scanned again next time
+        with contextlib.suppress(OSError):  # the segment is scanned again next time
             save_aborted(segment, aborted)
             segment.save_sidecar()
 

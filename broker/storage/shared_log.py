@@ -44,7 +44,7 @@ from broker.storage.recovery import Replay
 from broker.storage.segment import DamagedSegment, LogSegment
 from broker.wire import codes
 
-BITS = 63  # of a word
+BITS = 63  # in a word
 NOT_YET = Rejected(codes.NOT_LEADER_OR_FOLLOWER, "This shard has not heard of the topic's last change yet.")
 
 T = TypeVar("T")
@@ -183,7 +183,7 @@ class SharedLog(PartitionLog):
             end.claim(self.topic_id, version)
         self._load()
         with contextlib.suppress(OSError):
-            self._drop_deleted()  # so that other shards need not be told when that is made up for
+            self._drop_deleted()  # other shards then need no notice when the deletion is made up for
         self._publish()
         if not goes_on or known != (words[GENERATION], words[BASE], words[SIZE], words[START], words[END]):
             words[GENERATION] += 1

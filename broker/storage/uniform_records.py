@@ -40,7 +40,7 @@ class RecordLayout(NamedTuple):
 
 class _Plan(NamedTuple):
     columns: list[tuple[slice, bytes]]  # bytes of all records at one place, and what they must be
-    deltas: list[slice]  # of their timestamps
+    deltas: list[slice]  # the places of the timestamp deltas
     has_keys: bool
 
 

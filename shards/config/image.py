@@ -111,10 +111,10 @@ class ClusterImage:
         self.features: dict[str, int] = {}  # levels that were changed (features.py)
         self.tokens: dict[str, TokenRecord] = {}  # by token id
         self.advertised: dict[str, str] = {}  # addresses set live (advertised.py)
-        self.auto_listeners: frozenset[str] = frozenset()  # those of which clients are told the address they reached
+        self.auto_listeners: frozenset[str] = frozenset()  # listeners that advertise the address that clients reached
         self.static: dict[str, str] = {}  # "broker or nothing/name" -> text, from the command line; as Kafka's file
-        self.dynamic: dict[str, str] = {}  # the same of live changes
-        self.observed: dict[str, str] = {}  # the same of limits of connections that are observed instead of enforced
+        self.dynamic: dict[str, str] = {}  # live changes, by the same keys
+        self.observed: dict[str, str] = {}  # observed limits of connections, by the same keys
         self.hosts: dict[str, list[str]] = {}  # the addresses of host names in overrides (host_overrides.py)
         self.limits = ConnectionLimits()
         self.observed_limits: ObservedLimits | None = None  # None: no cap is observed on this broker

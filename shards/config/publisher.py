@@ -157,7 +157,7 @@ class Publisher:
                 await self._shards.request(member, "apply", version, part, whole, more, timeout_s=_FOR_EVER_S)
                 self._note_progress()
         except (PeerLost, DeadlineExceeded, RemoteError):
-            return  # it stays behind: `push` ends it, or its successor connects
+            return  # the shard stays behind: `push` ends it, or its successor connects
         link.version = max(link.version, version)
 
     def _note_progress(self) -> None:

@@ -63,7 +63,7 @@ class _ClientQuotaManager(Generic[Sensor]):
         self.window = window
         self._hears_of_dropped = dropped
         self.places: SensorTable[Sensor] = SensorTable(self.sensor, window, self.table, self._drop, most=most_sensors)
-        self._known: dict[tuple[str, str], tuple[Sensor, float | None]] = {}  # what `_resolve` found at `_version`
+        self._known: dict[tuple[str, str], tuple[Sensor, float | None]] = {}  # the results of `_resolve` at `_version`
         self._version = self.table.version
 
     @property

@@ -29,7 +29,7 @@ class WholeMsBucket:
         self._token_ms = token_ms(per_s)
         self._tokens = per_s
         self._counted_ms = now_ms  # while connections wait, when the last of them has its token
-        self._next_ms = now_ms  # of an empty bucket, when its timer brings a token that no connection waits for
+        self._next_ms = now_ms  # when the timer of an empty bucket brings a token that no connection waits for
 
     def take(self, *, now_ms: int, most_ms: int = 100) -> int | None:
         """Milliseconds until a token is there (0: now), which is then taken; None, and nothing taken, beyond `most_ms`."""

@@ -55,7 +55,7 @@ class ObservedWindows:
         got each."""
         together = self._charge(listener, quotas, arrivals, now_ms)
         if together is WITHIN or arrivals == 1:
-            return [(together, arrivals)]  # what is within a rate together is so one by one
+            return [(together, arrivals)]  # arrivals that are within a rate together are so one by one
         self.take_back(listener, quotas, arrivals, now_ms=now_ms)
         each = groupby(self._charge(listener, quotas, 1, now_ms) for _ in range(arrivals))
         return [(answer, sum(1 for _ in alike)) for answer, alike in each]

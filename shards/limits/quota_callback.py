@@ -176,7 +176,7 @@ def _key_of(tags: Tags) -> Key:
         is_plain = words and not any(mark in f"{name}{value}" for name, value in words for mark in "=,{")
         client_id = ",".join(map("=".join, words)) if is_plain else json.dumps(dict(words), ensure_ascii=False)
         user = ""
-    (user + client_id).encode()  # what can't be encoded has no home
+    (user + client_id).encode()  # a text that can't be encoded has no home
     return (short_name(user), short_name(client_id))
 
 

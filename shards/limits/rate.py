@@ -61,13 +61,13 @@ class Rate:
         self.window = window
         self._values: list[float] = []  # one entry per sample, in the order Kafka adds them up
         self._starts: list[int] = []
-        self._last: list[int] = []  # of each sample's last record
+        self._last: list[int] = []  # the time of each sample's last record
         self._whole = True  # until a fraction is recorded, and the order of adding matters
         self._at = 0  # the sample being recorded into
-        self._start = -_NEVER  # its start
+        self._start = -_NEVER  # the start of the current sample
         self._oldest = _NEVER  # the least of all starts
         self._clear_at = _NEVER  # when the first of the *other* samples is obsolete
-        self._rest: float = 0  # what the others hold, while all is whole
+        self._rest: float = 0  # the sum of the other samples, while all numbers are whole
 
     def record(self, amount: float, *, now_ms: int) -> None:
         """Count `amount` at `now_ms`; a negative amount takes back. Nothing is measured, so nothing is cleared."""
@@ -127,7 +127,7 @@ class Rate:
         if at_ms <= now_ms - (samples + 1) * size_ms:
             return
         if at_ms >= max(self._last, default=at_ms):
-            self.charge(amount, None, now_ms=at_ms)  # as it was recorded there
+            self.charge(amount, None, now_ms=at_ms)  # at the time at which it was recorded there
             return
         starts, at = self._starts, self._at
         order = sorted((i for i, value in enumerate(self._values) if value and i != at), key=starts.__getitem__)

@@ -87,7 +87,7 @@ class RateReplay:
     ) -> int:
         size_ms = self._window.size_ms
         beyond = sum(rate.charge(1, quota_per_s, now_ms=at_ms, max_ms=size_ms) > 0 for _ in range(units))
-        if is_violated:  # one more was taken back at once, which may have begun a sample
+        if is_violated:  # one more unit was recorded and taken back, which may have begun a sample
             self.unfounded += rate.charge(1, quota_per_s, now_ms=at_ms, max_ms=size_ms) == 0
             rate.record(-1, now_ms=at_ms)
         return beyond

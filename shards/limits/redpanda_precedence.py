@@ -66,7 +66,7 @@ class _Clients:
     def __init__(self) -> None:
         self.by_id: dict[str, float] = {}
         self.by_prefix: dict[str, float] = {}
-        self.lengths: list[int] = []  # of the prefixes, longest first
+        self.lengths: list[int] = []  # lengths of the prefixes, longest first
         self.default: float | None = None
         self.alone: float | None = None
 

@@ -169,7 +169,9 @@ class Poller:
         """Refreshes `now_ns` and makes the end-of-pass hooks run soon; a task calls it before it does what a callback does."""
         if not self.in_pass:
             self.now_ns = self.clock_ns()
-            if not self._woken.is_set():  # else it goes on with what tasks have done since the last pass, in one slice
+            if (
+                not self._woken.is_set()
+            ):  # else the pass goes on with the work of tasks since the last pass, in one slice
                 self.time_slice.begin(self.now_ns)
                 self._woken.set()
 
@@ -222,7 +224,7 @@ class Poller:
         while not ready and self.clock_ns() < self._expected_ns:
             ready = self._epoll.poll(0, _EVENTS_PER_PASS)
             if not ready:
-                os.sched_yield()  # it may be on the very core that the other process needs
+                os.sched_yield()  # this process may be on the very core that the other process needs
         if ready:
             return ready
         ready = self._epoll.poll(self._linger_s, _EVENTS_PER_PASS)

@@ -36,7 +36,7 @@ class Timers:
     def __init__(self, poller: Poller) -> None:
         self._poller = poller
         self._heap: list[tuple[int, int, Timer]] = []
-        self._cancelled = 0  # of those in the heap
+        self._cancelled = 0  # cancelled timers in the heap
         self._order = itertools.count()
         self._sooner = trio.Event()
 

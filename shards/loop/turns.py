@@ -37,7 +37,9 @@ class Turns:
         self.spawn = spawn
         self._working = trio.Lock()
         self._collecting = trio.Lock()
-        self._woken: deque[trio.Event] = deque()  # of tasks that wait for their turn (woken_tasks_go_on_in_order)
+        self._woken: deque[trio.Event] = (
+            deque()
+        )  # the events of tasks that wait for their turn (woken_tasks_go_on_in_order)
         self._first_woken_s = self._last_woken_s = 0.0
 
     @asynccontextmanager

@@ -117,7 +117,7 @@ class Calls:
             return
         call = peer.calls.pop(message[1], None)
         if call is None:
-            return  # its time was over
+            return  # the call's time was over
         if kind == RESULT:
             call.answer.resolve(message[2])
         else:

@@ -154,7 +154,7 @@ class Mesh:
             except OSError as fault:
                 if fault.errno not in SHORT:
                     raise
-                self._poller.unwatch(sock.fileno())  # it is ready all the time
+                self._poller.unwatch(sock.fileno())  # the socket is ready all the time
                 self._unwatched.append(watch)
                 return
             self._adopt(accepted, None, channels_of, lambda: None)
@@ -181,7 +181,7 @@ class Mesh:
                 self._received(key, peer, link, message)
                 return
             if link.closed:
-                return  # what came in one frame with the hello of a stale incarnation
+                return  # messages in one frame with the hello of a stale incarnation
             hello = Hello(*message)
             key = self._key_of(hello)
             if channel is None:

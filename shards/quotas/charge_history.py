@@ -72,7 +72,7 @@ class Curve:
         self.began_ms = began_ms
         self.points = points
         self.total = points[-1].total
-        self.at_ms = points[-1].at_ms  # of the last amount
+        self.at_ms = points[-1].at_ms  # the time of the last amount
 
     @property
     def untold(self) -> float:

@@ -106,7 +106,7 @@ class Meters:
         self._image = image
         self._now_ms = now_ms
         self._known: dict[str, dict[Any, float]] = {kind: {} for kind in KINDS}
-        self._clients: dict[tuple[str, str, str], Metered] = {}  # what `_look_up` found in this version
+        self._clients: dict[tuple[str, str, str], Metered] = {}  # the results of `_look_up` in this version
         self._throttles: dict[tuple[str, str, str], Average] = {}
         self._mutation_rates: dict[Key, Rate] = {}
         self._began = False

@@ -109,7 +109,7 @@ class ShardedQuotas(Meters):
         self._touch = touch
         self._after = after
         self._mistaken = mistaken
-        self._to_send: dict[int, list[_Waiting]] = {}  # what this pass charges at each home
+        self._to_send: dict[int, list[_Waiting]] = {}  # the charges of this pass at each home
         self._is_timer_set = False
         self._awaited: set[int] = set()  # shards whose history this one, which starts, has yet to receive
         self._held: list[_Waiting] = []
@@ -127,7 +127,7 @@ class ShardedQuotas(Meters):
         if kind == MUTATION and self._notes is not None and MeterKey(kind, *key) in self._noted:
             self._notes.began(
                 MeterKey(kind, *key), {}, at_ms=self._now_ms()
-            )  # what it owed after an hour is forgotten, as in Kafka
+            )  # a debt is forgotten after an hour, as in Kafka
         self._noted.discard(MeterKey(kind, *key))
 
     def serve_on(self, serve: Callable[[str, Callable[..., object]], None]) -> None:
@@ -209,7 +209,7 @@ class ShardedQuotas(Meters):
         self.replication.flush()
         while self._to_send:
             self._send_charges(next(iter(self._to_send)))
-        self.replication.flush()  # of what was decided here after all
+        self.replication.flush()  # charges that were decided here after all
 
     def _send_charges(self, home: int) -> None:
         waiting = self._to_send.pop(home)

@@ -52,7 +52,7 @@ class ClusterRate:
         self._image = image
         self._now_ms = now_ms
         self._is_silent = True
-        self._epochs: dict[int, int] = {}  # of members, the last that came up
+        self._epochs: dict[int, int] = {}  # by member, the epoch that came up last
         self._up: set[int] = set()
         self._rates = Rates(
             member_of(place, shards),

@@ -172,7 +172,7 @@ class Rates:
         """The image has become `version`: its quotas hold from here on, and no unit granted under another is left
         (spare_units_stay_in_their_version)."""
         image, here = self._image, self._here
-        here.listeners.advance(now_ms=now_ms)  # what was due is due under the version that ends
+        here.listeners.advance(now_ms=now_ms)  # due connections go on under the version that ends
         here.version = version
         window = Window(image.get("quota.window.num"), image.get("quota.window.size.seconds") * 1000)
         if window != here.window:

@@ -127,7 +127,7 @@ class HolderCache:
             self.return_recalled(pool)
         before = pool.terms.rule
         if (before.cap is None) == (rule.cap is None):
-            pool.rule = rule  # what is held limits it as before, or nothing does
+            pool.rule = rule  # the tokens here limit it as before, or nothing does
             return
         self._count_away(pool, -1)
         pool.rule = rule

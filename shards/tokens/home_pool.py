@@ -32,7 +32,7 @@ class HomePool(Pool):
     """
 
     __slots__ = ("holder", "lent")
-    peak = _MOST  # none is remembered: a home keeps its tokens
+    peak = _MOST  # no peak is remembered: a home keeps its tokens
 
     def __init__(self, key: str, terms: Terms) -> None:
         super().__init__(key, terms)

@@ -32,7 +32,7 @@ class Outbox:
     def __init__(self, me: int, epoch: int) -> None:
         self._me: Final = me
         self._epoch: Final = epoch
-        self._sessions: dict[int, int] = {}  # of peers that are up
+        self._sessions: dict[int, int] = {}  # sessions of peers that are up
         self._items: defaultdict[int, list[Item]] = defaultdict(list)
         self._gives: dict[tuple[int, str], int] = {}  # place among the items of this pass's give, so that many are one
         self.local: deque[Item] = deque()

@@ -25,9 +25,9 @@ class Peers:
         self.outbox: Final = Outbox(me, epoch)
         self._epoch: Final = epoch
         others = [shard for shard in range(shards) if shard != me]
-        self._epochs: dict[int, int] = {}  # of peers that are up or lost
+        self._epochs: dict[int, int] = {}  # epochs of peers that are up or lost
         self.unheard = set(others)
-        self.applied = dict.fromkeys(others, NEVER)  # what each peer that is not dead has applied
+        self.applied = dict.fromkeys(others, NEVER)  # the version that each peer that is not dead has applied
         self.confirmed = dict.fromkeys(others, NEVER)  # which of our versions each is known to have heard of
 
     # Incarnations

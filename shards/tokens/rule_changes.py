@@ -107,7 +107,7 @@ class RuleChanges:
             return False
         piece = list(islice(self._rest, self._piece))
         for pool in self._refresh_plain(piece):
-            if self._table.pools.get(pool.key) is pool:  # else it was forgotten
+            if self._table.pools.get(pool.key) is pool:  # else the pool was forgotten
                 self.refresh_rule(pool)
         if len(piece) == self._piece:
             return True

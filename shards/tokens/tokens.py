@@ -310,7 +310,7 @@ class Tokens(ConnectionTokens):
             self._peers.outbox.post(peer, ("synced", self._to_confirm.pop(peer)))
         if self._unconfirmed and self._peers.have_confirmed(self._unconfirmed[0][0]):
             _, done = self._unconfirmed.popleft()
-            done()  # that was given to `apply`
+            done()  # the callback that was given to `apply`
             return True
         return False
 

@@ -580,7 +580,7 @@ def test_a_user_is_told_which_operations_it_is_authorized_to(alice, admin, acls,
     assert cluster.cluster_authorized_operations == bits(o.DESCRIBE, o.CREATE)
 
 
-def test_who_may_not_describe_the_cluster_is_told_of_no_operation(alice):
+def test_a_client_that_may_not_describe_the_cluster_is_told_of_no_operation(alice):
     answered = alice.ask("describe_cluster", 1, include_cluster_authorized_operations=True, endpoint_type=1)
     assert (answered.error_code, answered.cluster_authorized_operations) == (codes.NONE, 0)
 
@@ -713,7 +713,7 @@ def test_members_of_consumer_groups_see_what_they_may_describe(alice, admin, acl
     beat(alice, member_epoch=-1)
 
 
-def test_who_may_read_a_share_group_is_told_nothing_of_hidden_topics(alice, acls, topic):
+def test_a_client_that_may_read_a_share_group_is_told_nothing_of_hidden_topics(alice, acls, topic):
     acls(*(Grant(operation, G, group) for operation in (O.READ, O.DELETE) for group in ("s", "none")))
     assert _share_beat(alice, topic) == [TOPIC_FAILED]
     assert _share_offsets(alice, topic) == [codes.NONE, TOPIC_FAILED]

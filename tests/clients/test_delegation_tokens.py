@@ -115,7 +115,7 @@ def owner_of(connection: Wired) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_who_logs_in_by_a_token_is_its_owner_until_it_ends(alice, client, mechanism):
+def test_a_client_that_logs_in_by_a_token_is_its_owner_until_it_ends(alice, client, mechanism):
     error, session_ms = login(client, mechanism, make(alice).client(mechanism))
     assert (error, 0 < session_ms <= LASTS_MS) == (codes.NONE, True)
     assert owner_of(client) == (codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, "alice")
@@ -187,7 +187,7 @@ def test_a_token_that_has_expired_lets_in_for_no_time_and_is_deleted_at_the_next
     until(lambda: token.id not in known(alice), what="the token is deleted")
 
 
-def test_who_proves_again_by_a_password_has_logged_in_by_it_for_ever(alice, client, bootstrap):
+def test_a_client_that_proves_again_by_a_password_has_logged_in_by_it_for_ever(alice, client, bootstrap):
     salted = hashlib.pbkdf2_hmac("sha256", b"alice-secret", b"salt", 4096)
     upsertion = alice.types("alter_user_scram_credentials", 0).ScramCredentialUpsertion(
         name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=salted

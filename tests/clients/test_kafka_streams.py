@@ -88,7 +88,7 @@ def counts(consumer: Consumer, known: dict[str, int]) -> dict[str, int]:
     return known
 
 
-def test_counts_are_exact_whoever_is_killed(classpath: str, tmp_path: Path) -> None:
+def test_counts_are_exact_whichever_process_is_killed(classpath: str, tmp_path: Path) -> None:
     said: Counter[str] = Counter()
     known: dict[str, int] = {}
     with running(tmp_path / "data", *SETTINGS, shards=2) as cluster:

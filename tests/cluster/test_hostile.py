@@ -102,7 +102,7 @@ def test_large_requests_that_stop_half_way_hold_up_no_other_large_request(cluste
             assert answer(good)
 
 
-def test_somebody_unknown_gets_no_room_for_a_large_frame(cluster):
+def test_an_unknown_client_gets_no_room_for_a_large_frame(cluster):
     with connect(cluster.listeners["SASL"][0]) as sock:
         sock.sendall(struct.pack(">i", (512 << 10) + 1))
         assert closed(sock)
@@ -286,7 +286,7 @@ def test_why_it_cannot_start_is_said_although_processes_have_ended(tmp_path):
     assert run.returncode == 1 and "cluster.sqlite can't be used" in run.stderr
 
 
-def test_who_says_nothing_is_closed_after_a_while_and_its_token_is_free(tmp_path):
+def test_a_client_that_says_nothing_is_closed_after_a_while_and_its_token_is_free(tmp_path):
     options = ("--set", "connections.max.idle.ms=300", "--set", "kafka_connections_max_per_ip=1")
     with running(tmp_path / "data", *options) as cluster:
         with connect(cluster.address) as silent:

@@ -104,7 +104,7 @@ def test_it_is_shown_beside_the_enforced_one_and_ends_with_its_observation(tmp_p
         assert observed_use(cluster) == 6, "a new beginning has everybody again"
 
 
-def test_lowered_live_it_counts_anew_and_keeps_who_is_in(tmp_path: Path) -> None:
+def test_lowered_live_it_counts_anew_and_keeps_the_members(tmp_path: Path) -> None:
     with (
         audited(tmp_path / "d", "--observe", f"{CAP}=8", brokers=BROKERS, shards=SHARDS) as cluster,
         Clients(cluster) as clients,

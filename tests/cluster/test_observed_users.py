@@ -128,7 +128,7 @@ def test_a_login_that_would_have_been_refused_leaves_its_place_to_others(cluster
     assert cluster.get("/v1/refusals")["total"] == 0
 
 
-def test_those_who_have_logged_in_count_from_the_beginning(cluster: Cluster, logins: Logins) -> None:
+def test_clients_that_have_logged_in_count_from_the_beginning(cluster: Cluster, logins: Logins) -> None:
     assert logins.more(4) == 4
     observe(cluster, **{CAP: 5})
     assert observed_pools(cluster)["observed/user"] == 4

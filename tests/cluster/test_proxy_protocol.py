@@ -146,7 +146,7 @@ def test_a_listener_that_waits_for_a_slot_lets_announced_clients_wait(cluster, l
 
 
 @pytest.mark.parametrize("header", [binary(LOCAL, 0, b""), b"PROXY UNKNOWN\r\n", binary(PROXY, 0x31, bytes(216))])
-def test_what_announces_nobody_counts_as_the_proxy(cluster, header):
+def test_a_header_that_announces_no_client_counts_as_the_proxy(cluster, header):
     before = sources(cluster).get(PROXY_IP, {}).get("admitted", 0)
     with announced(cluster, header) as sock:
         assert admitted(sock)
@@ -249,7 +249,7 @@ def test_forged_headers_of_networks_that_are_not_trusted_count_as_their_senders(
         assert admitted(sock), "it is a client, with an address of its own"
 
 
-def test_a_header_at_a_listener_without_proxies_announces_nobody(cluster):
+def test_a_header_at_a_listener_without_proxies_announces_no_client(cluster):
     before = set(sources(cluster))
     for header in (v1("198.18.2.2", 1), v2("198.18.2.2", 1)):
         with connect(cluster.listeners["PLAIN"][0], "127.0.9.9") as sock, contextlib.suppress(ConnectionResetError):

@@ -95,7 +95,7 @@ def test_max_connections_counts_those_that_would_wait(tmp_path: Path, sockets: S
         assert summary(cluster)["refused"] == 0
 
 
-def test_who_is_open_counts_from_the_beginning_and_the_end_gives_everything_back(
+def test_an_open_connection_counts_from_the_beginning_and_the_end_gives_everything_back(
     tmp_path: Path, sockets: Sockets
 ) -> None:
     with running(tmp_path / "data", brokers=2, shards=2) as cluster:

@@ -85,7 +85,7 @@ def answered(socks):
     return got
 
 
-def test_who_finds_the_broker_full_waits_and_gets_in_when_somebody_leaves(cluster, clients):
+def test_a_connection_to_a_full_broker_waits_and_gets_in_when_another_leaves(cluster, clients):
     cluster.set("max.connections", 10)
     first = clients.more(10)
     assert all(map(admitted, first))
@@ -170,7 +170,7 @@ def test_a_limit_that_refuses_holds_for_the_inter_broker_listener_too(cluster, c
     assert all(map(admitted, clients.more(6, "INTERNAL")))
 
 
-def test_who_waits_for_its_listeners_slot_leaves_the_brokers_to_the_other_listener(tmp_path):
+def test_a_connection_that_waits_for_its_listeners_slot_leaves_the_brokers_to_the_other_listener(tmp_path):
     listeners = ("--listener", "EXTERNAL=127.0.0.1:0", "--listener", "OTHER=127.0.0.1:0")
     with running(tmp_path / "data", *listeners, shards=3) as cluster:
         cluster.set("listener.name.external.max.connections", 2)

@@ -52,7 +52,7 @@ def cluster() -> Iterator[SimulatedCluster]:
     cluster.finish()
 
 
-def test_after_a_cut_nobody_enters_until_enough_have_left(cluster: SimulatedCluster) -> None:
+def test_after_a_cut_no_connection_enters_until_enough_have_left(cluster: SimulatedCluster) -> None:
     cluster.set_cap(10)
     opened = cluster.open(10)
     cluster.set_cap(4)
@@ -150,7 +150,7 @@ def test_the_home_decides_without_a_message(cluster: SimulatedCluster) -> None:
     assert cluster.messages == before
 
 
-def test_without_a_cap_nobody_is_asked(cluster: SimulatedCluster) -> None:
+def test_without_a_cap_no_shard_is_asked(cluster: SimulatedCluster) -> None:
     before = cluster.messages
     cluster.close(cluster.open(20))
     assert cluster.messages == before
@@ -172,7 +172,7 @@ def test_nothing_is_cached_when_the_cap_does_not_exceed_the_shards(cluster: Simu
     assert cluster.oracle.granted(cluster.pool) == 0
 
 
-def test_all_who_wait_in_one_pass_are_one_borrow(cluster: SimulatedCluster) -> None:
+def test_all_that_wait_in_one_pass_are_one_borrow(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     tokens = cluster.world.nodes[cluster.elsewhere].tokens
     tries = [cluster.arrive(on=cluster.elsewhere) for _ in range(10)]
@@ -183,7 +183,9 @@ def test_all_who_wait_in_one_pass_are_one_borrow(cluster: SimulatedCluster) -> N
     assert cluster.messages - before <= 6  # borrow, grant and reclaim, answer, probe, answer, refusal
 
 
-def test_who_comes_after_the_home_has_decided_is_not_refused_by_that_answer(cluster: SimulatedCluster) -> None:
+def test_a_connection_that_comes_after_the_home_has_decided_is_not_refused_by_that_answer(
+    cluster: SimulatedCluster,
+) -> None:
     world, away, home = cluster.world, cluster.elsewhere, cluster.home
     cluster.set_cap(2)
     opened = cluster.open(2, on=home)
@@ -333,7 +335,7 @@ def test_a_rule_that_lets_wait_serves_in_the_order_of_arrival_at_the_home(cluste
         assert [admitted(one) for one in queue] == [number <= first for number in range(4)]
 
 
-def test_a_raised_cap_wakes_those_who_wait(cluster: SimulatedCluster) -> None:
+def test_a_raised_cap_wakes_connections_that_wait(cluster: SimulatedCluster) -> None:
     cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
     cluster.open(1)
     queue = [cluster.try_open(on) for on in (1, 2, 3)]
@@ -343,7 +345,7 @@ def test_a_raised_cap_wakes_those_who_wait(cluster: SimulatedCluster) -> None:
     assert admitted(queue[2])
 
 
-def test_who_waits_and_goes_away_gets_no_token(cluster: SimulatedCluster) -> None:
+def test_a_connection_that_waits_and_goes_away_gets_no_token(cluster: SimulatedCluster) -> None:
     cluster.set_caps(ip=CapRule(1, WAITING, wait=True))
     opened = cluster.open(1, on=cluster.home)
     gone, next_one = cluster.try_open(cluster.elsewhere), cluster.try_open(cluster.elsewhere)
@@ -374,7 +376,7 @@ def test_the_tokens_of_a_dead_shard_are_free_at_once(cluster: SimulatedCluster) 
     assert refused(cluster.try_open(on=cluster.elsewhere))
 
 
-def test_a_home_that_died_learns_who_is_in_before_it_lets_anybody_in(cluster: SimulatedCluster) -> None:
+def test_a_home_that_died_learns_the_use_before_it_grants_a_token(cluster: SimulatedCluster) -> None:
     away, home = cluster.elsewhere, cluster.home
     cluster.set_cap(10)
     opened = cluster.open(4, on=away)
@@ -399,7 +401,7 @@ def test_cached_tokens_are_good_while_their_home_is_down(cluster: SimulatedClust
     cluster.restart(cluster.home)
 
 
-def test_who_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: SimulatedCluster) -> None:
+def test_a_connection_that_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     cluster.kill(cluster.home)
     waiting = cluster.try_open(cluster.elsewhere)
@@ -410,7 +412,7 @@ def test_who_waits_for_a_home_that_is_down_is_refused_as_unavailable(cluster: Si
     cluster.restart(cluster.home)
 
 
-def test_who_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: SimulatedCluster) -> None:
+def test_a_connection_that_waits_for_a_home_that_comes_back_in_time_is_let_in(cluster: SimulatedCluster) -> None:
     cluster.set_cap(4)
     cluster.kill(cluster.home)
     waiting = cluster.try_open(cluster.elsewhere)
@@ -512,7 +514,7 @@ def test_a_shard_that_starts_under_an_older_version_than_the_others_listens_once
     cluster.finish()
 
 
-def test_a_late_connection_waits_for_nobody_and_those_that_wait_keep_their_places() -> None:
+def test_a_late_connection_waits_for_no_other_and_those_that_wait_keep_their_places() -> None:
     nobody_to_wait_for()
 
 
@@ -542,7 +544,7 @@ def test_what_was_taken_of_a_dead_home_before_the_sweep_is_given_up() -> None:
     taken_of_a_dead_home_before_the_sweep()
 
 
-def test_nobody_is_done_before_he_has_read_what_he_is_to_revoke() -> None:
+def test_no_shard_is_done_before_it_has_read_what_it_is_to_revoke() -> None:
     revoked_while_all_are_told()
 
 

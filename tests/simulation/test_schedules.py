@@ -14,7 +14,7 @@ def test_every_invariant_holds_after_every_pass(start: int) -> None:
     assert failures(range(start, start + 50)) == []
 
 
-def test_who_was_refused_at_once_tells_nothing_of_those_that_a_rule_lets_wait() -> None:
+def test_a_connection_refused_at_once_tells_nothing_of_those_that_a_rule_lets_wait() -> None:
     """ConnectionsInFlight.refuse, where a home has such a rule before another shard has it."""
     assert failures([21741]) == []
 
@@ -44,11 +44,11 @@ def test_a_seed_runs_alike_whatever_strings_hash_to() -> None:
     assert logs[0] == logs[1]
 
 
-def test_who_is_admitted_suspended_and_revoked_in_one_pass_has_used_its_tokens() -> None:
+def test_a_connection_admitted_suspended_and_revoked_in_one_pass_has_used_its_tokens() -> None:
     assert failures([70_005_771]) == []
 
 
-def test_a_token_granted_to_one_who_left_goes_to_the_next_on_his_shard() -> None:
+def test_a_token_granted_to_a_connection_that_left_goes_to_the_next_on_its_shard() -> None:
     """In one of them the one who left had asked at once, and was refused; both overtake one who waits elsewhere."""
     assert failures([72_025_805, 73_007_453]) == []
 

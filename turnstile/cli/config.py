@@ -21,7 +21,7 @@ from turnstile.observed_text import limits_connections, observed_lines, quotas_o
 from turnstile.quantities import count
 from turnstile.settings import as_text
 
-UNLIMITED = 2**31 - 1  # what Kafka's settings say for no limit
+UNLIMITED = 2**31 - 1  # the value of Kafka's settings for no limit
 _SETTINGS = {"setting": "", "static": " (command line)", "observed": " (observed)"}
 """The words that the history adds to the names of settings, by the kind of record."""
 _ADDRESSES = 20

@@ -32,7 +32,7 @@ def undone() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     fault = sys.exception()
-    while fault is not None:  # what is being handled where the signal came, and what was before that
+    while fault is not None:  # the exception being handled where the signal came, and those before it
         if isinstance(fault, KeyboardInterrupt):
             return
         fault = fault.__context__

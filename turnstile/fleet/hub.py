@@ -184,7 +184,7 @@ class Hub:
         try:
             sock, _ = self._listener.accept()
         except OSError:
-            return  # it has gone meanwhile
+            return  # the driver has gone meanwhile
         keep_alive(sock)
         self._poller.register(sock, selectors.EVENT_READ, Driver(sock))
 

@@ -141,7 +141,7 @@ def _report(driver: Driver, groups: int, why: str | None) -> DriverReport:
     total = Tally()
     for tally in driver.tallies(groups):
         total.add(tally)
-    assert driver.number is not None and driver.join is not None  # it has joined
+    assert driver.number is not None and driver.join is not None  # the driver has joined
     clock, done = driver.clock, driver.done
     return DriverReport(
         number=driver.number,

@@ -110,7 +110,7 @@ class _Player:
             targets = [resolve(group.bootstrap or order.bootstrap, allowed or group.sources) for group in groups]
             check_files(order.scenario, order.drivers)
             join = self._look_around(join, allowed, targets)
-        finally:  # what goes wrong is said by a driver that has joined
+        finally:  # a driver that has joined reports what goes wrong
             self._link.send(join)
         message: Message = self._link.receive()
         while not isinstance(message, Go | End):

@@ -32,7 +32,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 def main() -> None:
     """Ends the process as the command does."""
-    if os.getpid() == 1:  # of whom the kernel takes no signal without a handler
+    if os.getpid() == 1:  # the kernel drops signals to process 1 that have no handler
         signal.signal(signal.SIGTERM, lambda number, frame: os._exit(_TERMINATED))
     words = sys.argv[1:]
     if not words or words[0] == "up" or (words[0].startswith("-") and words[0] not in ("--version", "--help", "-h")):

@@ -109,7 +109,9 @@ def launch(conf: Mapping[str, str], java_options: str) -> LaunchedJvm:
     folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
     options = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", "-Xlog:disable", java_options, conf.get(OPTIONS, "")]
     if MAKE_ARCHIVE not in conf.get(OPTIONS, ""):
-        options.append(f"-XX:SharedArchiveFile={class_archive()}")  # one of another JVM, or none, is passed over
+        options.append(
+            f"-XX:SharedArchiveFile={class_archive()}"
+        )  # an archive of another JVM, or a missing one, is ignored
     given = {"spark.local.dir": str(folder), **conf, OPTIONS: " ".join(options)}
     command = [str(spark_home() / "bin" / "spark-submit")]
     for name, value in given.items():

@@ -137,7 +137,7 @@ class ReplayScenario:
             acceptor = self._acceptor(gate, listener)
         try:
             ip = self._address(text, self._limits.ipv6_prefix)
-        except TypeError:  # it is a list or an object
+        except TypeError:  # the value is a list or an object
             ip = _address(text, IPV6_BITS)
         if name.__class__ is not str and name.__class__ is not int:
             raise ValueError(f'"id" is {name!r}; it must be a string or a whole number')

@@ -32,7 +32,7 @@ def replay(
     """
     scenario = ReplayScenario()
     take = scenario.take
-    undecided: deque[str | Pending] = deque()  # those behind the first wait for it, so that answers keep their order
+    undecided: deque[str | Pending] = deque()  # answers behind the first wait for it, so that they keep their order
     for number, line in enumerate(lines, 1):
         try:
             event = _parse(line)

@@ -50,7 +50,7 @@ class Machine:
         return sum(each.late_ns for each in found) / max(len(found), 1) / MS
 
     def _stalls(self, began_ns: float, ended_ns: float) -> list[Beat]:
-        first = max(bisect_left(self.beats, began_ns, key=_due) - 1, 0)  # it may last into that time
+        first = max(bisect_left(self.beats, began_ns, key=_due) - 1, 0)  # the beat may last into that time
         found = self.beats[first : bisect_right(self.beats, ended_ns, key=_due)]
         return [each for each in found if each.late_ns >= _STALL_NS and each.due_ns + each.late_ns >= began_ns]
 

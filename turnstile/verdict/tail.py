@@ -15,7 +15,7 @@ _EVERY_S = 0.02
 _NAMES = {
     CODE_OF_KIND[kind]: kind for kind in ("admitted", "refused", "closed", "throttled", "fault", "request", "early")
 }
-_IDS = slice(3, 11)  # of the row: ip, listener, reason, user, client_id, api, limit, detail
+_IDS = slice(3, 11)  # places in a row: ip, listener, reason, user, client_id, api, limit, detail
 
 
 class Tail:
@@ -37,7 +37,7 @@ class Tail:
     def stop(self) -> None:
         """Reads what is there, and ends."""
         self._stopped.set()
-        if self._thread.ident is not None:  # it was started
+        if self._thread.ident is not None:  # the thread was started
             self._thread.join()
         for segment in self._segments.values():
             if segment is not None:

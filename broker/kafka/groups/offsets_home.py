@@ -194,7 +194,7 @@ class OffsetsHome(ShardGroups):
         if code != codes.ILLEGAL_GENERATION or self.groups.get(group) is not None:
             return code
         if group in self.offsets:
-            return codes.UNKNOWN_MEMBER_ID  # it has offsets, and no members
+            return codes.UNKNOWN_MEMBER_ID  # the group has offsets, and no members
         return codes.GROUP_ID_NOT_FOUND if version is not None and version >= GROUP_NOT_FOUND_SINCE else code
 
 

@@ -117,7 +117,7 @@ class _Fetch:
         if call.may_read is None:
             return self._ask(request, call, wanted)
         names = {each.topic for each in wanted}
-        denied = {name for name in names if name and not call.may_read(name)}  # of no topic that id is told alone
+        denied = {name for name in names if name and not call.may_read(name)}  # not topics whose id is unknown
         allowed = [each for each in wanted if each.topic not in denied]
 
         def with_denied(answers: list[PartitionAnswer]) -> list[PartitionAnswer]:

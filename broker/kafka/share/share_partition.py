@@ -118,9 +118,7 @@ class SharePartition:
                 continue
             if room <= 0 and (wanted.strict or _end_of_batch(read, acquired[-1].last) < run.first):
                 break
-            if (
-                run.deliveries >= lock.delivery_limit
-            ):  # as it was kept by a shard that died, or the limit is another one now
+            if run.deliveries >= lock.delivery_limit:  # a shard that died kept it so, or the limit has changed since
                 self._archive_available(run.first, run.last)
                 continue
             last = run.last

@@ -69,7 +69,7 @@ class Instance:
         self.connection = connection
         self.asked = RequestedMetrics((), 0)
         self.subscription_id = self.version = 0
-        self.error = codes.NONE  # of the last push
+        self.error = codes.NONE  # the error of the last push
         self.terminating = False
         self.got_ms = self.pushed_ms = _NEVER_MS
         self.expires_ms = 0

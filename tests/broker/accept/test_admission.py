@@ -437,7 +437,7 @@ def test_a_slot_that_has_to_be_waited_for_stops_the_listener():
 
 
 @pytest.mark.parametrize("direct", [True, False])
-def test_a_pool_that_lets_nobody_wait_does_not_stop_the_listener(direct):
+def test_a_pool_that_lets_no_connection_wait_does_not_stop_the_listener(direct):
     desk = Desk(direct=direct, limited=False)
     desk.tokens.answers[" ".join(ALL)] = None
     desk.connect()

@@ -186,7 +186,7 @@ def test_with_a_broker_that_lets_wait_or_refuses_whichever_is_tighter(total, ref
     agree({"max.connections": total, "kafka_connections_max": refusing, **listeners}, steps)
 
 
-def test_who_waits_for_a_listeners_slot_leaves_the_brokers_to_the_other_listener():
+def test_a_connection_that_waits_for_a_listeners_slot_leaves_the_brokers_to_the_other_listener():
     settings = {"listener.name.a.max.connections": 2, "kafka_connections_max": 10}
     agree(settings, [*"AAA", *"BBBBBBBB", "B"])
     shard = Shard(limits_of(settings))

@@ -134,7 +134,7 @@ async def test_the_idlest_of_all_shards_goes(net, on):
 
 
 @pytest.mark.parametrize("on", [HOME, ELSEWHERE])
-async def test_nobody_goes_while_there_is_room_also_if_it_is_cached_elsewhere(net, on):
+async def test_no_connection_is_evicted_while_there_is_room_also_if_it_is_cached_elsewhere(net, on):
     net.set_cap(40)
     opened = [net.shards[me].connect() for me in range(SHARDS)]  # their shards now cache more
     for _ in range(37):
@@ -198,7 +198,7 @@ async def test_a_lost_shard_does_not_stop_it(net):
     assert sum(each.closed is not None for each in opened) == 1
 
 
-def test_one_that_was_used_since_stays(net):
+def test_a_connection_that_was_used_since_stays(net):
     connection = net.shards[0].connect(last_used_ns=5)
     assert not net.shards[0].room.close(connection.id, 4)
     assert not net.shards[0].room.close(999, 5)

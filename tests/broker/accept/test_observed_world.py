@@ -20,7 +20,7 @@ def test_while_nothing_is_observed_nobody_stands_between_admission_and_serving()
     assert Desk().rehearsal.opener("A", ("listener:A", "broker"), serve, forced=False) is serve
 
 
-def test_who_would_be_refused_is_open_and_counted_and_holds_no_observed_token():
+def test_a_connection_that_would_be_refused_is_open_and_counted_and_holds_no_observed_token():
     desk = Desk(kafka_connections_max_per_ip="1")
     desk.connect(1)
     desk.connect(2)
@@ -83,7 +83,7 @@ def test_at_the_end_every_observed_token_is_given_back_and_a_new_beginning_has_e
     assert desk.members() == [1, 2]
 
 
-def test_another_value_counts_anew_and_keeps_who_is_in():
+def test_another_value_counts_anew_and_keeps_the_members():
     desk = Desk(kafka_connections_max_per_ip="1")
     for number in (1, 2):
         desk.connect(number)
@@ -114,7 +114,7 @@ def test_a_decision_that_takes_another_shard_follows_the_opening():
 
 
 @pytest.mark.parametrize("granted", [True, False])
-def test_one_that_closes_before_its_decision_gives_back_what_it_is_granted(granted):
+def test_a_connection_that_closes_before_its_decision_gives_back_what_it_is_granted(granted):
     desk = Desk(2, kafka_connections_max_per_ip="1")
     desk.connect(1, AWAY)
     desk.says()
@@ -142,7 +142,7 @@ def test_a_home_that_does_not_answer_leaves_the_decision_open():
 
 
 @pytest.mark.parametrize("ends", [Desk.observe, Desk.end_process])
-def test_at_the_end_nobody_waits_for_an_observed_token(ends):
+def test_at_the_end_no_connection_waits_for_an_observed_token(ends):
     desk = Desk(2, kafka_connections_max_per_ip="1")
     desk.connect(1, AWAY)
     desk.says()

@@ -113,7 +113,7 @@ def test_the_rate_of_the_cluster_counts_and_journals_whom_it_would_have_refused(
     assert desk.noted == [] == desk.members(), "no other rate is asked, and nobody needs an observed token"
 
 
-def test_who_the_rate_of_the_cluster_would_have_refused_is_asked_about_by_no_other_limit():
+def test_a_connection_that_the_rate_of_the_cluster_would_have_refused_is_asked_about_by_no_other_limit():
     desk = Desk(**CLUSTER_RATE, max__connection__creation__rate="1", kafka_connections_max_per_ip="7")
     desk.observe_rate_of(None, 1)
     for number in range(13):
@@ -133,7 +133,7 @@ def test_a_core_is_asked_before_the_cluster():
     assert desk.counted.count(("observed_core_rate", "A")) == 9 and ("observed_cluster_rate", "A") not in desk.counted
 
 
-def test_one_that_the_rate_of_the_cluster_lets_in_and_another_would_refuse_stays_recorded_there():
+def test_a_connection_that_the_rate_of_the_cluster_lets_in_and_another_would_refuse_stays_recorded_there():
     desk = Desk(**CLUSTER_RATE)
     desk.observe_rate_of("10.0.0.1", 0.1)
     for number in range(9):
@@ -236,7 +236,7 @@ def test_a_process_that_ends_journals_the_connections_that_wait_for_an_observed_
     assert [row["reason"] for row in desk.journal] == ["ended"] * 2
 
 
-def test_at_the_end_nobody_waits_for_an_observed_rate():
+def test_at_the_end_no_connection_waits_for_an_observed_rate():
     desk = desk_that_asks_another_shard(2, kafka_connections_max_per_ip="1")
     desk.observe()
     assert [row["reason"] for row in desk.journal] == ["ended"] * 2
@@ -266,7 +266,7 @@ def test_an_observed_rate_of_the_core_refuses_beyond_a_tenth_of_a_second():
     assert names.count("observed_rate_wait") == 2 and names.count("observed_core_rate") == 3
 
 
-def test_one_that_the_rate_of_its_address_would_have_refused_is_taken_back_from_its_listeners():
+def test_a_connection_that_the_rate_of_its_address_would_have_refused_is_taken_back_from_its_listeners():
     desk = Desk(max__connection__creation__rate="1000")
     desk.observe_rate_of("10.0.0.1", 1)
     for number in range(12):

@@ -174,7 +174,7 @@ async def test_a_shard_that_owes_an_answer_shows_at_once_and_restarts_are_told(a
     assert (status, body["states"]) == (503, {"broker 0 shard 1": "unresponsive", "broker 1 shard 0": "down"})
 
 
-async def test_shards_and_health_follow_who_is_connected(api):
+async def test_shards_and_health_follow_the_links_of_shards(api):
     assert await api.get("/healthz") == {"status": "ok"}
     api.cluster.lose((0, 1))
     shards = (await api.get("/v1/shards"))["shards"]
@@ -518,7 +518,7 @@ async def test_what_only_python_takes_for_json_is_refused(api, text):
     assert (await api.ask("PUT", "/v1/quotas", body))[1]["message"] == "the body is not JSON."
 
 
-async def test_with_a_token_nobody_else_gets_in(start_api):
+async def test_with_a_token_no_other_caller_gets_in(start_api):
     api = await start_api(token="s3cret")
     assert (await api.ask("GET", "/v1/shards"))[0] == 401
     assert (await api.ask("PUT", "/v1/cluster_config", {"upsert": {}}))[0] == 401

@@ -179,7 +179,7 @@ async def test_an_upgrade_is_ignored(served, upgrade):
         assert [(await answer(stream))[0]] == [200]
 
 
-async def test_a_body_that_nobody_reads_does_not_take_the_answer_along(served):
+async def test_a_body_that_is_not_read_does_not_take_the_answer_along(served):
     head = b"PUT /unread HTTP/1.1\r\nHost: l\r\nContent-Length: "
     async with await served.connect() as stream:
         await stream.send_all(head + b"3\r\n\r\nabc" + ASK)

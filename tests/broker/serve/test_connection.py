@@ -58,7 +58,7 @@ def test_an_oversized_frame_that_comes_whole_closes_the_connection(served):
     assert echo.ended == ["malformed"] and echo.faults == ["oversized"] and not echo.frames
 
 
-def test_somebody_unknown_gets_no_room_for_a_large_frame(served):
+def test_an_unknown_client_gets_no_room_for_a_large_frame(served):
     echo, client, connection = served
     echo.max_frame_bytes = 100 << 20
     connection.authentication = object()

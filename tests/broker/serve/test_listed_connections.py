@@ -56,7 +56,7 @@ async def test_a_connection_is_told_as_it_is():
         ({"logged_in_by": "SASL", "user": "alice", "authentication": object()}, True),
     ],
 )
-async def test_who_has_proven_who_it_is(more, proven):
+async def test_a_client_that_has_proven_its_identity(more, proven):
     ((row,),) = [(await Shard(connection(1, **more)).select())[1]]
     assert row["authentication_info.state"].endswith("_SUCCESS") is proven
     assert bool(row["authentication_info.user_principal"]) is proven

@@ -79,7 +79,7 @@ def test_while_it_is_paused_channels_stay_muted_whose_delay_is_over():
     assert [each.went_on for each in channels] == [0, 1, 0] and len(muted) == 1
 
 
-def test_one_that_pauses_it_again_when_it_goes_on_leaves_the_others_muted():
+def test_a_connection_that_pauses_it_again_when_it_goes_on_leaves_the_others_muted():
     timers, other = Timers(), Channel()
     muted = Muted(timers)
 

@@ -51,7 +51,7 @@ def test_a_produce_is_charged_at_once_and_the_next_one_of_a_hasty_client_is_held
     assert held.result() == ANSWER and limited.served == [300, 500]
 
 
-def test_one_that_waits_is_never_held(limited: Limited) -> None:
+def test_a_client_that_waits_is_never_held(limited: Limited) -> None:
     for size, told_ms in ((1400, 400), (100, 100), (100, 100)):
         assert limited.write(size) == ANSWER
         assert limited.served[-1] == told_ms

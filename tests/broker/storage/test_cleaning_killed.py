@@ -58,7 +58,7 @@ def agree(shards: Shards, model: Model) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whoever_is_killed_in_a_cleaning_no_key_loses_its_last_value(tmp_path: Path, seed: int) -> None:
+def test_a_kill_in_a_cleaning_loses_no_last_value_of_a_key(tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
     shards, model = Shards(tmp_path, count=3, limits=LIMITS), Model()
     for _ in range(60):

@@ -65,7 +65,7 @@ def test_a_shard_that_knows_nothing_yet_sweeps_nothing(tmp_path: Path) -> None:
     assert directories(broker) == {"t-0"}
 
 
-def test_retention_is_applied_to_logs_that_nobody_writes_to(broker: Broker) -> None:
+def test_retention_is_applied_to_logs_that_get_no_records(broker: Broker) -> None:
     broker.put_topic("short", topic_id=9, retention_ms="1000")
     home = broker.homes("short", 1)[0]
     append(broker, "short", 0, b"a")

@@ -353,7 +353,7 @@ def test_deleting_beyond_the_end_is_out_of_range(tmp_path: Path) -> None:
     assert log.delete_before(-1) == 1
 
 
-def test_who_waits_is_told_of_growth_and_of_the_end(tmp_path: Path) -> None:
+def test_a_waiter_is_notified_of_growth_and_of_the_end(tmp_path: Path) -> None:
     class Told:
         def __init__(self) -> None:
             self.what: list[object] = []

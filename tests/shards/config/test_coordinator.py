@@ -34,7 +34,7 @@ async def test_when_the_call_returns_every_shard_has_applied_it(cluster, autojum
     assert cluster.versions() == {before + 1}
 
 
-async def test_a_refused_change_reaches_nobody_and_is_not_stored(cluster, store):
+async def test_a_refused_change_reaches_no_shard_and_is_not_stored(cluster, store):
     await cluster.start()
     before = cluster.coordinator.state.version
     with pytest.raises(ConfigInvalid):
@@ -329,7 +329,7 @@ def test_no_part_of_a_push_is_much_larger_than_the_bound():
     assert list(_parts([])) == [[]]
 
 
-async def test_shards_are_asked_together_and_who_does_not_answer_is_left_out(cluster):
+async def test_shards_are_asked_together_and_a_silent_shard_is_left_out(cluster):
     await cluster.start()
     del cluster.shards[0, 1]
     answers = await cluster.coordinator.ask_all("describe_proxies")

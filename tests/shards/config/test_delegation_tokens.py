@@ -81,7 +81,7 @@ def test_it_expires_at_once_or_later_and_is_deleted_by_a_negative_time():
         assert expire(now, token_id, ALICE, period_ms, now_ms=NOW) == ([("token", token_id, None)], ["", NOW])
 
 
-def test_one_that_has_expired_can_only_be_deleted_and_is_swept():
+def test_a_token_that_has_expired_can_only_be_deleted_and_is_swept():
     now = state()
     token_id, _ = made(now, 1000)
     other, _ = made(now, 1001)

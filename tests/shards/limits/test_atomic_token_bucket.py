@@ -55,7 +55,7 @@ def test_no_more_than_an_hour_is_paid_at_once():
 
 
 @given(RATES, USES, st.booleans())
-def test_who_waits_out_the_delay_owes_less_than_the_tokens_of_a_millisecond(rate, uses, full):
+def test_a_client_that_waits_out_the_delay_owes_less_than_the_tokens_of_a_millisecond(rate, uses, full):
     played = Played(rate, full=full)
     for after_ms, tokens in uses:
         delay_ms = played.use(tokens, after_ms)

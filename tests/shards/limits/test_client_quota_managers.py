@@ -111,7 +111,7 @@ def test_a_table_may_be_shared_with_whoever_changes_it() -> None:
     assert meter.record("alice", "app", 0, now_ms=0) is WITHIN
 
 
-def test_sensors_that_nobody_used_for_an_hour_are_dropped() -> None:
+def test_sensors_unused_for_an_hour_are_dropped() -> None:
     produced, mutated = ProduceQuotaManager(), ControllerMutationQuotaManager()
     for meter in (produced, mutated):
         meter.update(PER_ALICE, 10)

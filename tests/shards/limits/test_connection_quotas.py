@@ -79,7 +79,7 @@ def test_a_listeners_own_cap_is_named() -> None:
     assert answers(waiting) == [("waiting", 0, "listener_cap")]
 
 
-def test_whoever_waits_longest_for_a_slot_gets_it() -> None:
+def test_the_connection_that_waits_longest_for_a_slot_gets_it() -> None:
     broker = Broker(inter_broker=None, max__connections=1)
     first = broker.connect()
     early = broker.at(1).connect(listener="INTERNAL")

@@ -39,7 +39,7 @@ def test_the_first_level_that_is_set_holds(first: int) -> None:
 
 
 @pytest.mark.parametrize("level", range(8))
-def test_a_level_alone_in_use_decides_who_shares(level: int) -> None:
+def test_a_level_alone_in_use_decides_which_clients_share(level: int) -> None:
     table = QuotaTable()
     table.update(LEVELS[level], 5)
     assert table.match("alice", "app") == Match(KEYS[level], LEVELS[level], 5)
@@ -47,7 +47,7 @@ def test_a_level_alone_in_use_decides_who_shares(level: int) -> None:
     assert table.key("bob", "other") == ("bob" if "user" in shape else "", "other" if "client-id" in shape else "")
 
 
-def test_before_the_first_quota_nobody_is_metered() -> None:
+def test_before_the_first_quota_no_client_is_metered() -> None:
     table = QuotaTable()
     table.update({"user": "alice"}, None)  # removing what is not there is no first quota
     assert not table.in_use

@@ -8,7 +8,7 @@ from shards.errors import PeerLost
 from shards.loop.deferred import Deferred, Spawn, gather, use_unawaited
 
 
-def test_whoever_asked_is_told_at_once_when_it_comes_and_only_once():
+def test_a_callback_is_called_at_once_when_the_value_comes_and_only_once():
     later, told = Deferred(), []
     later.add_callback(lambda each: told.append(("first", each.result())))
     later.add_callback(lambda each: told.append(("second", each.result())))
@@ -119,7 +119,7 @@ def test_the_first_error_ends_what_is_gathered_and_cancels_the_rest():
 
 
 @pytest.mark.parametrize("derive", [lambda each: each, lambda each: each.then(str), lambda each: gather([each])])
-def test_cancelling_ends_the_work_and_tells_nobody(derive):
+def test_cancelling_ends_the_work_and_calls_no_callback(derive):
     later, told = Deferred(), []
     later.on_cancel = lambda: told.append("ended")
     derived = derive(later)

@@ -93,7 +93,7 @@ def test_none_of_its_events_is_lost():
     assert held.sift([(5, EPOLLOUT)], {5: None}, watchers) == [(5, EPOLLIN | EPOLLRDHUP | EPOLLOUT)]
 
 
-def test_one_that_asked_to_be_called_again_is_called_after_the_release(poller, pipe):
+def test_a_callback_that_asked_to_be_called_again_is_called_after_the_release(poller, pipe):
     held = pipe()
     poller.again(held.readable)
     poller.hold(Held)

@@ -160,7 +160,7 @@ def busy():
     poller.close()
 
 
-def test_one_that_is_never_done_is_called_once_a_pass_after_what_is_ready(busy):
+def test_a_callback_that_is_never_done_is_called_once_a_pass_after_what_is_ready(busy):
     endless, other = busy("endless"), busy("other", times=1)
     endless.arrives()
     for _ in range(3):
@@ -214,7 +214,7 @@ def test_the_time_of_one_that_is_called_again_is_that_of_its_call(busy):
     assert seen[3:] == sorted(set(seen[3:])) and len(seen) == 6
 
 
-async def test_one_that_asks_between_two_passes_wakes_the_poller(busy, nursery):
+async def test_a_callback_that_asks_between_two_passes_wakes_the_poller(busy, nursery):
     asleep = trio.Event()
     poller = busy.poller
     poller._epoll = Watched(poller._epoll, asleep.set)

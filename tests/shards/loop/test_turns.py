@@ -133,7 +133,7 @@ async def test_of_tasks_that_are_woken_together_a_few_go_on_between_two_rounds(t
     assert len(set(went_on)) == 99 and max(steps) <= 5 + 2 * 8, "the order of the tasks of a round is random"
 
 
-async def test_one_that_is_woken_alone_goes_on_at_once(turns):
+async def test_a_task_that_is_woken_alone_goes_on_at_once(turns):
     for _ in range(3):
         with trio.testing.assert_no_checkpoints():
             await turns.woken()

@@ -127,7 +127,7 @@ def test_beyond_its_bound_there_is_no_room_until_all_is_written(deaf, poller, mo
 
 
 @pytest.mark.parametrize(("one_way", "bound"), [(True, "MAX_QUEUED"), (False, "MAX_UNREAD")])
-def test_who_reads_nothing_is_lost(deaf, monkeypatch, one_way, bound):
+def test_a_peer_that_reads_nothing_is_lost(deaf, monkeypatch, one_way, bound):
     monkeypatch.setattr(links, "MAX_QUEUED", 1000)
     monkeypatch.setattr(links, bound, 2 << 20)
     end, _ = deaf

@@ -113,7 +113,7 @@ async def test_rates_and_average_throttles_are_told_by_the_home_alone():
     assert [row for meters in broker.meters for row in meters.describe(10)] == []
 
 
-async def test_sensors_nobody_uses_are_dropped_a_few_at_a_time():
+async def test_unused_sensors_are_dropped_a_few_at_a_time():
     broker = QuotaBroker(1, {(("client-id", None),): {PRODUCE: 100.0}})
     for number in range(100):
         await broker.charge(0, PRODUCE, "ANONYMOUS", f"client-{number}", 1)

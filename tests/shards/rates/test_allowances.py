@@ -80,7 +80,7 @@ def test_who_waits_too_long_is_told_and_its_answer_is_nobodys():
     assert desk.answer(3, now_ms=2600) == [None, None, late]
 
 
-def test_who_waits_for_a_listener_waits_as_long_as_its_home_lives():
+def test_a_connection_that_waits_for_a_listener_waits_as_long_as_its_home_lives():
     allowances = Allowances(lambda home, item: None)
     waiter = RecordingRateWaiter()
     allowances.wait("listener:A", 1, waiter, 1000)
@@ -90,7 +90,7 @@ def test_who_waits_for_a_listener_waits_as_long_as_its_home_lives():
     assert waiter.told == [UNAVAILABLE]
 
 
-def test_a_new_home_is_asked_for_all_who_wait_and_nothing_old_counts():
+def test_a_new_home_is_asked_for_all_that_wait_and_nothing_old_counts():
     desk = Desk()
     desk.ask()
     desk.answer(1)

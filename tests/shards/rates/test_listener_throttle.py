@@ -85,7 +85,7 @@ def test_unused_spare_units_leave_the_sample_they_are_in():
     assert rate.units(now_ms=1000 + rate.window.samples * rate.window.size_ms) == 1  # without the first sample
 
 
-def test_who_died_waits_no_more():
+def test_a_shard_that_died_waits_no_more():
     tested, answers = throttle(external=1, window=Window(1, 1000))
     for holder in (0, 1, 0, 2):
         tested.ask(holder, "EXTERNAL", 1, 0, now_ms=1000)

@@ -40,21 +40,21 @@ def test_a_process_that_beats_is_left_alone(watched):
     assert watched.hung_after(1000) is None
 
 
-def test_one_that_is_silent_is_hung_after_its_timeout_and_again_if_it_is_still_there(watched):
+def test_a_process_that_is_silent_is_hung_after_its_timeout_and_again_if_it_is_still_there(watched):
     watched.hung_after(10)
     watched.beats = False
     assert watched.hung_after(1000) == TIMEOUT_S
     assert watched.hung_after(1000) == TIMEOUT_S
 
 
-def test_one_that_works_is_not_hung_but_one_that_spins_is(watched):
+def test_a_process_that_works_is_not_hung_but_one_that_spins_is(watched):
     watched.hung_after(10)
     watched.beats, watched.busy = False, True
     assert watched.hung_after(MOST_BUSY_S) is None
     assert watched.hung_after(1000) == pytest.approx(TIMEOUT_S, abs=LOOK_S)
 
 
-def test_one_that_never_begins_to_beat_is_hung(watched):
+def test_a_process_that_never_begins_to_beat_is_hung(watched):
     watched.beats = False
     assert watched.hung_after(1000) == pytest.approx(module._FIRST_TIMEOUT_S, abs=LOOK_S)
 

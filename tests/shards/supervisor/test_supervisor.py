@@ -139,7 +139,7 @@ def test_what_keeps_dying_is_started_again_later_and_later_while_the_others_go_o
     assert board.get(0).due_in_s is None
 
 
-def test_who_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch, said, supervised):
+def test_a_process_that_is_away_for_long_does_not_listen_until_it_starts_again(monkeypatch, said, supervised):
     monkeypatch.setattr(supervising, "AWAY_S", 0.004)
     monkeypatch.setattr(backoff, "FIRST_S", 0.004)
     bound = bind_listeners([ListenerSpec("A", "127.0.0.1", 0)], brokers=1, shards=2, backlog=100).sockets

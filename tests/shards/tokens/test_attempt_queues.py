@@ -36,7 +36,7 @@ def test_a_ticket_that_was_not_spoken_for_stays() -> None:
     assert "broker" not in queues
 
 
-def test_who_waits_keeps_its_place_where_others_are_refused_at_once() -> None:
+def test_an_attempt_that_waits_keeps_its_place_where_others_are_refused_at_once() -> None:
     queues = AttemptQueues()
     waiting = [join(queues, "broker"), join(queues, "broker")]
     late = join(queues, "broker", at_once=True)
@@ -74,7 +74,7 @@ def test_a_home_that_died_is_asked_again_for_everybody() -> None:
     assert attempts[0].deadline_s is None
 
 
-def test_who_leaves_is_not_asked_for() -> None:
+def test_an_attempt_that_leaves_is_not_asked_for() -> None:
     queues = AttemptQueues()
     queues.leave(join(queues, "broker"))
     assert queues.take_unasked() == ["broker"]

@@ -67,7 +67,7 @@ def test_a_connection_asks_for_one_pool_after_the_other(shard: Shard) -> None:
     assert waiter.decision is ADMITTED
 
 
-def test_all_who_wait_are_served_before_the_first_goes_on(shard: Shard) -> None:
+def test_all_that_wait_are_served_before_the_first_goes_on(shard: Shard) -> None:
     """The first is refused by its next pool and gives its token back; the second's is not given back with it."""
     shard.rules[SECOND] = CapRule(0, NAME)
     first, second = shard.arrive(FIRST, SECOND), shard.arrive(FIRST)
@@ -77,7 +77,7 @@ def test_all_who_wait_are_served_before_the_first_goes_on(shard: Shard) -> None:
     assert second.decision is ADMITTED
 
 
-def test_who_came_after_the_question_is_not_refused_by_the_answer(shard: Shard) -> None:
+def test_a_connection_that_came_after_the_question_is_not_refused_by_the_answer(shard: Shard) -> None:
     early = shard.arrive(FIRST)
     shard.says()
     late = shard.arrive(FIRST)
@@ -85,7 +85,7 @@ def test_who_came_after_the_question_is_not_refused_by_the_answer(shard: Shard) 
     assert isinstance(early.decision, Refused) and late.decision is None
 
 
-def test_where_connections_wait_only_who_asked_at_once_is_refused(shard: Shard) -> None:
+def test_where_connections_wait_only_one_that_asked_at_once_is_refused(shard: Shard) -> None:
     shard.rules[FIRST] = CapRule(50, NAME, True)
     first, late, last = shard.arrive(FIRST), shard.arrive(FIRST, at_once=True), shard.arrive(FIRST)
     assert shard.says() == [("borrow", FIRST, 1, 17, n, n, n == 2) for n in (1, 2, 3)]
@@ -95,7 +95,7 @@ def test_where_connections_wait_only_who_asked_at_once_is_refused(shard: Shard) 
     assert first.decision is ADMITTED and last.decision is ADMITTED
 
 
-def test_who_asked_at_once_is_not_refused_as_by_a_cap_while_its_home_says_nothing(shard: Shard) -> None:
+def test_a_connection_that_asked_at_once_is_not_refused_as_by_a_cap_while_its_home_says_nothing(shard: Shard) -> None:
     shard.rules[FIRST] = CapRule(50, NAME, True)
     waiting, late = shard.arrive(FIRST), shard.arrive(FIRST, at_once=True)
     shard.says()
@@ -107,7 +107,7 @@ def test_who_asked_at_once_is_not_refused_as_by_a_cap_while_its_home_says_nothin
     assert late.decision == Refused(FIRST, CapRule(50, NAME, True), 0, True) and waiting.decision is None
 
 
-def test_who_asked_at_once_says_so_of_each_of_its_pools(shard: Shard) -> None:
+def test_a_connection_that_asked_at_once_says_so_of_each_of_its_pools(shard: Shard) -> None:
     shard.rules[SECOND] = CapRule(0, NAME, True)
     late = shard.arrive(FIRST, SECOND, at_once=True)
     assert shard.says() == [("borrow", FIRST, 1, 17, 1, 1, True)]
@@ -140,7 +140,7 @@ def test_the_home_hears_of_a_ticket_that_a_token_for_another_served(shard: Shard
     assert served.decision is ADMITTED and third.decision is ADMITTED
 
 
-def test_a_revoked_token_is_given_back_by_who_still_waits_for_another_pool(shard: Shard) -> None:
+def test_a_revoked_token_is_given_back_by_a_connection_that_still_waits_for_another_pool(shard: Shard) -> None:
     waiter = shard.arrive(FIRST, SECOND)
     shard.says()
     shard.hears(("grant", FIRST, 1, False, 1))

@@ -180,7 +180,7 @@ def make_full(home: Home) -> None:
     assert home.said() == {2: [("refuse", POOL, 2, 1, NAME, 0, False, None)]}
 
 
-def test_where_connections_wait_only_who_asked_at_once_is_refused_and_by_the_same_proof() -> None:
+def test_where_connections_wait_only_one_that_asked_at_once_is_refused_and_by_the_same_proof() -> None:
     home = Home(cap=1, wait=True)
     home.borrow(1)
     home.said()
@@ -197,7 +197,7 @@ def test_where_connections_wait_only_who_asked_at_once_is_refused_and_by_the_sam
     assert home.ledger.waiting(POOL) == 1
 
 
-def test_nobody_is_probed_for_while_all_wait() -> None:
+def test_no_probe_is_sent_while_all_wait() -> None:
     home = Home(cap=1, wait=True)
     home.borrow(1)
     home.borrow(2)
@@ -206,7 +206,7 @@ def test_nobody_is_probed_for_while_all_wait() -> None:
     assert home.said() == {}
 
 
-def test_what_arrives_before_the_answer_serves_those_who_wait() -> None:
+def test_a_token_that_arrives_before_the_answer_serves_a_connection_that_waits() -> None:
     home = Home(cap=1)
     make_full(home)
     home.borrow(2)
@@ -216,7 +216,7 @@ def test_what_arrives_before_the_answer_serves_those_who_wait() -> None:
     assert home.said() == {2: [("grant", POOL, 1, False, 3)]}
 
 
-def test_who_came_after_the_question_gets_the_next() -> None:
+def test_a_borrow_that_came_after_the_question_gets_the_next() -> None:
     home = Home(cap=1)
     make_full(home)
     home.borrow(2)
@@ -252,7 +252,7 @@ def test_who_went_away_with_a_token_under_way_makes_it_worthless_too() -> None:
     assert home.said() == {3: [("grant", POOL, 1, False, 4)]}
 
 
-def test_who_waits_no_more_is_not_served() -> None:
+def test_a_connection_that_waits_no_more_is_not_served() -> None:
     home = Home(cap=1, wait=True)
     home.open()
     home.borrow(1, 2)
@@ -276,7 +276,7 @@ def test_a_rule_that_lets_wait_refuses_nobody() -> None:
     assert home.said() == {0: [("grant", POOL, 1, False, 2)]}
 
 
-def test_a_rule_that_does_not_let_wait_any_more_refuses_who_waited() -> None:
+def test_a_rule_that_does_not_let_wait_any_more_refuses_the_connections_that_waited() -> None:
     home = Home(cap=1, wait=True)
     home.open()
     home.borrow(1)
@@ -285,7 +285,7 @@ def test_a_rule_that_does_not_let_wait_any_more_refuses_who_waited() -> None:
 
 
 @pytest.mark.parametrize("rule", [UNLIMITED, CapRule(3, NAME)])
-def test_more_room_serves_who_waits(rule: CapRule) -> None:
+def test_more_room_serves_connections_that_wait(rule: CapRule) -> None:
     home = Home(cap=1, wait=True)
     home.open()
     home.borrow(1, 2)

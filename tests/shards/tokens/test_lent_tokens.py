@@ -35,7 +35,7 @@ def test_what_is_given_back_is_gone() -> None:
 
 
 @pytest.mark.parametrize("also", [[], [2]])
-def test_nobody_gives_back_more_than_he_got(also: list[int]) -> None:
+def test_no_shard_gives_back_more_than_it_got(also: list[int]) -> None:
     pool, lent = books([1, 2])
     for shard in [1, *also]:
         lent.add(shard, pool, 1)
@@ -43,7 +43,7 @@ def test_nobody_gives_back_more_than_he_got(also: list[int]) -> None:
         lent.take_back(1, pool, 2)
 
 
-def test_nobody_gives_back_what_another_has() -> None:
+def test_no_shard_gives_back_what_another_has() -> None:
     pool, lent = books([1, 2])
     lent.add(1, pool, 2)
     with pytest.raises(RuntimeError, match="shard 2 gives back 1 tokens more than it was granted"):

@@ -23,7 +23,7 @@ def test_totals_follow_what_is_taken_and_given_back() -> None:
     assert table.totals() == TokenTotals(in_use=2, cached=4, pools=2)
 
 
-def test_the_peak_stays_until_somebody_resets_it() -> None:
+def test_the_peak_stays_until_it_is_reset() -> None:
     table = make_table("broker")
     pool = table.pools["broker"]
     table.occupy(pool, 4)

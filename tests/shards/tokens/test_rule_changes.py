@@ -98,7 +98,7 @@ def test_use_without_a_cap_is_reported_before_the_version_is_told() -> None:
     assert said[-1] == ("sync", 1)
 
 
-def test_who_asks_is_decided_by_the_new_rule_though_its_pool_was_not_visited_yet() -> None:
+def test_a_connection_that_asks_is_decided_by_the_new_rule_though_its_pool_was_not_visited_yet() -> None:
     shard = Shard(5)
     for pool in HERE[:8]:
         shard.takes(pool)
@@ -110,7 +110,7 @@ def test_who_asks_is_decided_by_the_new_rule_though_its_pool_was_not_visited_yet
     assert ("refuse", HERE[6], 1, 0, NAME, 2, False, None) in shard.flush()
 
 
-def test_those_who_wait_are_served_at_once() -> None:
+def test_connections_that_wait_are_served_at_once() -> None:
     shard = Shard(1)
     shard.takes(*HERE[:7])
     here, away = Waiter(), Waiter()
@@ -252,7 +252,7 @@ def test_a_general_cap_that_appears_or_goes_is_carried_to_each_pool() -> None:
     assert sorted(said[:-1]) == [("report", pool, 1) for pool in sorted(AWAY[:6])] and said[-1] == ("sync", 1)
 
 
-def test_nothing_is_recalled_by_who_is_home_to_no_pool_of_the_kind() -> None:
+def test_nothing_is_recalled_by_a_shard_that_is_home_to_no_pool_of_the_kind() -> None:
     shard = Shard(5)
     shard.hears_grants(*AWAY[:4])
     shard.applies(1, 2, GENERAL_IP)
@@ -261,7 +261,7 @@ def test_nothing_is_recalled_by_who_is_home_to_no_pool_of_the_kind() -> None:
     assert shard.tokens.totals().cached == 11, "its home decides what is recalled"
 
 
-def test_what_a_home_recalls_is_not_taken_but_given_back_by_who_comes_for_it() -> None:
+def test_a_recalled_token_is_not_taken_but_given_back_by_a_connection_that_comes_for_it() -> None:
     shard = Shard(5)
     shard.hears_grants(*AWAY[:4])
     shard.hears(("recall", "ip"))
@@ -275,7 +275,7 @@ def test_what_a_home_recalls_is_not_taken_but_given_back_by_who_comes_for_it() -
     shard.takes(AWAY[0])
 
 
-def test_who_waits_is_served_at_once_by_a_higher_general_cap() -> None:
+def test_a_connection_that_waits_is_served_at_once_by_a_higher_general_cap() -> None:
     shard = Shard(1)
     shard.hears(("borrow", HERE[7], 1, 1, 7, 7, False))
     shard.flush()

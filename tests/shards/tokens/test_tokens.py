@@ -127,7 +127,7 @@ def test_a_refused_waiter_may_try_again_from_its_callback(shard: Shard) -> None:
     assert shard.said() == [("borrow", AWAY, 1, 17, 2, 2, False)]
 
 
-def test_who_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
+def test_a_connection_that_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
     waiter = RecordingTokenWaiter()
     shard.tokens.take((HERE, AWAY), waiter)
     shard.said()
@@ -139,7 +139,7 @@ def test_who_cancels_is_not_told_and_the_token_goes_home(shard: Shard) -> None:
     shard.tokens.cancel(waiter)  # twice does no harm
 
 
-def test_who_cancels_between_decision_and_callback_gives_everything_back(shard: Shard) -> None:
+def test_a_connection_that_cancels_between_decision_and_callback_gives_everything_back(shard: Shard) -> None:
     waiter = RecordingTokenWaiter()
     shard.tokens.take((AWAY,), waiter)
     shard.said()
@@ -199,7 +199,7 @@ def test_take_is_refused_at_its_deadline_and_not_before(shard: Shard) -> None:
     assert waiter.decision == Refused(AWAY, CAP, 0, unavailable=True)
 
 
-def test_who_may_wait_has_no_deadline_while_the_home_is_up() -> None:
+def test_a_connection_that_may_wait_has_no_deadline_while_the_home_is_up() -> None:
     shard = Shard(**{AWAY: CapRule(2, "max.connections", wait=True)})
     shard.tokens.peer_up(1, 2)
     waiter = RecordingTokenWaiter()

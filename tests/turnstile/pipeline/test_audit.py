@@ -39,7 +39,7 @@ def test_an_honest_storm_with_kills_and_changes_holds(tmp_path: Path, seed: int)
 
 
 @pytest.mark.parametrize("rechecked", [False, True])
-def test_only_who_was_held_and_checked_again_is_refused_where_others_wait(rechecked: bool) -> None:
+def test_only_a_connection_held_and_checked_again_is_refused_where_others_wait(rechecked: bool) -> None:
     changes = [["setting", "/listener.name.a.max.connections", "3"], ["setting", "/max.connections", "5"]]
     changes += [["setting", "/turnstile.ip.rate.recheck", "true"]] if rechecked else []
     detail = json.dumps({"changes": changes, "full": True, "acknowledged": False})

@@ -104,7 +104,7 @@ def test_where_nothing_is_observed_nothing_is_said_of_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_one_that_should_have_been_refused_is_found(tmp_path: Path, seed: int) -> None:
+def test_a_member_that_should_have_been_refused_is_found(tmp_path: Path, seed: int) -> None:
     """No shard is killed: what one admitted within seconds before its death is not judged."""
     events = storm(seed, kills=False)
     told = [event for event in events if event["kind"] == "observed" and event.get("reason") == "ip_cap"]
@@ -114,7 +114,7 @@ def test_one_that_should_have_been_refused_is_found(tmp_path: Path, seed: int) -
 
 
 @pytest.mark.parametrize("dies", [True, False])
-def test_one_that_closed_before_it_was_decided_is_not_judged_if_its_process_died_then(
+def test_a_connection_that_closed_before_it_was_decided_is_not_judged_if_its_process_died_then(
     tmp_path: Path, dies: bool
 ) -> None:
     """Its decision is in no journal. Of a process that ends in order all are there, so it was in the observed world."""

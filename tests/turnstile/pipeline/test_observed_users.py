@@ -71,7 +71,7 @@ def test_a_connection_whose_login_would_have_been_refused_is_out_from_then_on(tm
     assert {check.verdict for check in checks.values()} == {"held"}, checks
 
 
-def test_one_that_stays_though_its_login_would_have_been_refused_is_found(tmp_path: Path) -> None:
+def test_a_member_that_stays_though_its_login_would_have_been_refused_is_found(tmp_path: Path) -> None:
     """The third of its address would have been the fourth, had the one before it stayed in the observed world."""
     logins = Logins()
     opened = [logins.login(conn, f"user-{conn}") for conn in (1, 2, 3)]
@@ -159,7 +159,7 @@ def test_a_row_that_tells_no_arrival_is_not_judged(tmp_path: Path) -> None:
         assert logins.verdicts(tmp_path / str(number), [])["observed_rates"].verdict == "unknown"
 
 
-def test_who_a_rate_of_a_core_would_have_refused_is_counted_apart(tmp_path: Path) -> None:
+def test_a_connection_that_a_rate_of_a_core_would_have_refused_is_counted_apart(tmp_path: Path) -> None:
     """It arrives at no other rate: so more may have been refused than have arrived there. No cap has decided anything."""
     logins = RatedLogins((CORE_RATE, "2"))
     opened = [logins.login(conn) for conn in (1, 2, 3)]

@@ -87,7 +87,7 @@ def test_a_plan_says_its_range_the_overrides_and_what_is_left_out() -> None:
     assert sum(each["addresses"] for each in answer["peaks"]) == 996
 
 
-def test_a_page_is_named_and_scoped_for_who_cant_see_it() -> None:
+def test_a_page_is_named_and_scoped_for_readers_that_cant_see_it() -> None:
     html = page(plan_of(Candidate(cap=5), Candidate(cap=6)), of="<x>")
     assert "<x>" not in html and "no &lt;time&gt;" in html
     assert html.count("<table") == html.count("<caption>") == 5

@@ -41,7 +41,7 @@ def test_connections_over_tls_up_to_their_cap_and_refusals_at_it_hold(tmp_path: 
     assert checks["ssl_cap"].detail == "5 connections, never more open than allowed"
 
 
-def test_one_beyond_the_cap_is_found_over_all_listeners_with_tls(tmp_path: Path) -> None:
+def test_a_connection_beyond_the_cap_is_found_over_all_listeners_with_tls(tmp_path: Path) -> None:
     clients = Clients()
     opened = [clients.open(1, "EDGE"), clients.open(2, "TLS"), clients.open(4, "PLAIN"), clients.open(3, "EDGE")]
     for each in opened:

@@ -59,7 +59,7 @@ def test_what_it_puts_into_another_session_is_ended_with_the_rest(output, mark):
     assert not alive(sleeper)
 
 
-def test_one_that_ignores_sigterm_is_killed(output, mark):
+def test_a_program_that_ignores_sigterm_is_killed(output, mark):
     program = Program(["sh", "-c", "trap '' TERM; echo $$; while :; do sleep 1; done"], "", output.fd, mark)
     told(output)
     program.terminate()
@@ -68,7 +68,7 @@ def test_one_that_ignores_sigterm_is_killed(output, mark):
     assert program.exit_code() is not None
 
 
-def test_it_ends_with_who_started_it():
+def test_a_program_ends_with_the_thread_that_started_it():
     """Also when that is killed."""
     starting = "import time; from turnstile.verdict.program import Program\n"
     starting += "print(Program(['sleep', '1000'], '', 2, 'mark')._popen.pid, flush=True); time.sleep(1000)"
@@ -92,7 +92,7 @@ def test_only_the_last_words_are_kept(output):
     assert len(output.last_words()) == 2000
 
 
-def test_who_still_writes_is_not_waited_for():
+def test_a_process_that_still_writes_is_not_waited_for():
     output = Output()
     with subprocess.Popen(["yes"], stdout=output.fd, stderr=subprocess.DEVNULL) as writer:
         until(output.last_words)

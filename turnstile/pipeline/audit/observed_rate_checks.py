@@ -45,7 +45,7 @@ def checks(events: Rows, enforced: Timeline, seen: Survey) -> list[Check]:
     answers = events.of_kinds(("observed_rate",), READ).by(INCARNATION, partial(answered, timeline, until), FOUND)
     decided = events.of_kinds(("observed",), _NAMED).each(partial(named, timeline), FOUND)
     found = [*answers.table().to_pylist(), *decided.table().to_pylist()]
-    return [check_of(NAME, found, HELD_TEXT)] if found else []  # else only that of the whole cluster was asked
+    return [check_of(NAME, found, HELD_TEXT)] if found else []  # else only the rate of the whole cluster was asked
 
 
 def answered(timeline: ObservedTimeline, until: Mapping[Incarnation, int], table: pyarrow.Table) -> pyarrow.Table:

@@ -238,7 +238,7 @@ def _over(
     if is_parked or (kind.kind == CLUSTER and (timeline.limits_slots or timeline.any_limit("listener", "rate"))):
         allowed += row["acceptors"] * PARKED
     if len(timeline.windows) > 1:
-        allowed *= 2  # of a shorter window, this span holds at most twice as much
+        allowed *= 2  # with a shorter window, this span holds at most twice as much
     allowed *= 1 + sum(since_ns <= at_ns <= end_ns for at_ns in again.get(row["broker"], ()))
     if row["admitted"] <= allowed:
         return None

@@ -61,7 +61,7 @@ def states_of(ordered: Sequence[ConfigEvent], unknown: list[str]) -> dict[int, d
             before = whole[version]
         elif version - 1 not in states:
             unknown.append(f"what was set before version {version} is not in the journal")
-            continue  # it may allow anything: timeline.py
+            continue  # such a version may allow anything: timeline.py
         else:
             before = dict(before)
             for kind, key, value in deltas[version]:

@@ -109,7 +109,7 @@ class RowsOnSpark:
         return RowsOnSpark(pieces, self._schema, self._slices, self._rows)
 
     def kept(self) -> RowsOnSpark:
-        from pyspark import StorageLevel  # of this process alone: tasks import this module
+        from pyspark import StorageLevel  # for this process alone: tasks import this module
 
         return RowsOnSpark(self._made().persist(StorageLevel.DISK_ONLY), self._schema, self._slices, self._rows)
 

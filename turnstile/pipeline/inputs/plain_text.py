@@ -68,7 +68,7 @@ def csv(files: Sequence[Path], columns: Mapping[str, str], port: int | None, by:
         if quotes and quotes != sum(map(content.count, (b',"', b'\n"', b'",', b'"\n', b'"\r\n'))) + content.startswith(
             b'"'
         ):
-            raise Unplain  # one inside a cell, or the last line has no end
+            raise Unplain  # a line end inside a cell, or the last line has none
         names = next(reader([content[: content.find(b"\n") + 1].decode().rstrip("\r\n")]))
         options = pyarrow.csv.ParseOptions(quote_char='"' if quotes else False, double_quote=False)
         yield mapped(

@@ -44,7 +44,7 @@ def _thorough(body: DataFrame) -> DataFrame:
     nothing = F.lit(False)
     is_under: dict[str, Column] = {}
     passed = F.lit(0)
-    for row in sorted(found):  # of each file in its order, so that a later header takes rows from all before it
+    for row in sorted(found):  # headers of each file in order, so that a later one takes rows from all before it
         is_later = (F.col("block") > row["block"]) | ((F.col("block") == row["block"]) & (F.col("nth") >= row["nth"]))
         is_after = (F.col("source") == row["source"]) & is_later
         is_under = {header: rows & ~is_after for header, rows in is_under.items()}

@@ -73,7 +73,7 @@ def talkers(
     `noun`: of an entity. `nat`: all three signs of many clients. `leak`: its connections stay open far longer than others',
     and pile up. `burst`: most of its connections come in one hour. `unknown`: none of these.
     """
-    closes = 2 * sum(lasted_us.values()) >= total  # else what stays open is nothing that stands out
+    closes = 2 * sum(lasted_us.values()) >= total  # else open connections do not stand out
     mean = total / max(1, sum(peaks.values()))
     usual = Usual(middle(peaks.items()) or 0, mean, middle(lasted_us.items()), closes, hours)
     threshold = max(LEAST_PEAK, STANDS_OUT * usual.peak)

@@ -113,7 +113,7 @@ def _early(mutes: Sequence[_Mute]) -> _Early:
         groups.setdefault((mute.told.api, mute.told.throttle_ms), []).append(mute)
     broken = {key: found for key, group in groups.items() if (found := _broken(group))}
     early = [mute for found in broken.values() for mute in found]
-    early = max(early, _broken(mutes), key=len)  # what is too little of each may be enough of all
+    early = max(early, _broken(mutes), key=len)  # too few of each API may be enough of all together
     rules = [key for key, found in broken.items() if _is_rule(found, groups[key])]
     return _Early(early, rules, len(groups), bool(rules) or _is_rule(early, mutes))
 

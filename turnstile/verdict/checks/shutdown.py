@@ -8,7 +8,7 @@ from turnstile.verdict.timeline import SECOND, Timeline
 SOURCE = "SIGTERM; orchestrators kill after 10 s (docker) or 30 s (Kubernetes)"
 SOON_S, LATE_S = 5.0, 10.0
 _STARVED = 0.25
-_BEFORE_NS = SECOND // 10  # its CPU time is taken right before the signal
+_BEFORE_NS = SECOND // 10  # the client's CPU time is taken right before the signal
 _ADVICE = "Bound close() and flush() by a timeout, and do not wait in them for a broker that can't be reached."
 
 

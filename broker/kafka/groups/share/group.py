@@ -112,7 +112,7 @@ class ShareGroup(ModernGroup[ShareMember]):
                 return too_many_members("share", config.max_size)
             return None if request.epoch == 0 else unknown_member(self.id, request.member_id)
         if request.epoch in (0, member.epoch, member.previous_epoch):
-            return None  # of before: the answer with the present one may have been lost
+            return None  # the epoch before: the answer with the present one may have been lost
         return fenced(member.epoch, request.epoch)
 
     # --- what a request costs ----------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ class StreamsGroup(ModernGroup[StreamsMember]):
     def _configure(self, topology: Topology | None, topics: GroupTopics) -> ConfiguredTopology:
         """The group's topology, or the one that its first member brings, with the topics that there are. Raises InvalidTopology."""
         if self.topology is None:
-            assert topology is not None  # one that joins brings it
+            assert topology is not None  # a member that joins sends it
             configured = configure(topology, _partitions_of(topics))
             self.topology, self._configured, self._topics_version = topology, configured, topics.version
             self._group_changed = True

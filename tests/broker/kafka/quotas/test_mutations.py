@@ -72,7 +72,7 @@ async def test_without_the_coordinator_nothing_is_charged(desk: Desk, autojump_c
     assert tokens(desk) == pytest.approx(11, abs=0.2)
 
 
-async def test_who_all_ask_for_one_missing_topic_pay_for_it_once(desk: Desk, autojump_clock: MockClock) -> None:
+async def test_clients_that_ask_for_one_missing_topic_pay_for_it_once(desk: Desk, autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(metadata, desk, "a")

@@ -179,7 +179,7 @@ async def test_a_shard_that_is_not_told_sees_what_came_when_its_wait_is_over(
     assert values(await waiting) == [[b"new"]]
 
 
-async def test_nobody_waits_longer_than_a_minute(broker: Broker, autojump_clock: MockClock) -> None:
+async def test_no_fetch_waits_longer_than_a_minute(broker: Broker, autojump_clock: MockClock) -> None:
     before = trio.current_time()
     await fetch(broker, {broker.at("t", 0): 0}, wait_ms=2**31 - 1)
     assert trio.current_time() - before == pytest.approx(60)
@@ -332,7 +332,7 @@ async def test_many_partitions_are_answered_in_order(broker: Broker) -> None:
     assert values(response)[0] == [b"a"]
 
 
-def test_aborted_transactions_are_a_list_for_who_reads_committed(broker: Broker) -> None:
+def test_aborted_transactions_are_a_list_for_readers_of_committed_records(broker: Broker) -> None:
     here = broker.at("t", 0)
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=1))[0].aborted_transactions == ()
     assert partitions_of(fetch(broker, {here: 0}, isolation_level=0))[0].aborted_transactions is None

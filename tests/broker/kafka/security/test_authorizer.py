@@ -64,7 +64,7 @@ def test_what_allows_to_describe(implying: Operation) -> None:
     assert not may([acl("foobar", Operation.CREATE)], DESCRIBE)
 
 
-def test_who_may_alter_configs_may_describe_them() -> None:
+def test_a_principal_that_may_alter_configs_may_describe_them() -> None:
     assert may([acl("foobar", Operation.ALTER_CONFIGS)], Operation.DESCRIBE_CONFIGS)
     assert not may([acl("foobar", Operation.DESCRIBE_CONFIGS)], Operation.ALTER_CONFIGS)
     assert not may([acl("foobar", Operation.ALTER)], Operation.DESCRIBE_CONFIGS)

@@ -67,7 +67,7 @@ async def ask(
 
 @pytest.mark.parametrize("api", ASKED)
 @pytest.mark.parametrize("logged_in_by", [None, TOKEN])
-async def test_only_who_has_logged_in_otherwise_may_ask(
+async def test_only_a_client_that_has_logged_in_otherwise_may_ask(
     nursery: trio.Nursery, api: int, logged_in_by: str | None
 ) -> None:
     assert (await ask(nursery, api, logged_in_by)).error_code == codes.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -145,7 +145,9 @@ async def test_a_home_that_dies_loses_nothing_that_was_acknowledged(broker: Shar
     assert await ShareMember(broker, "two", away).acquire() == [(0, 0, 2), (2, 2, 2)]
 
 
-async def test_who_asks_a_home_that_is_gone_is_to_begin_anew(broker: SharingBroker, autojump_clock: MockClock) -> None:
+async def test_a_client_of_a_home_that_is_gone_is_to_begin_anew(
+    broker: SharingBroker, autojump_clock: MockClock
+) -> None:
     del broker.peers[broker.home]
     response = await ShareMember(broker, shard=1 - broker.home).send()
     assert response.error_code == codes.SHARE_SESSION_NOT_FOUND
@@ -165,7 +167,7 @@ async def test_no_more_share_partitions_than_the_setting_says(broker: SharingBro
     assert "turnstile.share.partitions.max" in topic.partitions[0].error_message
 
 
-async def test_aborted_records_are_passed_over_by_who_wants_committed_ones(broker: SharingBroker) -> None:
+async def test_aborted_records_are_passed_over_by_readers_of_committed_records(broker: SharingBroker) -> None:
     broker.configure("g", share_auto_offset_reset="earliest", share_isolation_level="read_committed")
     append(broker, b"a")
     append(broker, b"b", b"c", producer_id=7, epoch=0, sequence=0, attributes=TRANSACTIONAL)

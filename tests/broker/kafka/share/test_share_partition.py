@@ -127,7 +127,7 @@ def test_what_never_left_was_not_delivered(ten: SharePartition) -> None:
         (10, 12, "m", codes.INVALID_REQUEST),
     ],
 )
-def test_who_acknowledges_what_it_has_not_is_refused(
+def test_a_member_that_acknowledges_what_it_has_not_is_refused(
     ten: SharePartition, first: int, last: int, member: str, code: int
 ) -> None:
     before = [*ten.runs]

@@ -214,7 +214,7 @@ def test_a_client_that_got_no_cpu_is_not_blamed_for_still_being_there():
     assert told(0.5) == ("unjudged", "unjudged")
 
 
-def test_who_does_not_come_back_to_a_running_cluster_may_have_been_ended():
+def test_a_client_that_does_not_come_back_to_a_running_cluster_may_have_been_ended():
     gone = replace(refused(0, recovered_s=None).timeline(), is_attached=True)
     assert recovery.judge(gone).verdict == "unjudged"
 

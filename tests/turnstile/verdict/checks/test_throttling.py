@@ -299,7 +299,7 @@ def test_a_push_that_came_late_makes_the_next_one_early():
 
 
 @pytest.mark.parametrize(("code", "told"), [(1, "fail"), (0, "pass"), (None, "pass")])
-def test_who_crashes_when_throttled_takes_it_for_failure(code, told):
+def test_a_client_that_crashes_when_throttled_takes_it_for_failure(code, told):
     seen = throttled()
     seen.steps[-1] = seen.steps[-1]._replace(detail={"exit_code": code})
     assert verdict(not_failure, seen) == told, "who has done all its work may end"

@@ -71,6 +71,6 @@ def test_unequal_subscriptions_are_levelled_topic_by_topic(data):
         assert max(shares) - min(shares) <= 1
 
 
-def test_nobody_who_asks_for_nothing_gets_anything():
+def test_a_member_that_asks_for_nothing_gets_nothing():
     assert simple([ShareSubscriber("m", frozenset(), NOTHING)], {}) == {"m": frozenset()}
     assert simple([], {"t": range(3)}) == {}
