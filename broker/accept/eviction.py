@@ -14,7 +14,7 @@ lowering_closes_nothing  A forced connection is judged by the cap that its shard
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker.runtime.shard_context import ShardContext
 from broker.serve.connection import Connection
@@ -25,6 +25,14 @@ POOL: Final = "broker"
 NAME: Final = "make_room"
 """The first field of the message to the home, and how the calls that follow begin."""
 _TRIES = 3
+
+
+class IdleConnection(NamedTuple):
+    """A connection that may be closed for another; of two, the lesser goes first: busy ones last."""
+
+    is_busy: bool
+    last_used_ns: int
+    id: int
 
 
 class Eviction:
@@ -106,26 +114,30 @@ class Eviction:
         found = []
         for shard in range(self._shards):
             try:
-                idlest = self.idlest() if shard == self._me else await self._request(shard, f"{NAME}_idlest")
+                idlest = self.idlest() if shard == self._me else await self._ask_for_idlest(shard)
             except TurnstileError:
                 continue
             if idlest is not None:
-                found.append((*idlest, shard))
+                found.append((idlest, shard))
         if not found:
             return True
-        _, last_used_ns, number, shard = min(found)
+        idlest, shard = min(found)
         if shard == self._me:
-            return self.close(number, last_used_ns)
+            return self.close(idlest.id, idlest.last_used_ns)
         try:
-            return bool(await self._request(shard, f"{NAME}_close", number, last_used_ns))
+            return bool(await self._request(shard, f"{NAME}_close", idlest.id, idlest.last_used_ns))
         except TurnstileError:
             return False
 
-    def idlest(self) -> tuple[bool, int, int] | None:
-        """(busy, last used, number) of the connection here that may go first; busy ones last."""
+    async def _ask_for_idlest(self, shard: int) -> IdleConnection | None:
+        answer = await self._request(shard, f"{NAME}_idlest")
+        return None if answer is None else IdleConnection(*answer)
+
+    def idlest(self) -> IdleConnection | None:
+        """The connection here that may go first."""
         return min(
             (
-                (each.busy, each.last_used_ns, each.id)
+                IdleConnection(each.busy, each.last_used_ns, each.id)
                 for each in self._connections.values()
                 if each.listener != self._protected
             ),

@@ -54,34 +54,18 @@ def make_context(
     journal = JournalWriter(plan.journal_dir, broker, shard, epoch)
     events = TokenEvents(shard, journal, counters, lambda: tokens.version)
     tokens = Tokens(
-        shard,
-        plan.shards,
-        epoch=epoch,
-        send=send,
-        rule_of=image.rule_of,
-        on_grant=events.granted,
-        on_return=events.reclaimed,
-        on_loss=events.lost,
-        on_wait=_waits,
-        returns=returns.of_broker,
-    )
+        shard, plan.shards, epoch=epoch, send=send, rule_of=image.rule_of, on_grant=events.granted, on_return=events.reclaimed,
+        on_loss=events.lost, on_wait=_waits, returns=returns.of_broker,
+    )  # fmt: skip
     size = plan.brokers, plan.shards
     # A version is applied to the cluster's tokens first, or not at all.
     cluster_events = TokenEvents(
         member_of(member, plan.shards), journal, counters, lambda: max(tokens.version, cluster.tokens.version)
     )
     cluster = ClusterPool(
-        member,
-        *size,
-        epoch=epoch,
-        send=send_to,
-        rule_of=image.rule_of,
-        on_grant=cluster_events.granted,
-        on_return=cluster_events.reclaimed,
-        on_loss=cluster_events.lost,
-        on_wait=_waits,
-        returns=returns.of_cluster,
-    )
+        member, *size, epoch=epoch, send=send_to, rule_of=image.rule_of, on_grant=cluster_events.granted,
+        on_return=cluster_events.reclaimed, on_loss=cluster_events.lost, on_wait=_waits, returns=returns.of_cluster,
+    )  # fmt: skip
     cluster_rate = ClusterRate(
         member, *size, image, send=send_to, now_ms=lambda: poller.now_ns // 1_000_000, journal=journal.moved
     )

@@ -101,13 +101,9 @@ class ShardProcess:
         self.throttling = Throttling(self.quotas, context.image, context.journal, context.counters)
         self._delegation_tokens = DelegationTokenCache(context.image, plan.token_secret)
         self._clients = Clients(
-            plan,
-            context,
-            throttling=self.throttling,
-            throughput=self.quotas.throughput,
-            buckets=self.quotas.buckets,
+            plan, context, throttling=self.throttling, throughput=self.quotas.throughput, buckets=self.quotas.buckets,
             tokens=self._delegation_tokens,
-        )
+        )  # fmt: skip
         self.connections = self._clients.connections
         self.acceptors = Acceptors(
             context,

@@ -50,7 +50,9 @@ class RedpandaMatch(NamedTuple):
 _NONE = RedpandaMatch(NO_RULE, None, None, None)
 
 
-class _Found(NamedTuple):
+class _ClientMatch(NamedTuple):
+    """The quota of _Clients that holds for a client. `place`: 0 for its id, 1 for a prefix of it, 2 for the default, 3 for all."""
+
     place: int
     entity: dict[str, str | None]
     limit: float
@@ -81,16 +83,16 @@ class _Clients:
         else:
             self.by_id[short_name(name)] = value
 
-    def find(self, client_id: str, name: str) -> _Found | None:
+    def find(self, client_id: str, name: str) -> _ClientMatch | None:
         if name in self.by_id:
-            return _Found(0, {CLIENT_ID: client_id}, self.by_id[name], name, None)
+            return _ClientMatch(0, {CLIENT_ID: client_id}, self.by_id[name], name, None)
         for length in self.lengths:
             prefix = client_id[:length]
             if prefix in self.by_prefix:
-                return _Found(1, {PREFIX: prefix}, self.by_prefix[prefix], None, prefix)
+                return _ClientMatch(1, {PREFIX: prefix}, self.by_prefix[prefix], None, prefix)
         if self.default is not None:
-            return _Found(2, {CLIENT_ID: None}, self.default, name, None)
-        return None if self.alone is None else _Found(3, {}, self.alone, None, None)
+            return _ClientMatch(2, {CLIENT_ID: None}, self.default, name, None)
+        return None if self.alone is None else _ClientMatch(3, {}, self.alone, None, None)
 
     def limit(self, key: BucketKey) -> float | None:
         if key.prefix is not None:

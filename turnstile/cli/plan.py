@@ -233,15 +233,12 @@ def plan(
         )  # fmt: skip
         return
     counted_by = _counted_by(by, format, of_entities)
-    if cluster_rate and format != "journal" and not whole_cluster:
-        raise click.UsageError(f"--cluster-rate needs --whole-cluster or a journal: {_ONE_LOG.format(format)}")
     check_writable(html)
     with failing_in_one_sentence(), _places(inputs, format) as places:
         from turnstile.pipeline.inputs.entities import USER, EntityType, Ips
         from turnstile.pipeline.inputs.small_log import read_small_log
+        from turnstile.pipeline.plan import plan as planning
         from turnstile.pipeline.plan.candidates import grid
-        from turnstile.pipeline.plan.plan import LogPeriod
-        from turnstile.pipeline.plan.plan import plan as run
         from turnstile.pipeline.plan.plan_page import page
 
         entity: EntityType = USER if counted_by == "user" else Ips(ipv6_prefix)
@@ -250,9 +247,9 @@ def plan(
         is_for_spark = on.is_asked_for or any(map(is_uri, (*inputs, html or "")))
 
         def finish(source: Input | SmallLog, spark: SparkSession | None = None) -> LimitPlan:
-            found = run(
+            found = planning.plan(
                 source, candidates, at_most_refused=at_most_refused, headroom=headroom,
-                incident=LogPeriod(*compare) if compare else None, with_leaks=with_leaks, whole_cluster=whole_cluster,
+                incident=planning.LogPeriod(*compare) if compare else None, with_leaks=with_leaks, whole_cluster=whole_cluster,
                 cluster_rates=cluster_rate,
             )  # fmt: skip
             if html is not None:
@@ -290,6 +287,9 @@ def _counted_by(by: str | None, format: str, options: Mapping[str, Mapping[str, 
     for other, of_type in options.items():
         if other != counted_by and (useless := [name for name, value in of_type.items() if value]):
             raise click.UsageError(f"{useless[0]} needs --by {other}.")
+    of_ips = options["ip"]
+    if of_ips["--cluster-rate"] and format != "journal" and not of_ips["--whole-cluster"]:
+        raise click.UsageError(f"--cluster-rate needs --whole-cluster or a journal: {_ONE_LOG.format(format)}")
     if counted_by == "user" and format not in formats.WITH_USERS:
         with_users = ", ".join(formats.WITH_USERS)
         raise click.UsageError(f"A log in format {format} has no users: --by user needs {with_users}.")

@@ -188,11 +188,9 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         from shards.config.cluster_plan import ListenerSpec
         from shards.errors import StoppedAtStart
         from shards.settings.errors import TurnstileError
-        from turnstile.cli.config_file import ANY_HOST
 
     admin_token = _token(admin_token_file)
-    listeners = listeners or _converted(file.listeners, Listener())
-    listeners = tuple(each._replace(host=host) if each.host == ANY_HOST else each for each in listeners)
+    listeners = _on_host(host, listeners or _converted(file.listeners, Listener()))
     release = {} if as_version is None else {AS_VERSION: as_version}
     settings = tuple({**_like(preset, brokers), **dict(file.settings), **dict(settings), **release}.items())
     observed = tuple({**dict(file.observed), **dict(observed)}.items())
@@ -201,8 +199,6 @@ def up(file: ConfigFile, name: str | None, brokers: int, shards: int | None, por
         raise click.UsageError("--end-with-stdin does not go with --detach: a detached cluster has no standard input")
     if name is not None:
         port, admin_port = _any_if_default("port", port), _any_if_default("admin_port", admin_port)
-    if len({listener.name for listener in listeners}) < len(listeners):
-        raise click.UsageError("two listeners have the same name")
     if admin_host not in ("127.0.0.1", "::1", "localhost") and not admin_token:
         raise click.UsageError(
             "an admin API on another address than loopback needs --admin-token-file or TURNSTILE_ADMIN_TOKEN"
@@ -259,6 +255,15 @@ def _check(
         users_delta(ConfigState(brokers, {}), [(name, "", no_credential) for name in file.users])
     except ConfigInvalid as fault:
         raise click.UsageError(str(fault)) from None
+
+
+def _on_host(host: str, listeners: tuple[ListenerSpec, ...]) -> tuple[ListenerSpec, ...]:
+    """These listeners, those without a host on `host`. Raises UsageError if two have the same name."""
+    from turnstile.cli.config_file import ANY_HOST
+
+    if len({listener.name for listener in listeners}) < len(listeners):
+        raise click.UsageError("two listeners have the same name")
+    return tuple(each._replace(host=host) if each.host == ANY_HOST else each for each in listeners)
 
 
 def _like(preset: str | None, brokers: int) -> dict[str, str]:

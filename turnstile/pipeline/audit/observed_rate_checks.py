@@ -59,28 +59,28 @@ def answered(timeline: ObservedTimeline, until: Mapping[Incarnation, int], table
     return found.table()
 
 
-class _Told(NamedTuple):
+class _Arrivals(NamedTuple):
     """The arrivals that a row tells of. `names`: of addresses or of users (`what`); none where it is about a listener."""
 
     what: str
     names: Sequence[str]
-    arrivals: int
+    number: int
     is_begun: bool
     is_back: bool
 
     @classmethod
-    def of(cls, row: TableRow) -> "_Told":
+    def of(cls, row: TableRow) -> "_Arrivals":
         """Raises ValueError, TypeError or AttributeError for a row that can't be read."""
         detail = json.loads(row["detail"])
         what = USER if row["user"] is not None or USER in detail else ADDRESS
-        arrivals, name, names = row["bytes"] or 1, row[what], detail.get(what, [])
+        number, name, names = row["bytes"] or 1, row[what], detail.get(what, [])
         if name is not None:
-            names = [name] * arrivals
+            names = [name] * number
         is_begun = bool(detail.get("began"))
         is_told = is_begun or row["listener"] is not None or (names and isinstance(names, list))
         if not is_told or not all(isinstance(each, str) for each in names):
             raise ValueError("no arrival is told")
-        return cls(what, names, arrivals, is_begun, bool(detail.get("back")))
+        return cls(what, names, number, is_begun, bool(detail.get("back")))
 
 
 class _Home:
@@ -93,7 +93,7 @@ class _Home:
 
     def note(self, row: TableRow) -> None:
         try:
-            told = _Told.of(row)
+            arrivals = _Arrivals.of(row)
         except (ValueError, TypeError, AttributeError):
             self._found.add(NAME, UNKNOWN, "an answer of an observed rate can't be read", row)
             self._windows = None
@@ -101,31 +101,32 @@ class _Home:
         if row["version"] not in self._timeline.versions:
             self._windows = None
             return
-        if told.is_begun:
+        if arrivals.is_begun:
             window = self._timeline.limits(row["version"], row["broker"]).limits.window
             self._windows = ObservedWindows(window)
         elif self._windows is not None:
-            self._judge(self._windows, row, told)
+            self._judge(self._windows, row, arrivals)
 
-    def _judge(self, windows: ObservedWindows, row: TableRow, told: "_Told") -> None:
+    def _judge(self, windows: ObservedWindows, row: TableRow, arrivals: "_Arrivals") -> None:
         now_ms, at, listener = row["mono_ns"] // 1_000_000, (row["version"], row["broker"]), row["listener"]
         if listener is None:
-            self._judge_each(windows, row, told)
-        elif told.is_back:
-            windows.take_back(listener, self._quotas(*at, listener), told.arrivals, now_ms=now_ms)
+            self._judge_each(windows, row, arrivals)
+        elif arrivals.is_back:
+            windows.take_back(listener, self._quotas(*at, listener), arrivals.number, now_ms=now_ms)
         else:
-            for answer, count in windows.arrive(listener, self._quotas(*at, listener), told.arrivals, now_ms=now_ms):
+            for answer, count in windows.arrive(listener, self._quotas(*at, listener), arrivals.number, now_ms=now_ms):
                 self._compare(row, f"an arrival at {listener}", answer.ms, count)
 
-    def _judge_each(self, windows: ObservedWindows, row: TableRow, told: "_Told") -> None:
+    def _judge_each(self, windows: ObservedWindows, row: TableRow, arrivals: "_Arrivals") -> None:
         """Arrivals from addresses, or logins of users, that were answered alike."""
         at, now_ms = (row["version"], row["broker"]), row["mono_ns"] // 1_000_000
-        arrive, of = (windows.log_in, "a login of") if told.what == USER else (windows.arrive_from, "an arrival of")
+        arrive, of = (windows.log_in, "a login of") if arrivals.what == USER else (windows.arrive_from, "an arrival of")
         quotas = {
-            name: self._timeline.observed_rate(*at, f"{told.what}:{name}").rate for name in dict.fromkeys(told.names)
+            name: self._timeline.observed_rate(*at, f"{arrivals.what}:{name}").rate
+            for name in dict.fromkeys(arrivals.names)
         }
-        beyond = dict(arrive(told.names, quotas, now_ms=now_ms))
-        for place, name in enumerate(told.names):
+        beyond = dict(arrive(arrivals.names, quotas, now_ms=now_ms))
+        for place, name in enumerate(arrivals.names):
             self._compare(row, f"{of} {name}", beyond.get(place, 0), 1)
 
     def _compare(self, row: TableRow, what: str, should: int, arrivals: int) -> None:

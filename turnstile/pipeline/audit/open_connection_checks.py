@@ -33,7 +33,7 @@ _WHERE_CAPPED = ("ssl", CLUSTER)
 """Kinds whose check is shown where they have a cap."""
 
 
-class _Found(NamedTuple):
+class _Excesses(NamedTuple):
     """Excesses of one kind of pool: the first of each broker in order of time, and how many each broker has in all."""
 
     first: list[TableRow]
@@ -49,7 +49,7 @@ def checks(connections: Rows, timeline: Timeline, count: int) -> list[Check]:
     return [_check(kind, kind in kinds, found.get(kind), count) for kind in shown]
 
 
-def _check(kind: str, is_limited: bool, found: _Found | None, count: int) -> Check:
+def _check(kind: str, is_limited: bool, found: _Excesses | None, count: int) -> Check:
     name = NAMES[kind]
     if not is_limited:
         return Check(name, HELD, "no cap was set", [])
@@ -65,7 +65,7 @@ def _check(kind: str, is_limited: bool, found: _Found | None, count: int) -> Che
     return Check(name, EXCEEDED, detail, found.first, found.counts)
 
 
-def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Found]:
+def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[str, _Excesses]:
     """Kind of pool -> what is beyond, for kinds that have anything."""
     protected = timeline.protected
     if not protected:
@@ -74,13 +74,13 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
         rows = _sweep(connections, timeline.without_slots(), kinds)
         later = connections.each(partial(_with_room, protected), sweep.STEPS)
         rows += _found(later, timeline.only_slots(), ["broker"])
-    found: dict[str, _Found] = {}
+    found: dict[str, _Excesses] = {}
     for kind in {each["kind"] for each in rows}:
         of_kind = sorted((each for each in rows if each["kind"] == kind), key=lambda each: each["at_ns"])
         counts: Counter[int] = Counter()
         for each in of_kind:
             counts[each["broker"]] += each.pop("excess")
-        found[kind] = _Found(of_kind[: sweep.SHOWN], counts)
+        found[kind] = _Excesses(of_kind[: sweep.SHOWN], counts)
     return found
 
 

@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 class ClusterFacts(NamedTuple):
     """`refused_then`: of the arrivals, by whatever limit. `all_in`: the rate that refuses none of them; `few_out`: one that refuses
     at most the share that it may; `tried`: each rate that was asked about, and how many it refuses. `brokers`: those of which
-    there are events; `told`: how many there were, 0 of a log that does not say it. `is_by_wall`: as judged_by_mono_ns; `set_ns`: by
+    there are events; `size`: how many there were, 0 of a log that does not say it. `is_by_wall`: as judged_by_mono_ns; `set_ns`: by
     how much the wall clock was set meanwhile."""
 
     arrivals: int
@@ -55,7 +55,7 @@ class ClusterFacts(NamedTuple):
     few_out: RateFacts
     tried: list[tuple[int, int]]
     brokers: list[int]
-    told: int
+    size: int
     is_by_wall: bool
     set_ns: int
 
@@ -71,18 +71,18 @@ def facts_of(arrived: pyarrow.Table, asked: Asked) -> ClusterFacts:
     arrivals = arrived.filter(pyarrow.array(is_arrival))
     wall_us = arrays.numbers(arrivals, "wall_us")
     at_ms = numpy.sort(wall_us // 1000 if is_by_wall else arrays.numbers(arrivals, "at_ns") // 1_000_000)
-    noted = _Told.of(arrived.filter(pyarrow.array(~is_arrival)))
-    window = OneWindow(at_ms, noted.window)
+    set_up = _ClusterSetUp.of(arrived.filter(pyarrow.array(~is_arrival)))
+    window = OneWindow(at_ms, set_up.window)
     allowed = int(Fraction(repr(asked.at_most)) * len(at_ms))
     return ClusterFacts(
         arrivals=len(at_ms),
         refused_then=int(arrays.is_one_of(arrivals, "kind", ("refused",)).sum()),
-        window=noted.window,
+        window=set_up.window,
         all_in=_rate_facts(window, 0, asked.headroom),
         few_out=_rate_facts(window, allowed, asked.headroom),
         tried=[(rate, len(window.refused(rate))) for rate in dict.fromkeys(asked.rates)],
         brokers=sorted({*numpy.unique(arrays.numbers(arrived, "broker")).tolist()} - {-1}),
-        told=noted.brokers,
+        size=set_up.brokers,
         is_by_wall=is_by_wall,
         set_ns=0 if is_by_wall else _set_ns(wall_us * 1000 - arrays.numbers(arrivals, "at_ns")),
     )
@@ -127,7 +127,7 @@ def _set_ns(ahead_ns: arrays.Array) -> int:
     return int(ahead_ns.max() - ahead_ns.min()) if len(ahead_ns) else 0
 
 
-class _Told(NamedTuple):
+class _ClusterSetUp(NamedTuple):
     """The number of brokers that processes say there are, 0 if none does, and the windows of their rates: where a cluster was
     started again with others, those of its last start."""
 
@@ -135,7 +135,7 @@ class _Told(NamedTuple):
     window: Window
 
     @classmethod
-    def of(cls, events: pyarrow.Table) -> "_Told":
+    def of(cls, events: pyarrow.Table) -> "_ClusterSetUp":
         """`events`: of TOLD, as ARRIVED has them."""
         brokers, window = 0, DEFAULT_WINDOW
         rows = sorted(events.to_pylist(), key=lambda row: (row["epoch"], row["broker"], row["shard"]))

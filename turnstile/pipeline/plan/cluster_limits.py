@@ -39,7 +39,7 @@ class ClusterLimits(NamedTuple):
     notes: list[str]
 
 
-class _Found(NamedTuple):
+class _FactsOfLog(NamedTuple):
     """The facts of a log, and sentences about what of it can't be read."""
 
     facts: ClusterFacts
@@ -58,30 +58,30 @@ def cluster_limits(source: "Input | SmallLog", peak: int | None, asked: Asked) -
         return ClusterLimits(None, None, [_UNTOLD] if source.by.name == IP.name else [])
     facts, unreadable = _found(source, asked)
     notes = [*unreadable, *_notes(facts)] if source.format == "journal" else []
-    missing = [broker for broker in range(facts.told) if broker not in facts.brokers]
+    missing = [broker for broker in range(facts.size) if broker not in facts.brokers]
     if missing:
         return ClusterLimits(None, None, [*notes, _missing(facts, missing)])
     return ClusterLimits(cluster_cap(peak, asked.headroom), cluster_rate(facts), notes)
 
 
-def _found(source: "Input | SmallLog", asked: Asked) -> _Found:
+def _found(source: "Input | SmallLog", asked: Asked) -> _FactsOfLog:
     if isinstance(source, SmallLog):
         if source.format != "journal":
-            return _Found(facts_of(of_log(source.table, source.by), asked), [])
+            return _FactsOfLog(facts_of(of_log(source.table, source.by), asked), [])
         arrived, unreadable = of_journal([local_path(path) for path in source.paths])
-        return _Found(facts_of(arrived, asked), [each.sentence for each in unreadable])
+        return _FactsOfLog(facts_of(arrived, asked), [each.sentence for each in unreadable])
     from turnstile.pipeline.inputs.connection_logs import arrived_at_cluster, explained
     from turnstile.pipeline.spark_table import fetch
 
     with explained(source.paths, source.format):
         rows, sentences = arrived_at_cluster(source)
         facts = fetch(rows.repartition(1).mapInArrow(partial(facts_in_task, asked), DDL))
-    return _Found(of_text(facts["facts"][0].as_py()), sentences)
+    return _FactsOfLog(of_text(facts["facts"][0].as_py()), sentences)
 
 
 def _notes(facts: ClusterFacts) -> list[str]:
     notes = []
-    if not facts.told:
+    if not facts.size:
         notes.append(_NOT_TOLD)
     if facts.is_by_wall:
         notes.append(_STARTED_AGAIN)
@@ -102,6 +102,6 @@ def _notes(facts: ClusterFacts) -> list[str]:
 def _missing(facts: ClusterFacts, missing: Sequence[int]) -> str:
     those = plural("broker", len(missing))
     return (
-        f"Of {facts.told} brokers the journal has no event of {those} {', '.join(map(str, missing))}: what came there is not "
+        f"Of {facts.size} brokers the journal has no event of {those} {', '.join(map(str, missing))}: what came there is not "
         "known, so no cap and no rate of the whole cluster is recommended."
     )
