@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import prefork
 from command_in_process import run_here, runs_here
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
@@ -49,8 +50,12 @@ class Cluster:
         if "--journal" not in options:
             command += ["--journal", "spool"]  # a second of processor time less for each cluster that ends
         self.errors = data_dir.with_suffix(".stderr")
+        self.process: subprocess.Popen[str] | prefork.Forked
         with self.errors.open("ab") as errors:
-            self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
+            if limited:
+                self.process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
+            else:
+                self.process = prefork.fork([*command, *options], errors)
         line = self._first_line()
         self.started: dict[str, Any] = json.loads(line)
         self.admin: str = self.started["admin"]
