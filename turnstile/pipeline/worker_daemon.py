@@ -3,8 +3,12 @@
 `spark.python.daemon.module` names it. pyspark's own daemon imports nothing before it forks, so each worker imports numpy,
 pyarrow and the jobs anew, which takes longer than its part of a job of seconds. Arrow and OpenBLAS start their threads anew
 after a fork.
+
+A worker collects garbage after each task: what was imported before the fork is frozen, so that no task looks at it, which takes
+longer than a small task.
 """
 
+import gc
 import runpy
 import sys
 from collections.abc import Sequence
@@ -22,6 +26,8 @@ class _WithoutPandas(MetaPathFinder):
 if __name__ == "__main__":
     sys.meta_path.insert(0, _WithoutPandas())
 
+    import pyspark.worker  # noqa: F401  which each worker would import after the fork
     import turnstile.pipeline.plan.outcomes  # noqa: F401  numpy and the limits with it
 
+    gc.freeze()
     runpy.run_module("pyspark.daemon", run_name="__main__")

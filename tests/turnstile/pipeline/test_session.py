@@ -126,6 +126,15 @@ def _command(process: Path) -> str:
         return ""
 
 
+def test_a_task_does_not_collect_what_its_worker_had_before_the_fork(spark: Any) -> None:
+    def frozen(_: int) -> int:
+        import gc
+
+        return gc.get_freeze_count()
+
+    assert spark.sparkContext.parallelize([0], 1).map(frozen).collect()[0] > 10_000
+
+
 def test_py4j_says_nothing_of_its_own(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     """py4j logs what interrupts a call through the root logger, with a traceback; that record is dropped."""
     for path in (java_gateway.__file__, __file__):
