@@ -1,10 +1,15 @@
 """Where tests cut a journal in time: half of the cuts lie where something begins, ends or changes, the others anywhere."""
 
+import os
 import random
 from collections.abc import Sequence
 from typing import Any
 
+from tampering import Tampering
+
 SLICES = (1, 2, 7, 40)
+ALL = "TURNSTILE_ALL_SLICES" in os.environ
+"""Whether every tampering is cut into every number of slices (`make slices`)."""
 TURNS = ("config", "ended", "meter", "shard_lost", "shard_up")
 """Kinds of events that begin, end or change something: a kill, a restart, a version, what a meter goes on from."""
 
@@ -16,6 +21,18 @@ CARRIED = {
     "one more unit than the broker's rate": "listener_rate_units",
 }
 """Tampering -> the check that says something else where slices lack what is carried into them."""
+
+
+def sample(cases: Sequence[Tampering]) -> list[Tampering]:
+    """The first with each check, the first of each way to tamper (a function, or what it makes), and those of CARRIED."""
+    checks, ways, found = {""}, set[str](), list[Tampering]()
+    for case in cases:
+        way = f"{case.how.__module__}.{case.how.__qualname__}".partition(".<locals>")[0]
+        if case.check not in checks or way not in ways or case.name in CARRIED:
+            found.append(case)
+        checks.add(case.check)
+        ways.add(way)
+    return found
 
 
 def bounds(events: Sequence[dict[str, Any]], slices: int, name: str) -> list[int]:

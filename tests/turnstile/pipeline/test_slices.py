@@ -1,12 +1,11 @@
 """One journal, cut into any number of slices of time: the same verdict, evidence and counts as in one piece.
 
 Cuts lie where they hurt: at kills, at changes of the configuration, and between events of one instant. By default each tampering is
-cut into one number of slices, and on Spark into another one (test_slices_on_spark.py): one of both is 7 or 40. Those whose
+cut into one number of slices, and a sample on Spark (test_slices_on_spark.py). Those whose
 verdict hangs on what is carried from slice to slice, and honest journals, are cut into all of them; so is each with
 TURNSTILE_ALL_SLICES=1 (`make slices`).
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pyarrow
 import pytest
 import tampering
 from local_rdd import in_slices
-from slice_cuts import CARRIED, SLICES, TURNS, bounds
+from slice_cuts import ALL, CARRIED, SLICES, TURNS, bounds
 from storms import write
 from tampering import Tampering
 from tampering_table import TABLE
@@ -42,7 +41,7 @@ def small_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def slices_of(number: int, one: Tampering) -> Sequence[int]:
     """The numbers of slices of the tampering of this number in the table."""
-    if "TURNSTILE_ALL_SLICES" in os.environ or one.name in CARRIED or one in HONEST:
+    if ALL or one.name in CARRIED or one in HONEST:
         return SLICES
     return (SLICES[(number + 2) % len(SLICES)],)
 
@@ -69,6 +68,7 @@ def test_spark_judges_slices_of_parts_as_one_piece(
     events = one.how(tampering.copied(one.journal))
     write(tmp_path, events, parts=5)
     monkeypatch.setattr(spark_journal, "SLICE_ROWS", len(events) // 7)
+    monkeypatch.setattr(spark_rows, "TASK_ROWS", max(50, len(events) // 3))
     found = read(spark, [str(tmp_path)])
     assert spark_journal.cut(found.parts.spans, least=1).number >= 5
     mine = here([tmp_path])
