@@ -66,7 +66,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(BIN)/python -m turnstile.pipeline.class_archive
 	@touch $@
 
-slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time, in one process and on Spark (make test has each in some of these numbers)
+slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time, in one process and on Spark (make test has each in some of these numbers, and a sample on Spark)
 	TURNSTILE_ALL_SLICES=1 $(BIN)/pytest -n 0 tests/turnstile/pipeline/test_slices.py tests/turnstile/pipeline/test_slices_on_spark.py $(ARGS)
 
 hasty: setup ## clients that pipeline, dawdle and leave at random, with a hundred seeds (make test has forty)

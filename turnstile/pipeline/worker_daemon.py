@@ -27,6 +27,7 @@ if __name__ == "__main__":
     sys.meta_path.insert(0, _WithoutPandas())
 
     import pyspark.worker  # noqa: F401  which each worker would import after the fork
+
     import turnstile.pipeline.plan.outcomes  # noqa: F401  numpy and the limits with it
 
     gc.freeze()
