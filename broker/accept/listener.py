@@ -102,7 +102,7 @@ class Listener:
                 return
             except OSError as fault:
                 if fault.errno in (errno.EMFILE, errno.ENFILE):
-                    self._shed()
+                    self._refuse_without_descriptor()
                 elif fault.errno in (errno.ENOBUFS, errno.ENOMEM):
                     return
                 elif fault.errno not in _OF_ONE_CONNECTION:
@@ -112,7 +112,7 @@ class Listener:
             if not self._accepting or clock_ns() > until_ns:
                 return
 
-    def _shed(self) -> None:
+    def _refuse_without_descriptor(self) -> None:
         """Out of descriptors: spends the spare one on closing the connection, which would otherwise be reported for ever."""
         if self._spare is not None:
             os.close(self._spare)

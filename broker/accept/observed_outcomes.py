@@ -77,7 +77,7 @@ class ObservedOutcomes:
 
 
 @lru_cache(maxsize=256)
-def observed_refusal(decision: Refused) -> Refusal:
+def refused_or_would_wait(decision: Refused) -> Refusal:
     """The refusal of an observed cap, with one of OBSERVED_REASONS. Cached, as refusal_by_pool is."""
     refusal = refusal_by_pool(decision._replace(pool=decision.pool[len(OBSERVED) :]))
     waits = decision.rule.wait and not decision.unavailable

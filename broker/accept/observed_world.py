@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
-from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
+from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, refused_or_would_wait
 from broker.accept.observed_tokens import ObservedTokens
 from broker.accept.rate_rehearsal import Arrival, RateRehearsal
 from broker.accept.user_rehearsal import TokenHolder, UserRehearsal, leave
@@ -120,7 +120,7 @@ class ObservedWorld:
                 if decision is not ADMITTED:
                     open_connection(fd, number, ip, port, pools, *via)
                     if isinstance(decision, Refused):
-                        self._outcomes.turned_away(attempt.of, observed_refusal(decision))
+                        self._outcomes.turned_away(attempt.of, refused_or_would_wait(decision))
                     else:
                         attempt.is_late = True
                         self._under_way.add(attempt)
@@ -178,7 +178,7 @@ class ObservedWorld:
         self._under_way.discard(attempt)
         of = attempt.of
         if isinstance(decision, Refused):
-            self._outcomes.turned_away(of, observed_refusal(decision))
+            self._outcomes.turned_away(of, refused_or_would_wait(decision))
             return
         if of.asked != of.pools:
             self._tokens.force(_BROKER)
@@ -235,5 +235,5 @@ class ObservedAttempt:
         """Called by the tokens when homes have answered."""
         self._world.decided(self, decision)
 
-    def waits(self, pool: str, rule: CapRule) -> None:
+    def began_to_wait(self, pool: str, rule: CapRule) -> None:
         """Called by the tokens when the attempt comes to wait for a pool: nothing is to be stopped for it."""

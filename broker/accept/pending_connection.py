@@ -71,7 +71,7 @@ class PendingConnection:
         if self.step not in ENDS:
             self.admission.recorded(self, wait_ms)
 
-    def waits(self, pool: str, rule: CapRule) -> None:
+    def began_to_wait(self, pool: str, rule: CapRule) -> None:
         """Called by the tokens when this connection begins to wait for a pool."""
         self.pool, self.rule = pool, rule
         if rule.wait or self.stopped is not None:
@@ -80,7 +80,7 @@ class PendingConnection:
     def rule_changed(self, rule: CapRule) -> None:
         """From now on `rule` is the rule of the pool that this connection waits for; nothing changes if it waits for none."""
         if self.step in WAITS_FOR_TOKENS and rule != self.rule:
-            self.waits(self.pool, rule)
+            self.began_to_wait(self.pool, rule)
 
     def let_go(self, *, early: bool = False) -> None:
         """Called by the held connections when the delay is over; `early`: before that, as another connection needs the place."""

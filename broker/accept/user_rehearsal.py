@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, observed_refusal
+from broker.accept.observed_outcomes import CLOSED, ENDED, ObservedOutcomes, refused_or_would_wait
 from broker.accept.observed_tokens import ObservedTokens
 from broker.accept.rate_rehearsal import RateRehearsal
 from broker.metrics.outcomes import Refusal
@@ -130,7 +130,7 @@ class UserRehearsal:
         """The home of the observed pool has answered."""
         del self._under_way[login.number]
         if isinstance(decision, Refused):
-            self._turned_away(login, observed_refusal(decision))
+            self._turned_away(login, refused_or_would_wait(decision))
             return
         connection = self._connections.get(login.number)
         if connection is None:
@@ -188,5 +188,5 @@ class ObservedLogin:
         """Called by the tokens when the home has answered."""
         self._rehearsal.decided(self, decision)
 
-    def waits(self, pool: str, rule: CapRule) -> None:
+    def began_to_wait(self, pool: str, rule: CapRule) -> None:
         """Called by the tokens when the attempt comes to wait for a pool: nothing is to be stopped for it."""

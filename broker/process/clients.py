@@ -10,7 +10,7 @@ import socket
 from collections.abc import Collection, Iterable
 from functools import partial
 
-from broker.accept.acceptors import Acceptors
+from broker.accept.shard_listeners import ShardListeners
 from broker.faults.injection import Faults
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
@@ -73,7 +73,7 @@ class Clients:
     def open(
         self,
         sockets: Iterable[tuple[ListenerEndpoint, socket.socket]],
-        acceptors: Acceptors,
+        shard_listeners: ShardListeners,
         kafka: Kafka,
         mesh: Mesh,
         turns: Turns,
@@ -107,7 +107,9 @@ class Clients:
         faults.image_changed({"fault"})
         for endpoint, sock in sockets:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers, self.sources)
-            admission = UserAdmission(context, acceptors.rates, outcomes, acceptors.observed_world.users.came_in)
+            admission = UserAdmission(
+                context, shard_listeners.rates, outcomes, shard_listeners.observed_world.users.came_in
+            )
             serving = Serving(
                 context,
                 outcomes,
@@ -125,9 +127,9 @@ class Clients:
             refusing = RefusedServing(serving, dispatcher, image, turns, sock.family).open
             option = proxy_option(endpoint.listener, endpoint.options)
             if option is None:
-                acceptors.open(outcomes, sock, serving.open, answering=refusing)
+                shard_listeners.open(outcomes, sock, serving.open, answering=refusing)
             else:
-                acceptors.open_behind_proxies(
+                shard_listeners.open_behind_proxies(
                     outcomes, sock, option, serving.open, serving.open_announced, answering=refusing
                 )
 

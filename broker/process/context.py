@@ -27,7 +27,7 @@ from shards.tokens.tokens import Tokens
 class PoolWaiter(Protocol):
     """A connection that may come to wait for a pool: PendingConnection, ObservedAttempt."""
 
-    def waits(self, pool: str, rule: CapRule) -> None: ...
+    def began_to_wait(self, pool: str, rule: CapRule) -> None: ...
 
 
 def make_context(
@@ -55,7 +55,7 @@ def make_context(
     events = TokenEvents(shard, journal, counters, lambda: tokens.version)
     tokens = Tokens(
         shard, plan.shards, epoch=epoch, send=send, rule_of=image.rule_of, on_grant=events.granted, on_return=events.reclaimed,
-        on_loss=events.lost, on_wait=_waits, returns=returns.of_broker,
+        on_loss=events.lost, on_wait=_began_to_wait, returns=returns.of_broker,
     )  # fmt: skip
     size = plan.brokers, plan.shards
     # A version is applied to the cluster's tokens first, or not at all.
@@ -64,7 +64,7 @@ def make_context(
     )
     cluster = ClusterPool(
         member, *size, epoch=epoch, send=send_to, rule_of=image.rule_of, on_grant=cluster_events.granted,
-        on_return=cluster_events.reclaimed, on_loss=cluster_events.lost, on_wait=_waits, returns=returns.of_cluster,
+        on_return=cluster_events.reclaimed, on_loss=cluster_events.lost, on_wait=_began_to_wait, returns=returns.of_cluster,
     )  # fmt: skip
     cluster_rate = ClusterRate(
         member, *size, image, send=send_to, now_ms=lambda: poller.now_ns // 1_000_000, journal=journal.moved
@@ -95,5 +95,5 @@ def _counters_of(plan: ClusterPlan, member: BrokerShard, epoch: int) -> ShardCou
     return counters
 
 
-def _waits(waiter: PoolWaiter, pool: str, rule: CapRule) -> None:
-    waiter.waits(pool, rule)
+def _began_to_wait(waiter: PoolWaiter, pool: str, rule: CapRule) -> None:
+    waiter.began_to_wait(pool, rule)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.accept.acceptors import Acceptors
+from broker.accept.shard_listeners import ShardListeners
 from broker.process.clients import Clients
 from broker.process.fullest_limits import FullestLimits
 from broker.process.watched_figures import WatchedFigures
@@ -19,7 +19,7 @@ def serve_descriptions(
     hello: Hello,
     context: ShardContext,
     *,
-    acceptors: Acceptors,
+    shard_listeners: ShardListeners,
     clients: Clients,
     quotas: ClientQuotas,
     fullest: FullestLimits,
@@ -27,11 +27,11 @@ def serve_descriptions(
 ) -> None:
     """Has these calls answered by `serve`, which takes the name of a call and its handler (Mesh.serve)."""
     tokens, cluster, connections = context.tokens, context.cluster, clients.connections
-    watched = WatchedFigures(clients.sources, quotas.meters, acceptors.connection_rate)
+    watched = WatchedFigures(clients.sources, quotas.meters, shard_listeners.connection_rate)
     listed = ListedConnections(connections, (hello.broker, hello.shard), hello.epoch, context.poller)
     serve("describe_tokens", lambda peer, pools=None: cluster.describe_with(tokens.describe(pools), pools))
     serve("describe_refusals", lambda peer: context.top_talkers.top())
-    serve("describe_observed", lambda peer: acceptors.observed_world.counts.describe())
+    serve("describe_observed", lambda peer: shard_listeners.observed_world.counts.describe())
     serve("describe_observed_quotas", lambda peer: quotas.rehearsal.counts.describe())
     serve("describe_sources", lambda peer: clients.sources.describe())
     serve("describe_quota", lambda peer, user, client_id: quotas.meters.rates_here(user, client_id))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from broker.accept.acceptors import Acceptors
+    from broker.accept.shard_listeners import ShardListeners
     from broker.journal.writer import JournalWriter
     from broker.metrics.shard_counters import ShardCounters
     from broker.process.kafka import Kafka
@@ -28,7 +28,9 @@ class FollowsImage(Protocol):
     def image_changed(self, kinds: Collection[str]) -> None: ...
 
 
-def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acceptors: Acceptors) -> list[ImageStep]:
+def image_steps(
+    kafka: Kafka, throttling: Throttling, clients: FollowsImage, shard_listeners: ShardListeners
+) -> list[ImageStep]:
     """The steps at another version of the image, before it is enforced on tokens:
 
     access              what is asked from here on is allowed by the new rules
@@ -37,7 +39,7 @@ def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acc
     telemetry           (the subscriptions of client instances)
     throttling          quotas of clients
     clients             throughput of the broker; faults: listeners answer by the new ones, which may end connections
-    acceptors           rates and caps: when this last step returns, no unit granted under an older version can be spent
+    shard_listeners     rates and caps: when this last step returns, no unit granted under an older version can be spent
     """
     followers: list[FollowsImage] = [
         kafka.access,
@@ -47,20 +49,20 @@ def image_steps(kafka: Kafka, throttling: Throttling, clients: FollowsImage, acc
         kafka.telemetry,
         throttling,
         clients,
-        acceptors,
+        shard_listeners,
     ]
     return [each.image_changed for each in followers]
 
 
 def pass_steps(
-    acceptors: Acceptors, journal: JournalWriter, counters: ShardCounters, quotas: ClientQuotas, mesh: Mesh
+    shard_listeners: ShardListeners, journal: JournalWriter, counters: ShardCounters, quotas: ClientQuotas, mesh: Mesh
 ) -> list[PassStep]:
     """At the end of a pass of the poller:
 
-    acceptors   answers waiting connections, so that their admissions and refusals are in the journal written next
-    journal     the `closed` of each connection that ended is on its way to disk before ...
-    counters    (requests, which are plain numbers during a pass)
-    quotas      (what requests were charged elsewhere)
-    mesh        ... the tokens it released leave for other shards, where they may be taken again
+    shard_listeners   answers waiting connections, so that their admissions and refusals are in the journal written next
+    journal           the `closed` of each connection that ended is on its way to disk before ...
+    counters          (requests, which are plain numbers during a pass)
+    quotas            (what requests were charged elsewhere)
+    mesh              ... the tokens it released leave for other shards, where they may be taken again
     """
-    return [acceptors.flush, journal.flush, counters.flush, quotas.flush, mesh.flush]
+    return [shard_listeners.flush, journal.flush, counters.flush, quotas.flush, mesh.flush]

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 
 import trio
 
-from broker.accept.acceptors import Acceptors
+from broker.accept.shard_listeners import ShardListeners
 from broker.kafka.transactions.homes import Shard
 from broker.process.after_fork import keep_own_sockets, raise_descriptor_limit, say_ready
 from broker.process.clients import Clients
@@ -105,7 +105,7 @@ class ShardProcess:
             tokens=self._delegation_tokens,
         )  # fmt: skip
         self.connections = self._clients.connections
-        self.acceptors = Acceptors(
+        self.shard_listeners = ShardListeners(
             context,
             tuple(dict.fromkeys(endpoint.listener for endpoint in plan.endpoints)),
             self.connections,
@@ -115,7 +115,7 @@ class ShardProcess:
         )
         self.gauges = ShardGauges(context, self._clients.muted, self.quotas.meters)
         self._fullest = FullestLimits(
-            context.tokens, self.quotas.meters, context.image, self.acceptors.connection_rates
+            context.tokens, self.quotas.meters, context.image, self.shard_listeners.connection_rates
         )
         self.subscriber = Subscriber(context.image, self._enforce)
         self._configured = trio.Event()
@@ -152,11 +152,11 @@ class ShardProcess:
                                 break
                             self._ending = True
                             self.context.poller.touch()
-                            self.acceptors.close()
+                            self.shard_listeners.close()
                             await self.connections.stop()
                             connecting.cancel_scope.cancel()
                         self.kafka.close()
-                        self.acceptors.observed_world.close()
+                        self.shard_listeners.observed_world.close()
                         self.mesh.send(COORDINATOR, LEAVING)
                         self._end_of_pass()
                         meshing.cancel_scope.cancel()
@@ -177,7 +177,7 @@ class ShardProcess:
             self.context.tokens.tick(poller.now_ns / 1e9)
             self.context.cluster.tick(poller.now_ns / 1e9)
             self.context.journal.tick(poller.now_ns)
-            self.acceptors.tick()
+            self.shard_listeners.tick()
             self.mesh.tick()
             self.quotas.expire()
             self.gauges.set()
@@ -190,7 +190,7 @@ class ShardProcess:
         self.context.poller.touch()
         self.connections.close_all("reset")
         self._clients.reset()
-        self.acceptors.reset()
+        self.shard_listeners.reset()
         self.throttling.reset()
         self.kafka.reset()
 
@@ -200,8 +200,8 @@ class ShardProcess:
         """Serves what peers and the coordinator call, and connects: the higher shard dials the lower, all the coordinator."""
         self._start_in_mesh = starting_in(nursery)
         spawn = Spawn(self._start_in_mesh)
-        context, acceptors = self.context, self.acceptors
-        exchange = Exchange(context.tokens.receive, {**acceptors.receivers, **self._cluster_peers.receivers})
+        context, shard_listeners = self.context, self.shard_listeners
+        exchange = Exchange(context.tokens.receive, {**shard_listeners.receivers, **self._cluster_peers.receivers})
         mesh = self.mesh = Mesh(
             self.hello,
             context.poller,
@@ -213,7 +213,7 @@ class ShardProcess:
             on_dead=self._peer_dead,
             on_message=exchange.receive,
         )
-        self._pass_steps = pass_steps(acceptors, context.journal, context.counters, self.quotas, mesh)
+        self._pass_steps = pass_steps(shard_listeners, context.journal, context.counters, self.quotas, mesh)
         context.poller.at_end_of_pass(self._end_of_pass)
         mesh.serve("ping", lambda peer: None)  # an answer shows that this loop runs
         mesh.serve("apply", self.subscriber.apply)
@@ -222,7 +222,7 @@ class ShardProcess:
             mesh.serve,
             self.hello,
             context,
-            acceptors=acceptors,
+            shard_listeners=shard_listeners,
             clients=self._clients,
             quotas=self.quotas,
             fullest=self._fullest,
@@ -230,7 +230,7 @@ class ShardProcess:
         )
         self.quotas.serve_on(mesh.serve)
         self.quotas.await_peers()
-        self.acceptors.serve_on(mesh.serve)
+        self.shard_listeners.serve_on(mesh.serve)
         self.turns = Turns(spawn)
         self.kafka = Kafka(
             self.plan,
@@ -243,13 +243,13 @@ class ShardProcess:
             ends=self._ends,
             tokens=self._delegation_tokens,
         )
-        self._image_steps = image_steps(self.kafka, self.throttling, self._clients, acceptors)
+        self._image_steps = image_steps(self.kafka, self.throttling, self._clients, shard_listeners)
         self._keys = KeyDerivation(spawn)
         nursery.start_soon(mesh.dial, self.addresses.address(COORDINATOR_MEMBER), (DATA,))
         nursery.start_soon(self._meet_peers, nursery)
 
     def _describe_gauges(self) -> list[list[object]]:
-        gauges = describe_gauges(self.quotas.meters, self._clients.muted) + self.acceptors.describe_gauges()
+        gauges = describe_gauges(self.quotas.meters, self._clients.muted) + self.shard_listeners.describe_gauges()
         return gauges + self.kafka.describe_gauges() + self._clients.describe_gauges()
 
     async def _meet_peers(self, nursery: trio.Nursery) -> None:
@@ -289,7 +289,7 @@ class ShardProcess:
         self._cluster_peers.peer_up(key, peer)
         if peer.broker == self.broker:
             self.context.tokens.peer_up(peer.id, peer.epoch)
-            self.acceptors.peer_up(peer.id)
+            self.shard_listeners.peer_up(peer.id)
             self.quotas.peer_up(peer.id)
 
     def _peer_lost(self, key: PeerKey, peer: Peer) -> None:
@@ -297,7 +297,7 @@ class ShardProcess:
         self._cluster_peers.peer_lost(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_lost(peer.id)
-            self.acceptors.peer_lost(peer.id)
+            self.shard_listeners.peer_lost(peer.id)
             self.quotas.peer_lost(peer.id)
         elif key == COORDINATOR:
             self.subscriber.coordinator_lost()
@@ -306,7 +306,7 @@ class ShardProcess:
         self._cluster_peers.peer_dead(key)
         if peer.broker == self.broker:
             self.context.tokens.peer_dead(peer.id)
-            self.acceptors.peer_dead(peer.id)
+            self.shard_listeners.peer_dead(peer.id)
             self.kafka.peer_dead(peer.id)
 
     def _enforce(self, applied: AppliedVersion, done: Callable[[], None]) -> None:
@@ -333,7 +333,7 @@ class ShardProcess:
     def _open_listeners(self) -> None:
         self._clients.open(
             self.plan.client_sockets[self.broker, self.shard],
-            self.acceptors,
+            self.shard_listeners,
             self.kafka,
             self.mesh,
             self.turns,

@@ -122,5 +122,5 @@ class UserAttempt:
         """Called by the tokens when the home has answered."""
         self.answer.resolve(self._admission.decided(self, decision))
 
-    def waits(self, pool: str, rule: CapRule) -> None:
+    def began_to_wait(self, pool: str, rule: CapRule) -> None:
         """Called by the tokens when the attempt comes to wait for a pool: its client waits for the answer to its login anyway."""

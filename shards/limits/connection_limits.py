@@ -1,6 +1,6 @@
 """The one reading of the settings that limit connections: the cap and the creation rate of each pool.
 
-Used by the cluster (ClusterImage), by `turnstile replay` and `plan` (ConnectionQuotas), and by the audit (its timeline).
+Used by the cluster (ClusterImage), by `turnstile replay` and `plan` (ReplayGate), and by the audit (its timeline).
 
 tighter_vocabulary_rules  Inside one vocabulary an override replaces the general number; across vocabularies the tighter one
     rules.

@@ -5,7 +5,7 @@ delayed_arrivals_stay_recorded  An arrival that a broker's or a listener's rate 
 refused_arrivals_are_taken_back  An arrival that the rate of its address would have refused is taken back, as in Kafka; so is a
     login that the rate of its user would have refused.
 
-Addresses and users are kept as long as they count (address_rates.py, windows_are_forgotten).
+Addresses and users are kept as long as they count (rates_by_key.py, windows_are_forgotten).
 Times are ms, quotas connections a second, None: no quota. The same windows run at their home and in the audit.
 Source: SocketServer.ConnectionQuotas (KIP-612).
 """
@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from shards.limits.address_rates import AddressRates
 from shards.limits.rate import PartlyAdmitted, Rate, Window
 from shards.limits.rate_replay import RateQuotas
+from shards.limits.rates_by_key import RatesByKey
 
 LISTENER, BACK, ADDRESS, USER = "listener", "back", "ip", "user"
 """The kinds of questions to a home: an arrival at a listener, that it is taken back, one from an address, a login of a user."""
@@ -45,8 +45,8 @@ class ObservedWindows:
         self.window = window
         self._broker = Rate(window)
         self._listeners: dict[str, Rate] = {}
-        self._ips = AddressRates(window)
-        self._users = AddressRates(window)
+        self._ips = RatesByKey(window)
+        self._users = RatesByKey(window)
 
     def arrive(
         self, listener: str, quotas: RateQuotas, arrivals: int = 1, *, now_ms: int
@@ -85,7 +85,7 @@ class ObservedWindows:
         return self._arrive_of(self._users, users, quotas, now_ms)
 
     def _arrive_of(
-        self, rates: AddressRates, names: Sequence[str], quotas: Mapping[str, float | None], now_ms: int
+        self, rates: RatesByKey, names: Sequence[str], quotas: Mapping[str, float | None], now_ms: int
     ) -> list[tuple[int, int]]:
         """The order among different names does not matter: they share no window."""
         arrivals, size_ms = Counter(names), self.window.size_ms

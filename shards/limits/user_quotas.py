@@ -8,9 +8,9 @@ Source: broker/serve/user_admission.py; the limits are Turnstile's own. Time is 
 
 from collections import Counter
 
-from shards.limits.address_rates import AddressRates
 from shards.limits.connection_limits import ConnectionLimits
 from shards.limits.rate import Window
+from shards.limits.rates_by_key import RatesByKey
 
 
 class UserQuotas:
@@ -18,7 +18,7 @@ class UserQuotas:
 
     def __init__(self, window: Window) -> None:
         self._limits = ConnectionLimits()
-        self._rates = AddressRates(window)
+        self._rates = RatesByKey(window)
         self._open: Counter[str] = Counter()
 
     def configure(self, limits: ConnectionLimits) -> None:

@@ -1,8 +1,8 @@
 """Redpanda's client quotas across the shards of a broker: each bucket is at home in one shard, where the others charge.
 
 one_bucket      while the home of a key is there, all shards charge its bucket: what passes is what one bucket lets pass
-bucket_a_shard  while it is away (home_calls.py), each shard charges a bucket of its own, which begins full and knows nothing of the
-    others: a burst of one second and the rate on each shard at most
+bucket_a_shard  while it is away (redpanda_home_calls.py), each shard charges a bucket of its own, which begins full and
+    knows nothing of the others: a burst of one second and the rate on each shard at most
 other_version   while a change of quotas is under way, the home charges by the quotas that it knows
 """
 
@@ -20,7 +20,7 @@ from shards.loop.deferred import MaybeDeferred
 from shards.loop.timers import Timers
 from shards.ownership import home_of
 from shards.quotas.history_replication import Call
-from shards.quotas.home_calls import HomeCalls
+from shards.quotas.redpanda_home_calls import RedpandaHomeCalls
 
 _CHARGE: Final = "charge_bucket"
 _MOST_KNOWN: Final = 10_000
@@ -36,7 +36,7 @@ class SharedBuckets:
         self._here = ClientBuckets()
         self._quotas: Quotas = {}
         self._known: dict[tuple[str, str, str], RedpandaMatch] = {}  # by kind, user and client id
-        self._calls: HomeCalls[int] = HomeCalls(
+        self._calls: RedpandaHomeCalls[int] = RedpandaHomeCalls(
             _CHARGE, call=call, timers=timers, read=int, probe=(PRODUCE, BucketKey(None, None, None), 0)
         )
         self.peer_up = self._calls.peer_up

@@ -1,8 +1,8 @@
 """The throughput of a broker, one pair of buckets for all of its shards: at home in HOME, where the others charge.
 
 Redpanda's shards share the buckets' atomics. Here each other shard asks the home for every request that counts, and tells it of
-every answer. While the home is away (home_calls.py) a shard decides by a pair of its own, which begins empty and knows nothing of
-the others.
+every answer. While the home is away (redpanda_home_calls.py) a shard decides by a pair of its own, which begins empty and
+knows nothing of the others.
 
 always_limited   every charge is recorded and answered, within ANSWER_WITHIN_MS; while the home is there, all shards together let
     pass what one pair does
@@ -19,7 +19,7 @@ from shards.limits.node_throughput import NodeDelays, NodeThroughput
 from shards.loop.deferred import MaybeDeferred
 from shards.loop.timers import Timers
 from shards.quotas.history_replication import Call
-from shards.quotas.home_calls import HomeCalls
+from shards.quotas.redpanda_home_calls import RedpandaHomeCalls
 
 HOME: Final = 0
 _CHARGE: Final = "charge_throughput"
@@ -32,7 +32,9 @@ class SharedThroughput:
         self._is_home = me == HOME
         self._now_ms = now_ms
         self._here = NodeThroughput()
-        self._calls = HomeCalls(_CHARGE, call=call, timers=timers, read=lambda row: NodeDelays(*row), probe=(0, 0))
+        self._calls = RedpandaHomeCalls(
+            _CHARGE, call=call, timers=timers, read=lambda row: NodeDelays(*row), probe=(0, 0)
+        )
         self.peer_up = self._calls.peer_up
         self.peer_lost = self._calls.peer_lost
 

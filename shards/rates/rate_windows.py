@@ -5,13 +5,13 @@ violations_taken_back_at_once  A unit is recorded here before its connection goe
 spare_units_never_exceed_quota  Spare units are granted only up to half of what the quota allows, so a unit recorded ahead
     of its use never pushes a rate over its quota. An unused one is taken back out of the sample that it was recorded in.
 
-What is kept is bounded in time (shards/limits/address_rates.py, windows_are_forgotten).
+What is kept is bounded in time (shards/limits/rates_by_key.py, windows_are_forgotten).
 """
 
 from typing import Final
 
-from shards.limits.address_rates import AddressRates
 from shards.limits.rate import Rate, Window
+from shards.limits.rates_by_key import RatesByKey
 
 SHOWN_MS: Final = 3_600_000  # Kafka drops an address's sensor after an hour without a record
 SHOWN_MOST: Final = 1000
@@ -28,7 +28,7 @@ class RateWindows:
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self._rates = AddressRates(window)
+        self._rates = RatesByKey(window)
         self._shown: dict[str, int] = {}  # when each last recorded, least recent first
 
     def ask(

@@ -45,7 +45,7 @@ class Desk:
             epoch=1,
             send=lambda peer, message: self.sent.extend(message[1]),
             rule_of=self.image.rule_of,
-            on_wait=lambda waiter, pool, rule: waiter.waits(pool, rule),
+            on_wait=lambda waiter, pool, rule: waiter.began_to_wait(pool, rule),
         )
         self.open: dict[int, OpenConnection] = {}
         self.mistakes: list[Exception] = []
@@ -112,7 +112,7 @@ class Desk:
         self.says()
 
     def end_pass(self) -> None:
-        """As Acceptors.flush, of observed rates."""
+        """As ShardListeners.flush, of observed rates."""
         self.rates.flush()
         while self.cluster_rate.busy:
             self.cluster_rate.flush()

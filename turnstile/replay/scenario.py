@@ -7,7 +7,7 @@ refused_changes_are_not_made  A change that a cluster would refuse (`max.connect
 one_listener_without_setup  Without a `setup` there is one listener, PLAINTEXT; a connect may leave `listener` out where
     there is only one. `ssl` of a setup names the listeners with TLS.
 closed_undecided_are_decided  A connection closed by its client before it was decided is decided all the same, and closed in
-    that instant. Closing one that was refused, or that the broker closed (`connection_quotas.py`,
+    that instant. Closing one that was refused, or that the broker closed (`replay_gate.py`,
     inter_broker_evicts_the_idle), does nothing.
 time_runs_on  After the last line time runs on. A connect that still waits is `waiting`, with the cap its listener waits
     for.
@@ -33,10 +33,10 @@ from shards.limits.client_quota_managers import (
     ProduceQuotaManager,
 )
 from shards.limits.connection_limits import READ, ConnectionLimits
-from shards.limits.connection_quotas import ADMITTED, WAITING, Acceptor, ConnectionQuotas, IncomingConnection
 from shards.limits.ip_quotas import IpQuotaTable
 from shards.limits.precedence import QuotaTable
 from shards.limits.quota_entities import entity_of, quota_of
+from shards.limits.replay_gate import ADMITTED, WAITING, Acceptor, IncomingConnection, ReplayGate
 from shards.settings.addresses import IPV6_BITS, counted_address
 from shards.settings.config_def import LISTENER_PREFIX, broker_setting, canonical_name, listener_of
 from shards.settings.config_types import text_of
@@ -83,7 +83,7 @@ class ReplayScenario:
         self.ip_quotas = self._own_ip_quotas
         """The quotas of the addresses that clients count as, from the first connect on."""
         self._tables = {key: QuotaTable() for key in _QUOTA_OF.values()}
-        self._gate: ConnectionQuotas | None = None
+        self._gate: ReplayGate | None = None
         self._meters: dict[str, ProduceQuotaManager | ControllerMutationQuotaManager] = {}
         self._connections: dict[object, IncomingConnection] = {}
         self._address = lru_cache(_MOST_REMEMBERED)(_address)
@@ -263,10 +263,8 @@ class ReplayScenario:
         self._ssl = tuple(ssl)
         self._was_set_up = True
 
-    def _start(self) -> ConnectionQuotas:
-        self._gate = gate = ConnectionQuotas(
-            self._limits, self._listeners, inter_broker=self._inter_broker, ssl=self._ssl
-        )
+    def _start(self) -> ReplayGate:
+        self._gate = gate = ReplayGate(self._limits, self._listeners, inter_broker=self._inter_broker, ssl=self._ssl)
         self.ip_quotas = self._own_ip_quotas.counted_by(self._limits.ipv6_prefix)
         gate.ip_quotas = self.ip_quotas
         return gate
@@ -280,7 +278,7 @@ class ReplayScenario:
             "mutation": ControllerMutationQuotaManager(tables[MUTATION], window=self._limits.mutation_window),
         }
 
-    def _acceptor(self, gate: ConnectionQuotas, listener: object) -> Acceptor:
+    def _acceptor(self, gate: ReplayGate, listener: object) -> Acceptor:
         if listener is None and len(gate.acceptors) == 1:
             return next(iter(gate.acceptors.values()))
         acceptor = gate.acceptors.get(listener) if isinstance(listener, str) else None

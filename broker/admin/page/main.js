@@ -1,7 +1,7 @@
 // The loop of the live page: asks once a second and draws. What the user looks at is in the URL (state.js).
 
 import {ask} from "./admin.js";
-import {drawHistory} from "./changes.js";
+import {drawHistory} from "./history.js";
 import {drawRates} from "./charts.js";
 import {drawDetail} from "./detail.js";
 import {$, el} from "./dom.js";

@@ -105,7 +105,7 @@ class Tokens(Answers):
         if decision is ADMITTED:
             self.held += pools
         elif decision is None:
-            waiter.waits(pools[0], self.rules.get(pools[0], CapRule(5, "max.connections.per.ip")))
+            waiter.began_to_wait(pools[0], self.rules.get(pools[0], CapRule(5, "max.connections.per.ip")))
         return decision
 
     def release(self, pools):
@@ -464,7 +464,7 @@ def test_the_listener_goes_on_as_soon_as_the_slot_is_taken_and_only_the_address_
     desk.tokens.rules[LISTENER] = WAITS
     desk.connect()
     assert not desk.acceptor.accepting
-    desk.tokens.waiters[" ".join(ALL)].waits(IP, FULL.rule)
+    desk.tokens.waiters[" ".join(ALL)].began_to_wait(IP, FULL.rule)
     assert desk.acceptor.accepting
     desk.tokens.decide(ALL)
     assert desk.log[-2:] == IN

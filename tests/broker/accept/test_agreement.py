@@ -13,7 +13,7 @@ from broker.accept.step_actions import Deciders
 from broker.metrics.outcomes import Outcomes
 from broker.runtime.shard_context import ShardContext
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection
+from shards.limits.replay_gate import IncomingConnection, ReplayGate
 from shards.settings.config_types import text_of
 from shards.tokens.tokens import Tokens
 
@@ -69,7 +69,7 @@ class Shard:
     def __init__(self, limits):
         self.decided, self.open = {}, {}
         tokens = self._tokens = Tokens(
-            0, 1, epoch=1, send=None, rule_of=limits.rule_of, on_wait=PendingConnection.waits
+            0, 1, epoch=1, send=None, rule_of=limits.rule_of, on_wait=PendingConnection.began_to_wait
         )
         context = ShardContext(
             shard=0, shards=1, image=None, tokens=tokens, cluster=uncapped(),
@@ -121,7 +121,7 @@ class Gate:
     """The reference gate behind the same verbs."""
 
     def __init__(self, limits):
-        self._gate = ConnectionQuotas(limits, LISTENERS)
+        self._gate = ReplayGate(limits, LISTENERS)
         self._connections = {}
 
     def connect(self, connect, listener):

@@ -26,21 +26,21 @@ def test_the_parts_follow_the_image_in_this_order_and_hear_which_records_differ(
     called: list[Any] = []
     parts: dict[str, Any] = {
         name: Recording(name, called)
-        for name in ("acceptors", "throttling", "clients", "telemetry", "topics", "shares", "logs", "access")
+        for name in ("shard_listeners", "throttling", "clients", "telemetry", "topics", "shares", "logs", "access")
     }
     kafka: Any = SimpleNamespace(**{name: parts[name] for name in ("access", "logs", "shares", "topics", "telemetry")})
     kinds = frozenset({"topic", "acl"})
-    for step in image_steps(kafka, parts["throttling"], parts["clients"], parts["acceptors"]):
+    for step in image_steps(kafka, parts["throttling"], parts["clients"], parts["shard_listeners"]):
         step(kinds)
-    order = ["access", "logs", "shares", "topics", "telemetry", "throttling", "clients", "acceptors"]
+    order = ["access", "logs", "shares", "topics", "telemetry", "throttling", "clients", "shard_listeners"]
     assert called == [(name, kinds) for name in order]
 
 
 def test_a_pass_ends_in_this_order() -> None:
     called: list[Any] = []
     parts: dict[str, Any] = {
-        name: Recording(name, called) for name in ("mesh", "quotas", "counters", "journal", "acceptors")
+        name: Recording(name, called) for name in ("mesh", "quotas", "counters", "journal", "shard_listeners")
     }
     for step in pass_steps(**parts):
         step()
-    assert called == ["acceptors", "journal", "counters", "quotas", "mesh"]
+    assert called == ["shard_listeners", "journal", "counters", "quotas", "mesh"]

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.connection_quotas import REFUSED, ConnectionQuotas, IncomingConnection
 from shards.limits.observed_windows import WITHIN, ObservedWindows
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas
+from shards.limits.replay_gate import REFUSED, IncomingConnection, ReplayGate
 from shards.settings.broker_config import RATE
 
 OF_USERS = {"a": 1, "b": None, "c": 0.5}
@@ -22,7 +22,7 @@ GAPS = st.lists(st.sampled_from([0, 1, 7, 90, 400, 1_000, 2_500, 40_000]), max_s
 def test_a_rate_of_an_address_refuses_the_connections_that_the_enforced_one_refuses(
     gaps: list[int], quota: int
 ) -> None:
-    enforced = ConnectionQuotas(ConnectionLimits(), ["A"])
+    enforced = ReplayGate(ConnectionLimits(), ["A"])
     enforced.ip_quotas.update(None, quota)
     observed = ObservedWindows(enforced.limits.window)
     now_ms = 0
@@ -39,7 +39,7 @@ def test_a_rate_of_a_listener_delays_first_the_connection_that_the_enforced_one_
     gaps: list[int], own: int, of_broker: int
 ) -> None:
     values: dict[str, Any] = {RATE: of_broker, f"listener.name.a.{RATE}": own}
-    enforced = ConnectionQuotas(ConnectionLimits(values), ["A"])
+    enforced = ReplayGate(ConnectionLimits(values), ["A"])
     observed = ObservedWindows(enforced.limits.window)
     now_ms = 0
     for gap in gaps:

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.connection_quotas import ADMITTED, ConnectionQuotas, IncomingConnection
 from shards.limits.rate import Window
+from shards.limits.replay_gate import ADMITTED, IncomingConnection, ReplayGate
 from shards.rates.listener_throttle import ListenerThrottle
 
 LISTENERS = ("EXTERNAL", "INTERNAL")
@@ -37,7 +37,7 @@ def test_asks_of_many_holders_are_admitted_when_one_acceptor_admits_them(seed):
     limits = ConnectionLimits()
     for name, value in values.items():
         limits = limits.with_change(name, str(value), LISTENERS)
-    reference = ConnectionQuotas(limits, LISTENERS, inter_broker="INTERNAL")
+    reference = ReplayGate(limits, LISTENERS, inter_broker="INTERNAL")
     tested, answers = throttle(values[RATE], values[f"listener.name.external.{RATE}"], values[RATE])
     made, now_ms = [], 0
     for _ in range(1000):

@@ -77,7 +77,7 @@ class AcceptSchedule:
             self._something()
         self._come_to_rest()
         for desk in world.desks.values():
-            desk.acceptors.close()  # gives its spare descriptors back: a process runs thousands of schedules
+            desk.shard_listeners.close()  # gives its spare descriptors back: a process runs thousands of schedules
 
     # Configurations
 

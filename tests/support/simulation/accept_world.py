@@ -1,6 +1,6 @@
 """A World whose connections go the whole way of broker/accept: two listeners, their backlogs, rates and caps, one clock.
 
-Each shard has the classes that run: Acceptors with Admission, Pacing, Listener, HeldConnections, CoreRates, Eviction and
+Each shard has the classes that run: ShardListeners with Admission, Pacing, Listener, HeldConnections, CoreRates, Eviction and
 Rates, Timers and ClusterImage; simulated are sockets, the poller, the journal and the links. A configuration is a dict of
 records as the coordinator stores them; which pools it changes is told by the image.
 
@@ -29,10 +29,10 @@ from simulation.oracle import require
 from simulation.world import ALL, Node, SimulatedConnection, World
 from units import quotas_of
 
-from broker.accept.acceptors import Acceptors
 from broker.accept.admission_steps import Step
 from broker.accept.observed_outcomes import CLOSED, ENDED
 from broker.accept.observed_world import ObservedAttempt
+from broker.accept.shard_listeners import ShardListeners
 from broker.accept.user_rehearsal import ObservedLogin
 from broker.journal.writer import K_OBSERVED
 from broker.metrics.outcomes import Outcomes, Refusal
@@ -204,10 +204,10 @@ class AcceptingShard:
             send=lambda peer, message: world.send(node, self.epoch, peer, message), request=self.request,
             start_soon=self.start_soon,
         )  # fmt: skip
-        self.acceptors = Acceptors(
+        self.shard_listeners = ShardListeners(
             self.context, LISTENERS, cast(Any, self.open), fd_ceiling=1 << 20, call=_not_called, ssl=world.ssl
         )
-        self.acceptors.eviction.serve_on(self.served.__setitem__)
+        self.shard_listeners.eviction.serve_on(self.served.__setitem__)
         self.sockets = [SimulatedSocket(self, name) for name in LISTENERS]
         self.admissions: dict[str, UserAdmission] = {}
         self.listens = False
@@ -219,9 +219,12 @@ class AcceptingShard:
                 sock.listener, self.context.journal, self.context.counters, self.context.top_talkers, SourceCounts()
             )
             self.admissions[sock.listener] = UserAdmission(
-                self.context, self.acceptors.rates, outcomes, cast(Any, self.acceptors.observed_world.users.came_in)
+                self.context,
+                self.shard_listeners.rates,
+                outcomes,
+                cast(Any, self.shard_listeners.observed_world.users.came_in),
             )
-            self.acceptors.open(
+            self.shard_listeners.open(
                 outcomes, cast(Any, sock), partial(self.admitted, sock.listener), answering=lambda *_: None
             )
 
@@ -293,8 +296,8 @@ class Beside:
         self._world = world
         self._attempt = attempt
 
-    def waits(self, pool: str, rule: Any) -> None:
-        self._attempt.waits(pool, rule)
+    def began_to_wait(self, pool: str, rule: Any) -> None:
+        self._attempt.began_to_wait(pool, rule)
 
     def decided(self, decision: Admitted | Refused) -> None:
         self._world.settle(self.connection, decision)
@@ -336,7 +339,7 @@ class LateTokens(Tokens):
     """Notes which connections do not wait (LATE_TOKENS): what refuses one has to be so from then on, not since it arrived."""
 
     def __init__(self, world: AcceptWorld, *args: Any, **named: Any) -> None:
-        super().__init__(*args, **named, on_wait=lambda waiter, pool, rule: waiter.waits(pool, rule))
+        super().__init__(*args, **named, on_wait=lambda waiter, pool, rule: waiter.began_to_wait(pool, rule))
         self._world = world
         self._beside: dict[Any, Beside] = {}  # by the attempt that is under way
 
@@ -420,7 +423,7 @@ class AcceptWorld(World):
     def crash(self, shard: int, *, eof_first: bool) -> None:
         super().crash(shard, eof_first=eof_first)
         desk = self.desks[shard]
-        desk.acceptors.close()  # the kernel closes its descriptors
+        desk.shard_listeners.close()  # the kernel closes its descriptors
         for task, _ in desk.tasks:
             task.close()
         desk.tasks.clear()
@@ -434,24 +437,24 @@ class AcceptWorld(World):
         self._peer_lost(node, peer)  # links that come up again have broken before
         super()._peer_up(node, peer, epoch)
         self.desks[node.shard].up.add(peer)
-        self.desks[node.shard].acceptors.peer_up(peer)
+        self.desks[node.shard].shard_listeners.peer_up(peer)
 
     def _peer_lost(self, node: Node, peer: int) -> None:
         desk = self.desks[node.shard]
         if peer in desk.up:
             desk.up.discard(peer)
             super()._peer_lost(node, peer)
-            desk.acceptors.peer_lost(peer)
+            desk.shard_listeners.peer_lost(peer)
 
     def _peer_dead(self, node: Node, peer: int) -> None:
         super()._peer_dead(node, peer)
-        self.desks[node.shard].acceptors.peer_dead(peer)
+        self.desks[node.shard].shard_listeners.peer_dead(peer)
 
     def _receive(self, node: Node, source: int, message: Any) -> None:
         if not isinstance(message[0], str):
             super()._receive(node, source, message)
         elif source in self.desks[node.shard].up:
-            self.desks[node.shard].acceptors.receivers[message[0]](source, message)
+            self.desks[node.shard].shard_listeners.receivers[message[0]](source, message)
 
     def send(self, node: Node, epoch: int, peer: int, message: Any) -> None:
         """What is not of the tokens; lost with its link."""
@@ -482,7 +485,7 @@ class AcceptWorld(World):
             found = desk.image.apply(version, [(*place, new.get(place)) for place in places])
         desk.poller.look(self.now_s)
         node.version = version  # the tokens' rules are the image's, from now on
-        desk.acceptors.image_changed(found.kinds)
+        desk.shard_listeners.image_changed(found.kinds)
         return sorted(found.pools)
 
     # Connections
@@ -728,13 +731,13 @@ class AcceptWorld(World):
 
     def tick(self, shard: int) -> None:
         super().tick(shard)
-        self.desks[shard].acceptors.tick()
+        self.desks[shard].shard_listeners.tick()
 
     def end_pass(self, shard: int) -> None:
         self.instant += 1
         node, desk = self.nodes[shard], self.desks[shard]
         if desk.epoch == node.epoch:
-            desk.acceptors.flush()
+            desk.shard_listeners.flush()
         node.seen = None
 
     # accepts_nothing_while_one_waits

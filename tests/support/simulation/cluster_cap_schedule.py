@@ -53,7 +53,7 @@ class ClusterCapSchedule:
                 self._pass(draw.choice(sorted(world.alive)))
         self._come_to_rest()
         for shard in world.alive.values():
-            shard.acceptors.close()
+            shard.shard_listeners.close()
 
     def _state(self) -> Records:
         draw = self.draw

@@ -29,9 +29,9 @@ from simulation.accept_world import Ignore, Records, SimulatedPoller
 from simulation.oracle import require
 from simulation.world import DEADLINE_S, TTL_S
 
-from broker.accept.acceptors import Acceptors
 from broker.accept.admission_steps import Step
 from broker.accept.pending_connection import PendingConnection
+from broker.accept.shard_listeners import ShardListeners
 from broker.metrics.outcomes import Outcomes
 from broker.metrics.source_counts import SourceCounts
 from broker.runtime.shard_context import ShardContext
@@ -100,7 +100,7 @@ class Shard:
         self.poller = SimulatedPoller(world.now_s)
         self.timers = Timers(cast(Any, self.poller))
         self.image = ClusterImage(place[0])
-        waits: Any = lambda waiter, pool, rule: waiter.waits(pool, rule)  # noqa: E731
+        waits: Any = lambda waiter, pool, rule: waiter.began_to_wait(pool, rule)  # noqa: E731
         send = partial(world.send, self)
         self.tokens = NotingTokens(
             world, place[1], world.shards, epoch=epoch, send=lambda peer, message: send((place[0], peer), message),
@@ -118,7 +118,7 @@ class Shard:
             top_talkers=cast(Any, Ignore()), log=cast(Any, Ignore()), request=cast(Any, None), start_soon=cast(Any, None),
             send=lambda peer, message: send((place[0], peer), message),
         )  # fmt: skip
-        self.acceptors = Acceptors(
+        self.shard_listeners = ShardListeners(
             self.context, (LISTENER,), cast(Any, self.open), fd_ceiling=1 << 20, call=cast(Any, None)
         )
         self.backlog = Backlog(self)
@@ -128,7 +128,7 @@ class Shard:
         if self.listens and not self.is_open:
             self.is_open = True
             outcomes = Outcomes(LISTENER, cast(Any, self), cast(Any, Nothing()), cast(Any, Ignore()), SourceCounts())
-            self.acceptors.open(outcomes, cast(Any, self.backlog), self._admitted, answering=lambda *_: None)
+            self.shard_listeners.open(outcomes, cast(Any, self.backlog), self._admitted, answering=lambda *_: None)
 
     def apply(self) -> None:
         """The next version that was pushed here; as ShardProcess._enforce."""
@@ -146,7 +146,7 @@ class Shard:
             self.world.count_acks()
 
         self.is_beginning = True
-        self.acceptors.image_changed(changed.kinds)
+        self.shard_listeners.image_changed(changed.kinds)
         self.is_beginning = False
         self.cluster.apply_both(self.tokens, version, done, changed.pools)
 
@@ -163,7 +163,7 @@ class Shard:
     def end(self) -> None:
         """It accepts no more, and refuses who waits."""
         self.is_ending = True
-        self.acceptors.close()
+        self.shard_listeners.close()
 
     def _admitted(self, fd: int, number: int, ip: str, port: int, pools: tuple[str, ...]) -> None:
         os.close(fd)
@@ -319,7 +319,7 @@ class ClusterCapWorld:
         shard = self.alive.pop(place)
         for waiting in [client for client in self.clients if client.place == place and client.ended is None]:
             self.lost.setdefault(shard.epoch, []).append(waiting)
-        shard.acceptors.close()  # the kernel closes its descriptors
+        shard.shard_listeners.close()  # the kernel closes its descriptors
         for other in self.places:
             self.links.pop(frozenset((place, other)), None)
             self.queues.pop((other, place), None)
@@ -360,7 +360,7 @@ class ClusterCapWorld:
             elif not isinstance(what[0], str):
                 shard.tokens.receive(source[1], what)
             else:
-                shard.acceptors.receivers[what[0]](source[1], what)
+                shard.shard_listeners.receivers[what[0]](source[1], what)
         elif kind == "lost":
             shard.known.pop(source, None)
             shard.cluster.peer_lost(source)
@@ -438,7 +438,7 @@ class ClusterCapWorld:
         """counted_while_capped, in_flight_is_known"""
         self.instant += 1
         shard = self.alive[place]
-        shard.acceptors.flush()
+        shard.shard_listeners.flush()
         if not shard.is_open:
             return
         of_cluster, of_broker = shard.cluster.tokens.snapshot(), shard.tokens.snapshot()

@@ -13,9 +13,9 @@ from units import quotas_of
 
 from shards.config.image import ClusterImage
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.connection_quotas import ADMITTED, ConnectionQuotas, IncomingConnection
 from shards.limits.rate import Window
 from shards.limits.rate_replay import RateReplay
+from shards.limits.replay_gate import ADMITTED, IncomingConnection, ReplayGate
 from shards.rates.rates import UNAVAILABLE, Rates
 
 LISTENERS = ("EXTERNAL", "INTERNAL")
@@ -285,7 +285,7 @@ def one_broker(arrivals, until_ms, *, sets=(), quotas=()):
     limits = ConnectionLimits()
     for name, value in sets:
         limits = limits.with_change(name, str(value), LISTENERS)
-    quotas_of_one = ConnectionQuotas(limits, LISTENERS, inter_broker="INTERNAL")
+    quotas_of_one = ReplayGate(limits, LISTENERS, inter_broker="INTERNAL")
     for ip, rate in quotas:
         quotas_of_one.ip_quotas.update(ip, rate)
     made = []

@@ -6,8 +6,8 @@ from __future__ import annotations
 from simulation.accept_schedule import AcceptSchedule
 from simulation.mutants import Mutant, broken, with_line
 
-from broker.accept.acceptors import Acceptors
 from broker.accept.observed_world import ObservedWorld
+from broker.accept.shard_listeners import ShardListeners
 from broker.accept.user_rehearsal import UserRehearsal
 from shards.tokens.connection_tokens import ConnectionTokens
 
@@ -23,7 +23,7 @@ REHEARSAL_MUTANTS = [
     with_line(ObservedWorld, "_settle", "self.users.came_in(connection)", "pass", "4"),
     with_line(ConnectionTokens, "observe_rest", "self._in_flight.give_back(pools[:index])", "pass", "4"),
     with_line(ConnectionTokens, "force", "self._cache.report_forced(pool, beyond)", "pass", "1/5"),
-    with_line(Acceptors, "_more_pools", "of_all + _OVER_TLS if listener in self._ssl else of_all", "of_all", "4"),
+    with_line(ShardListeners, "_more_pools", "of_all + _OVER_TLS if listener in self._ssl else of_all", "of_all", "4"),
 ]
 """Each with a number of docs/internals/tokens.md, of the invariant that it is expected to break."""
 
@@ -40,7 +40,7 @@ SEEN = {
     "ObservedWorld._settle: pass for self.users.came_in(connection)": 23,
     "ConnectionTokens.observe_rest: pass for self._in_flight.give_back(pools[:index])": 6,
     "ConnectionTokens.force: pass for self._cache.report_forced(pool, beyond)": 155,
-    "Acceptors._more_pools: of_all for of_all + _OVER_TLS if listener in self._ssl else of_all": 0,
+    "ShardListeners._more_pools: of_all for of_all + _OVER_TLS if listener in self._ssl else of_all": 0,
 }
 """A schedule of accepting that sees it."""
 

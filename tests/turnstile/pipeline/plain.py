@@ -1,6 +1,6 @@
 """The plain sequential replay that a plan must equal: one loop over the log, through `limits/`, nothing clever."""
 
-from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection
+from shards.limits.replay_gate import IncomingConnection, ReplayGate
 from turnstile.pipeline.plan.candidates import Candidate
 from turnstile.pipeline.plan.what_if import NEVER
 
@@ -47,7 +47,7 @@ def _counted(log: list[Row], candidate: Candidate) -> dict[int, str]:
 def _gated(log: list[Row], candidate: Candidate) -> dict[int, str]:
     """Every open and close as an event of the reference gate, in order of time."""
     names = sorted({row[3] for row in log})
-    gate = ConnectionQuotas(candidate.connection_limits(), names)
+    gate = ReplayGate(candidate.connection_limits(), names)
     if candidate.rate is not None:
         gate.ip_quotas.update(None, candidate.rate)
     start = min(row[1] for row in log) // 1000

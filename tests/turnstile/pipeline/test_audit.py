@@ -13,7 +13,7 @@ from storms import COORDINATOR, Storm, write
 from turnstile.pipeline.audit.audit import audit
 from turnstile.pipeline.audit.audit_result import AuditResult
 from turnstile.pipeline.audit.refusal_names import misnamed
-from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events import open_counts
 from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.journal import here
 from turnstile.pipeline.events.rows import RowsHere
@@ -103,11 +103,11 @@ def test_no_journal_and_half_a_journal(tmp_path: Path) -> None:
     assert "1.parquet is not a whole Parquet file" in result.checks[0].detail
 
 
-# ---- the sweep by itself
+# ---- the counts of open connections by themselves
 
 
 def counted(events: Events) -> tuple[pyarrow.Table, Timeline]:
-    """A storm's opens and closes as the sweep sees them, and its timeline."""
+    """A storm's opens and closes as open_counts sees them, and its timeline."""
     rows = []
     ends = {event["conn"]: event["mono_ns"] for event in events if event["kind"] == "closed"}
     lasts: dict[int, int] = {}
@@ -133,7 +133,7 @@ def counted(events: Events) -> tuple[pyarrow.Table, Timeline]:
     for event in events:
         seen.setdefault(event.get("version") or 0, event["mono_ns"])
     seen.pop(0, None)
-    return pyarrow.Table.from_pylist(rows, sweep.STEPS), Timeline(configs, seen, ["EXTERNAL"])
+    return pyarrow.Table.from_pylist(rows, open_counts.STEPS), Timeline(configs, seen, ["EXTERNAL"])
 
 
 def test_slices_count_as_the_whole() -> None:
@@ -142,9 +142,9 @@ def test_slices_count_as_the_whole() -> None:
     table, timeline = counted(storm.events)
     instants = sorted(table["at_ns"].to_pylist())
     rows = in_slices(table, instants[20::20])
-    judge = partial(sweep.beyond, timeline)
-    found = rows.swept(["ip", "broker"], judge, sweep.EXCESS, closes_first=True)
-    whole = RowsHere(table).swept(["ip", "broker"], judge, sweep.EXCESS, closes_first=True)
+    judge = partial(open_counts.over_the_cap, timeline)
+    found = rows.swept(["ip", "broker"], judge, open_counts.EXCESS, closes_first=True)
+    whole = RowsHere(table).swept(["ip", "broker"], judge, open_counts.EXCESS, closes_first=True)
     assert found.num_rows == whole.num_rows > 0
     assert sorted(found["conn"].to_pylist()) == sorted(whole["conn"].to_pylist())
 

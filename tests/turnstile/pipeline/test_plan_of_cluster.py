@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from one_shard import OneShard
 
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.connection_quotas import REFUSED, ConnectionQuotas, IncomingConnection
+from shards.limits.replay_gate import REFUSED, IncomingConnection, ReplayGate
 from shards.settings.broker_config import CLUSTER_CAP
 from turnstile.cli.plan import plan as command
 from turnstile.pipeline.inputs.connection_logs import load
@@ -56,7 +56,7 @@ def journal(folder: Path, seed: int, count: int = 200) -> list[tuple[int, int]]:
 
 def refused(spans: list[tuple[int, int]], cap: int) -> int:
     """The connections that a plain replay refuses, through the emulator's own gate."""
-    gate = ConnectionQuotas(ConnectionLimits({CLUSTER_CAP: cap}), ["A"])
+    gate = ReplayGate(ConnectionLimits({CLUSTER_CAP: cap}), ["A"])
     opened: list[tuple[int, IncomingConnection]] = []
     count = 0
     for at_ms, closed_ms in spans:

@@ -14,7 +14,7 @@ from local_rdd import in_slices
 from turnstile.pipeline.audit.grant_checks import BEYOND, beyond
 from turnstile.pipeline.audit.token_books import CARRY
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT
-from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events import open_counts
 from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.timeline import Timeline
 
@@ -64,7 +64,7 @@ def found(table: pyarrow.Table) -> list[tuple[Any, ...]]:
 def test_slices_with_what_is_carried_into_them_are_judged_as_one_piece(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "SHOWN", 10_000)
+    monkeypatch.setattr(open_counts, "SHOWN", 10_000)
     table = pyarrow.Table.from_pylist(steps(seed, 400), STEPS)
     expected = found(beyond(timeline(), table))
     assert len(expected) > 20

@@ -18,10 +18,10 @@ import pyarrow
 from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, UNKNOWN, Check
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.arrays import TableRow
+from turnstile.pipeline.events.open_counts import NEVER, SHOWN
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
 from turnstile.pipeline.events.survey import Survey
-from turnstile.pipeline.events.sweep import NEVER, SHOWN
 from turnstile.pipeline.events.timeline import Timeline
 
 INCARNATION = ("broker", "shard", "epoch")

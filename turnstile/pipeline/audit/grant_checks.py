@@ -41,7 +41,7 @@ from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.token_books import CARRY, Books, books
 from turnstile.pipeline.audit.token_steps import STEPS, WHAT, Spans, moved, opened
 from turnstile.pipeline.audit.whole_cluster import Members, as_members, broker_text, members, moves_of_cluster
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
@@ -69,7 +69,9 @@ def checks(
 ) -> list[Check]:
     """Both checks. `connections`: connections.CONNECTIONS; `users`: user_checks.logged_in; `incomplete`: brokers of which events
     are missing."""
-    kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
+    kinds = [
+        kind for kind in open_counts.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)
+    ]
     limits_ssl, limits_users = timeline.any_limit("ssl"), timeline.any_limit("user")
     limits_cluster = timeline.any_limit(CLUSTER)
     moved_kinds = [*kinds, *(["ssl"] if limits_ssl else []), *(["user"] if limits_users else [])]
@@ -127,7 +129,7 @@ def _check(name: str, rows: list[TableRow], unread: Counter[int], left_out: Mapp
     for row in rows:
         counts[row["broker"]] += row.pop("count")
     ordered = sorted(rows, key=lambda row: (row["at_ns"], row["broker"], row["pool"], row["shard"]))
-    shown = [{key: value for key, value in row.items() if key != "check"} for row in ordered[: sweep.SHOWN]]
+    shown = [{key: value for key, value in row.items() if key != "check"} for row in ordered[: open_counts.SHOWN]]
     first = shown[0]
     whose = broker_text(first["broker"])
     pool = whose if first["pool"] == CLUSTER else f"{first['pool']} of {whose}"
@@ -209,7 +211,9 @@ def _first(rows: Sequence[TableRow], bad: Collection[int]) -> pyarrow.Table:
     found = pyarrow.Table.from_pylist([{**row, "count": 0} for row in rows], BEYOND)
     is_use = numpy.array([row["check"] == USED for row in rows], dtype="i8")
     key = 2 * arrays.numbers(found, "broker").astype("i8") + is_use
-    places, counts = arrays.first_of_each(numpy.arange(len(rows)), key, arrays.numbers(found, "at_ns"), sweep.SHOWN)
+    places, counts = arrays.first_of_each(
+        numpy.arange(len(rows)), key, arrays.numbers(found, "at_ns"), open_counts.SHOWN
+    )
     found = found.take(pyarrow.array(places)).set_column(
         BEYOND.get_field_index("count"), "count", pyarrow.array(counts)
     )

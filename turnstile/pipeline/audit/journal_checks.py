@@ -21,10 +21,10 @@ from typing import NamedTuple
 from broker.journal.schema import COORDINATOR
 from turnstile.pipeline.audit.audit_result import HELD, UNKNOWN, Check
 from turnstile.pipeline.events.arrays import TableRow
+from turnstile.pipeline.events.open_counts import SHOWN
 from turnstile.pipeline.events.parts import Unreadable
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.survey import Process, Survey, Told, named
-from turnstile.pipeline.events.sweep import SHOWN
 from turnstile.pipeline.events.timeline import Timeline
 
 

@@ -36,9 +36,9 @@ from turnstile.pipeline.audit.refusal_names import FOUND
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import unseen_in
 from turnstile.pipeline.audit.user_checks import CAP as USER
-from turnstile.pipeline.audit.user_checks import beyond_of_user
+from turnstile.pipeline.audit.user_checks import user_over_the_cap
 from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.logins import by_user
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline, ObservedVersionLimits
@@ -82,18 +82,24 @@ def checks(events: Rows, enforced: Timeline, seen: Survey, ends: Ends, incomplet
 
 
 def _caps(members: Rows, logged_in: Rows, timeline: ObservedTimeline) -> Check:
-    kinds = [kind for kind in sweep.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)]
-    steps = members.each(sweep.steps, sweep.STEPS)
-    judge = partial(sweep.beyond, timeline)
-    rows: list[TableRow] = steps.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
+    kinds = [
+        kind for kind in open_counts.KINDS if timeline.any_limit(kind) and not (kind == "broker" and timeline.protected)
+    ]
+    steps = members.each(open_counts.steps, open_counts.STEPS)
+    judge = partial(open_counts.over_the_cap, timeline)
+    rows: list[TableRow] = steps.swept(kinds, judge, open_counts.EXCESS, closes_first=True).to_pylist()
     if timeline.any_limit(CLUSTER):
-        rows += steps.each(of_cluster, sweep.STEPS).swept([CLUSTER], judge, sweep.EXCESS, closes_first=True).to_pylist()
+        rows += (
+            steps.each(of_cluster, open_counts.STEPS)
+            .swept([CLUSTER], judge, open_counts.EXCESS, closes_first=True)
+            .to_pylist()
+        )
     if timeline.any_limit("ssl"):
-        steps = members.each(partial(over_tls, timeline), CONNECTIONS).each(sweep.steps, sweep.STEPS)
-        rows += steps.swept(["ssl"], judge, sweep.EXCESS, closes_first=True).to_pylist()
+        steps = members.each(partial(over_tls, timeline), CONNECTIONS).each(open_counts.steps, open_counts.STEPS)
+        rows += steps.swept(["ssl"], judge, open_counts.EXCESS, closes_first=True).to_pylist()
     if timeline.any_limit("user"):
-        steps = logged_in.each(sweep.steps, sweep.STEPS)
-        of_users = steps.swept(["ip"], partial(beyond_of_user, timeline), sweep.EXCESS, closes_first=True)
+        steps = logged_in.each(open_counts.steps, open_counts.STEPS)
+        of_users = steps.swept(["ip"], partial(user_over_the_cap, timeline), open_counts.EXCESS, closes_first=True)
         rows += [{**row, "kind": "user"} for row in of_users.to_pylist()]
     if not rows:
         return Check(CAPS, HELD, "never more in the observed world than its caps", [])
@@ -108,7 +114,7 @@ def _caps(members: Rows, logged_in: Rows, timeline: ObservedTimeline) -> Check:
         f"{counts.total()} admissions to the observed world beyond its cap; first {pool}: {first['open']} in it, "
         f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
     )
-    return Check(CAPS, EXCEEDED, detail, rows[: sweep.SHOWN], counts)
+    return Check(CAPS, EXCEEDED, detail, rows[: open_counts.SHOWN], counts)
 
 
 # ---- told_by_a_cap_that_was_reached

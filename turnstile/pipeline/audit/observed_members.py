@@ -17,7 +17,7 @@ from broker.journal.schema import AFTER_LOGIN
 from turnstile.pipeline.audit.connections import CONNECTIONS, READ, Ends, pair
 from turnstile.pipeline.audit.refusal_names import INCARNATION
 from turnstile.pipeline.audit.user_checks import logins_of
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 
 UNDER_WAY_NS = 3_000_000_000
 KEY = (*INCARNATION, "conn")
@@ -73,23 +73,23 @@ def logged_in_using(ends: Ends, begins: Sequence[int], table: pyarrow.Table) -> 
 def _certain(ends: Ends, found: pyarrow.Table, asked: list[arrays.Array], decided: _Decisions) -> pyarrow.Table:
     place = [arrays.numbers(found, name) for name in INCARNATION]
     died_ns = {each: at_ns for each, at_ns in ends.last_ns.items() if each not in ends.in_order}
-    gone_ns = arrays.looked_up(place, lambda key: died_ns.get((key[0], key[1], key[2]), sweep.NEVER))
-    since_ns = arrays.numbers(found, "admitted_ns", null=sweep.NEVER)
+    gone_ns = arrays.looked_up(place, lambda key: died_ns.get((key[0], key[1], key[2]), open_counts.NEVER))
+    since_ns = arrays.numbers(found, "admitted_ns", null=open_counts.NEVER)
     is_recent = since_ns > gone_ns - UNDER_WAY_NS
     is_in = numpy.ones(found.num_rows, dtype=bool)
     for each in asked:
         is_in &= (each != _OUTSIDE) & ~((each == _INSIDE) & is_recent)
         since_ns = numpy.maximum(since_ns, each)
-    left_ns = _looked_up(found, decided.left_ns, sweep.NEVER)
-    end_ns = numpy.minimum(arrays.numbers(found, "end_ns", null=sweep.NEVER), left_ns)
+    left_ns = _looked_up(found, decided.left_ns, open_counts.NEVER)
+    end_ns = numpy.minimum(arrays.numbers(found, "end_ns", null=open_counts.NEVER), left_ns)
     kept = pyarrow.array(numpy.flatnonzero(is_in))
     return _with(_with(found, "admitted_ns", since_ns), "end_ns", end_ns).take(kept)
 
 
 def _possible(found: pyarrow.Table, outside: arrays.Array, until_ns: dict[ConnectionKey, int]) -> pyarrow.Table:
-    left_ns = _looked_up(found, until_ns, sweep.NEVER)
-    is_cut = left_ns < sweep.NEVER
-    closed_ns = numpy.where(is_cut, left_ns, arrays.numbers(found, "closed_ns", null=sweep.NEVER))
+    left_ns = _looked_up(found, until_ns, open_counts.NEVER)
+    is_cut = left_ns < open_counts.NEVER
+    closed_ns = numpy.where(is_cut, left_ns, arrays.numbers(found, "closed_ns", null=open_counts.NEVER))
     kept = pyarrow.array(numpy.flatnonzero((outside != _OUTSIDE) | is_cut))
     return _with(found, "closed_ns", closed_ns).take(kept)
 
@@ -97,7 +97,7 @@ def _possible(found: pyarrow.Table, outside: arrays.Array, until_ns: dict[Connec
 def _with(found: pyarrow.Table, name: str, at_ns: arrays.Array) -> pyarrow.Table:
     """The connections with another time, which is null where it is NEVER."""
     at = CONNECTIONS.get_field_index(name)
-    return found.set_column(at, CONNECTIONS.field(at), pyarrow.array(at_ns, mask=at_ns == sweep.NEVER))
+    return found.set_column(at, CONNECTIONS.field(at), pyarrow.array(at_ns, mask=at_ns == open_counts.NEVER))
 
 
 def _of_kinds(table: pyarrow.Table, *kinds: str) -> pyarrow.Table:

@@ -20,7 +20,7 @@ from turnstile.pipeline.audit.audit_result import EXCEEDED, HELD, Check
 from turnstile.pipeline.audit.connections import CONNECTIONS
 from turnstile.pipeline.audit.ssl_connections import are_over_tls, over_tls
 from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.timeline import Timeline
@@ -42,10 +42,10 @@ class _Excesses(NamedTuple):
 
 def checks(connections: Rows, timeline: Timeline, count: int) -> list[Check]:
     """A check per kind of pool; of _WHERE_CAPPED where it has a cap. `connections`: connections.CONNECTIONS, `count` of them."""
-    kinds = [kind for kind in (*sweep.KINDS, *_WHERE_CAPPED) if timeline.any_limit(kind)]
+    kinds = [kind for kind in (*open_counts.KINDS, *_WHERE_CAPPED) if timeline.any_limit(kind)]
     found = _over(connections, timeline, kinds) if kinds and count else {}
     _name_involved(connections, timeline, [each for kind in kinds if kind in found for each in found[kind].first])
-    shown = [*sweep.KINDS, *(kind for kind in _WHERE_CAPPED if kind in kinds)]
+    shown = [*open_counts.KINDS, *(kind for kind in _WHERE_CAPPED if kind in kinds)]
     return [_check(kind, kind in kinds, found.get(kind), count) for kind in shown]
 
 
@@ -72,7 +72,7 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
         rows = _sweep(connections, timeline, kinds)
     else:
         rows = _sweep(connections, timeline.without_slots(), kinds)
-        later = connections.each(partial(_with_room, protected), sweep.STEPS)
+        later = connections.each(partial(_with_room, protected), open_counts.STEPS)
         rows += _found(later, timeline.only_slots(), ["broker"])
     found: dict[str, _Excesses] = {}
     for kind in {each["kind"] for each in rows}:
@@ -80,33 +80,35 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
         counts: Counter[int] = Counter()
         for each in of_kind:
             counts[each["broker"]] += each.pop("excess")
-        found[kind] = _Excesses(of_kind[: sweep.SHOWN], counts)
+        found[kind] = _Excesses(of_kind[: open_counts.SHOWN], counts)
     return found
 
 
 def _sweep(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
-    steps = connections.each(sweep.steps, sweep.STEPS)
+    steps = connections.each(open_counts.steps, open_counts.STEPS)
     rows = _found(steps, timeline, [kind for kind in kinds if kind not in _WHERE_CAPPED])
     if CLUSTER in kinds:
-        rows += _found(steps.each(of_cluster, sweep.STEPS), timeline, [CLUSTER])
+        rows += _found(steps.each(of_cluster, open_counts.STEPS), timeline, [CLUSTER])
     if "ssl" in kinds:
         of_tls = connections.each(partial(over_tls, timeline), CONNECTIONS)
-        rows += _found(of_tls.each(sweep.steps, sweep.STEPS), timeline, ["ssl"])
+        rows += _found(of_tls.each(open_counts.steps, open_counts.STEPS), timeline, ["ssl"])
     return rows
 
 
 def _found(steps: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
-    """Rows of sweep.EXCESS."""
-    found = steps.swept(kinds, partial(sweep.beyond, timeline), sweep.EXCESS, closes_first=True)
+    """Rows of open_counts.EXCESS."""
+    found = steps.swept(kinds, partial(open_counts.over_the_cap, timeline), open_counts.EXCESS, closes_first=True)
     rows: list[TableRow] = found.to_pylist()
     return rows
 
 
 def _with_room(protected: Sequence[str], connections: pyarrow.Table) -> pyarrow.Table:
-    """sweep.STEPS, in which connections of these listeners count ROOM_NS later, and not at all if they close before."""
+    """open_counts.STEPS, in which connections of these listeners count ROOM_NS later, and not at all if they close before."""
     is_protected = arrays.is_one_of(connections, "listener", protected)
     later = pyarrow.compute.add(connections["admitted_ns"], pyarrow.array(numpy.where(is_protected, ROOM_NS, 0)))
-    return sweep.steps(connections.set_column(connections.schema.get_field_index("admitted_ns"), "admitted_ns", later))
+    return open_counts.steps(
+        connections.set_column(connections.schema.get_field_index("admitted_ns"), "admitted_ns", later)
+    )
 
 
 def _name_involved(connections: Rows, timeline: Timeline, excesses: list[TableRow]) -> None:
@@ -124,7 +126,7 @@ def _name_involved(connections: Rows, timeline: Timeline, excesses: list[TableRo
 
 def _involved(timeline: Timeline, excesses: Sequence[TableRow], table: pyarrow.Table) -> pyarrow.Table:
     """The latest INVOLVED among some connections for each excess."""
-    start_ns, end_ns = arrays.numbers(table, "admitted_ns"), arrays.numbers(table, "end_ns", null=sweep.NEVER)
+    start_ns, end_ns = arrays.numbers(table, "admitted_ns"), arrays.numbers(table, "end_ns", null=open_counts.NEVER)
     is_counted, broker = arrays.present(table, "admitted_ns"), arrays.numbers(table, "broker")
     rows = []
     for place, each in enumerate(excesses):
@@ -132,7 +134,7 @@ def _involved(timeline: Timeline, excesses: Sequence[TableRow], table: pyarrow.T
         is_mine &= (each["kind"] == CLUSTER) | (broker == each["broker"])
         if each["kind"] == "ssl":
             is_mine &= are_over_tls(timeline, table)
-        elif each["kind"] not in sweep.ONE_A_BROKER:
+        elif each["kind"] not in open_counts.ONE_A_BROKER:
             is_mine &= arrays.is_one_of(table, each["kind"], (each["pool"],))
         places = numpy.flatnonzero(is_mine)
         places = places[numpy.argsort(-start_ns[places], kind="stable")][:INVOLVED]

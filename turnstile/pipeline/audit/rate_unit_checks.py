@@ -37,9 +37,9 @@ from turnstile.pipeline.audit.rate_quotas import OBSERVED_CLUSTER, RateTimelines
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.arrays import EventDetail, TableRow
 from turnstile.pipeline.events.observed_timeline import ObservedTimeline
+from turnstile.pipeline.events.open_counts import NEVER
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.sequence import Gap, Incarnation, first_gaps
-from turnstile.pipeline.events.sweep import NEVER
 from turnstile.pipeline.events.timeline import Timeline
 
 SHOWN = 10

@@ -39,11 +39,11 @@ from turnstile.pipeline.audit.refusal_names import (
 from turnstile.pipeline.audit.ssl_connections import over_tls
 from turnstile.pipeline.audit.unseen import SLACK_NS, Unseen, deaths, unseen_in
 from turnstile.pipeline.audit.whole_cluster import broker_text, of_cluster
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.journal import EVENTS
+from turnstile.pipeline.events.open_counts import PoolCounts
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
-from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline
 
 NAMED, CAUSED = "refused_as_configured", "refused_with_cause"
@@ -71,11 +71,11 @@ READ = (
 DECISIONS = pyarrow.schema([EVENTS.field(name) for name in READ])
 STEPS = pyarrow.schema(
     [
-        *sweep.STEPS,
+        *open_counts.STEPS,
         *(ASKED.field(name) for name in ("shard", "epoch", "reason", "limit", "limit_value")),
     ]
 )
-"""sweep.STEPS with refusals among them, whose `change` is 0."""
+"""open_counts.STEPS with refusals among them, whose `change` is 0."""
 
 
 def checks(
@@ -128,7 +128,7 @@ def unjustified(rows: list[arrays.TableRow], incomplete: Collection[int]) -> Unj
     for row in rows:
         counts[row["broker"]] += row.pop("refusals")
     sure = [row for row in rows if row["broker"] not in incomplete]
-    shown = sorted(sure or rows, key=lambda row: (row["at_ns"], row["broker"]))[: sweep.SHOWN]
+    shown = sorted(sure or rows, key=lambda row: (row["at_ns"], row["broker"]))[: open_counts.SHOWN]
     return Unjustified(counts, shown, bool(sure))
 
 
@@ -177,7 +177,7 @@ def _used(died_ns: Mapping[tuple[int, ...], int], table: pyarrow.Table) -> pyarr
     """STEPS of connections.CONNECTIONS: when each may have held a token, SLACK_NS longer on both sides."""
     mine = table.filter(pyarrow.array(arrays.present(table, "admitted_ns")))
     dead = arrays.looked_up(
-        [arrays.numbers(mine, name) for name in INCARNATION], lambda key: died_ns.get(key, sweep.NEVER)
+        [arrays.numbers(mine, name) for name in INCARNATION], lambda key: died_ns.get(key, open_counts.NEVER)
     )
     end_ns = numpy.where(arrays.present(mine, "closed_ns"), arrays.numbers(mine, "closed_ns"), dead)
     return _steps(mine, arrays.numbers(mine, "admitted_ns"), end_ns)
@@ -202,7 +202,7 @@ def _tried(reason: str, others: Sequence[str], table: pyarrow.Table) -> pyarrow.
 
 
 def _steps(table: pyarrow.Table, start_ns: arrays.Array, end_ns: arrays.Array) -> pyarrow.Table:
-    opens, closes = numpy.arange(table.num_rows), numpy.flatnonzero(end_ns < sweep.NEVER)
+    opens, closes = numpy.arange(table.num_rows), numpy.flatnonzero(end_ns < open_counts.NEVER)
     places = pyarrow.array(numpy.concatenate([opens, closes]))
     blank = {
         field.name: pyarrow.nulls(len(places), field.type)

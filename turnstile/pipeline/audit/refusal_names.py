@@ -12,7 +12,7 @@ import pyarrow
 from broker.journal.schema import AFTER_LOGIN
 from shards.limits.caps import CLUSTER, UNLIMITED
 from shards.limits.quota_entities import CONNECTION_RATE
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.timeline import Timeline
 from turnstile.pipeline.events.version_limits import VersionLimits
@@ -79,7 +79,7 @@ def misnamed(timeline: Timeline, table: pyarrow.Table) -> pyarrow.Table:
     stored = arrays.looked_up([version], lambda key: timeline.stored.get(key[0], 0))
     passed = arrays.looked_up(
         [version],
-        lambda key: min((at for at, each in timeline.acknowledged if each > key[0] > 0), default=sweep.NEVER),
+        lambda key: min((at for at, each in timeline.acknowledged if each > key[0] > 0), default=open_counts.NEVER),
     )
     early, late = at_ns < stored, at_ns - held_ns(table) > passed
     names = [arrays.codes(table, name)[0] for name in ("ip", "listener", "reason", "limit")]

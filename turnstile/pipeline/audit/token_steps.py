@@ -9,7 +9,7 @@ import pyarrow
 
 from shards.ownership import hash_of
 from turnstile.pipeline.audit.moves import BAD, GRANT, LOST, REPORT, RETURN, TOKENS
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.sequence import Incarnation
 from turnstile.pipeline.events.survey import Span
 
@@ -80,14 +80,14 @@ def opened(spans: Spans, kinds: Collection[str], table: pyarrow.Table) -> pyarro
     rows = table.append_column("span", pyarrow.array(span)).append_column("shards", pyarrow.array(shards))
     rows = rows.filter(pyarrow.array(shards > 0))
     tables = [STEPS.empty_table()]
-    start_ns, end_ns = arrays.numbers(rows, "admitted_ns"), arrays.numbers(rows, "end_ns", null=sweep.NEVER)
+    start_ns, end_ns = arrays.numbers(rows, "admitted_ns"), arrays.numbers(rows, "end_ns", null=open_counts.NEVER)
     opens = numpy.flatnonzero(arrays.present(rows, "admitted_ns") & (end_ns > start_ns))
-    closes = opens[end_ns[opens] < sweep.NEVER]
+    closes = opens[end_ns[opens] < open_counts.NEVER]
     places = numpy.concatenate([opens, closes])
     is_open = numpy.arange(len(places)) < len(opens)
     taken = rows.take(pyarrow.array(places))
     for kind in kinds:
-        is_one = kind in sweep.ONE_A_BROKER
+        is_one = kind in open_counts.ONE_A_BROKER
         key, keys = (numpy.zeros(len(places), dtype="i8"), [""]) if is_one else arrays.codes(taken, kind)
         names = [kind if is_one else f"{kind}:{name}" for name in keys]
         home = numpy.array([hash_of(name) for name in names])[key] % arrays.numbers(taken, "shards")

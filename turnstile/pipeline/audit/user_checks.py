@@ -24,12 +24,12 @@ from turnstile.pipeline.audit.refusal_checks import (
 from turnstile.pipeline.audit.refusal_checks import READ as REFUSAL
 from turnstile.pipeline.audit.refusal_names import FOUND, misnamed
 from turnstile.pipeline.audit.unseen import unseen_in
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.arrays import TableRow
 from turnstile.pipeline.events.logins import by_user, of_users
+from turnstile.pipeline.events.open_counts import PoolCounts
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
-from turnstile.pipeline.events.sweep import PoolCounts
 from turnstile.pipeline.events.timeline import Timeline
 
 CAP, CAUSED = "user_cap", "user_refused_with_cause"
@@ -49,8 +49,8 @@ def checks(
     logins = seen.kinds["authenticated"]
     if not logins:
         return []
-    steps = users.each(sweep.steps, sweep.STEPS)
-    over = steps.swept(["ip"], partial(beyond_of_user, timeline), sweep.EXCESS, closes_first=True).to_pylist()
+    steps = users.each(open_counts.steps, open_counts.STEPS)
+    over = steps.swept(["ip"], partial(user_over_the_cap, timeline), open_counts.EXCESS, closes_first=True).to_pylist()
     decided = events.of_kinds(("authenticated",), (*REFUSAL, "user"))
     refused = decided.each(partial(_refused, AFTER_LOGIN), DECISIONS)
     found = refused.each(partial(misnamed, timeline), FOUND).table().to_pylist()
@@ -69,9 +69,9 @@ def logins_of(ends: Ends, table: pyarrow.Table) -> pyarrow.Table:
     return pair(ends, rows.set_column(rows.column_names.index("kind"), "kind", kinds).select(READ))
 
 
-def beyond_of_user(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
-    """sweep.beyond of rows whose address is the user."""
-    return sweep.beyond(timeline, counted._replace(kind="user"))
+def user_over_the_cap(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
+    """open_counts.over_the_cap of rows whose address is the user."""
+    return open_counts.over_the_cap(timeline, counted._replace(kind="user"))
 
 
 def _refused(reasons: Sequence[str], table: pyarrow.Table) -> pyarrow.Table:
@@ -104,7 +104,7 @@ def _capped(rows: list[TableRow], logins: int, *, is_limited: bool) -> Check:
         f"{counts.total()} logins beyond the cap; first user {first['pool']} of broker {first['broker']}: {first['open']} open, "
         f"{first['allowed']} allowed, at mono_ns {first['at_ns']}"
     )
-    return Check(CAP, EXCEEDED, detail, rows[: sweep.SHOWN], counts)
+    return Check(CAP, EXCEEDED, detail, rows[: open_counts.SHOWN], counts)
 
 
 def _caused(rows: list[TableRow], incomplete: Collection[int]) -> Check:

@@ -11,10 +11,10 @@ import pyarrow.parquet
 from broker.journal.schema import COLUMNS, TOLD_LATE
 from turnstile.pipeline.errors import NoInput
 from turnstile.pipeline.events import arrays
+from turnstile.pipeline.events.open_counts import NEVER
 from turnstile.pipeline.events.parts import Unreadable, broker_of, parts_in
 from turnstile.pipeline.events.rows import Rows, RowsHere
 from turnstile.pipeline.events.sequence import Incarnation
-from turnstile.pipeline.events.sweep import NEVER
 
 _TYPES = {"long": pyarrow.int64(), "int": pyarrow.int32(), "double": pyarrow.float64(), "string": pyarrow.string()}
 _NOT_READ = ("ts", "api")

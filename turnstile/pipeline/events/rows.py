@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow
 
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 
 Kernel = Callable[[pyarrow.Table], pyarrow.Table]
 InTurn = Callable[[Iterator[pyarrow.Table]], pyarrow.Table]
@@ -53,9 +53,9 @@ class Rows(Protocol):
         ...
 
     def swept(
-        self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
+        self, kinds: Sequence[str], judge: open_counts.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
-        """The findings of `judge` in pools of these kinds, counted at every instant (sweep.py)."""
+        """The findings of `judge` in pools of these kinds, counted at every instant (open_counts.py)."""
         ...
 
     def and_(self, other: "Rows") -> "Rows":
@@ -98,10 +98,10 @@ class RowsHere:
         return self.by(keys, kernel, schema)
 
     def swept(
-        self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
+        self, kinds: Sequence[str], judge: open_counts.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
-        nothing = sweep.CARRY.empty_table()
-        return sweep.judged(self._table, nothing, kinds, judge, schema, closes_first=closes_first)
+        nothing = open_counts.CARRY.empty_table()
+        return open_counts.judged(self._table, nothing, kinds, judge, schema, closes_first=closes_first)
 
     def and_(self, other: Rows) -> Rows:
         return RowsHere(pyarrow.concat_tables([self._table, other.table()]))

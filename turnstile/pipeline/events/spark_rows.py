@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 import pyarrow.compute
 
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.blobs import Packed, packed, parted, shares, unpacked
 from turnstile.pipeline.events.rows import Carry, InTurn, Kernel, Rows
 from turnstile.pipeline.events.sent_tables import SentTables
@@ -90,10 +90,10 @@ class RowsOnSpark:
         return slices._with(partial(_with_carried, SentTables(self._pieces.context, carried), kernel), schema)
 
     def swept(
-        self, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, *, closes_first: bool
+        self, kinds: Sequence[str], judge: open_counts.Judge, schema: pyarrow.Schema, *, closes_first: bool
     ) -> pyarrow.Table:
         slices = self._in_time()
-        carried = sweep.carried(slices.each(partial(sweep.nets, tuple(kinds)), sweep.CARRY).tables())
+        carried = open_counts.carried(slices.each(partial(open_counts.nets, tuple(kinds)), open_counts.CARRY).tables())
         swept = partial(
             _swept, SentTables(self._pieces.context, carried), tuple(kinds), judge, schema, closes_first=closes_first
         )
@@ -197,8 +197,8 @@ def _with_carried(carried: SentTables, kernel: Kernel, number: int, table: pyarr
 
 
 def _swept(
-    carried: SentTables, kinds: Sequence[str], judge: sweep.Judge, schema: pyarrow.Schema, number: int, table: pyarrow.Table,
+    carried: SentTables, kinds: Sequence[str], judge: open_counts.Judge, schema: pyarrow.Schema, number: int, table: pyarrow.Table,
     *, closes_first: bool,
 ) -> pyarrow.Table:  # fmt: skip
-    before = carried.table(number, sweep.CARRY)
-    return sweep.judged(table, before, kinds, judge, schema, closes_first=closes_first)
+    before = carried.table(number, open_counts.CARRY)
+    return open_counts.judged(table, before, kinds, judge, schema, closes_first=closes_first)

@@ -14,7 +14,7 @@ import pyarrow.compute
 from turnstile.pipeline.events import arrays
 from turnstile.pipeline.events.journal import EVENTS, here
 from turnstile.pipeline.events.logins import of_users
-from turnstile.pipeline.events.sweep import NEVER
+from turnstile.pipeline.events.open_counts import NEVER
 from turnstile.pipeline.inputs.entities import USER, EntityType
 from turnstile.pipeline.inputs.plain import ARRIVALS, DEFAULT_LISTENER
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy
 
-from shards.limits.connection_quotas import ADMITTED, REFUSED, ConnectionQuotas, IncomingConnection
 from shards.limits.rate import DEFAULT_WINDOW, Rate
+from shards.limits.replay_gate import ADMITTED, REFUSED, IncomingConnection, ReplayGate
 from turnstile.pipeline.events.arrays import Array
 from turnstile.pipeline.inputs.entities import Entities
 from turnstile.pipeline.plan.candidates import Candidate
@@ -185,7 +185,7 @@ def whole(
 ) -> Iterator[Decision]:
     """Every connection of a log, in order of arrival, through the emulator's own gate. `ips` and `listeners` are places in
     `ip_names` and `names`."""
-    gate = ConnectionQuotas(candidate.connection_limits(), names)
+    gate = ReplayGate(candidate.connection_limits(), names)
     if candidate.rate is not None:
         gate.ip_quotas.update(None, candidate.rate)
     acceptors = [gate.acceptors[name] for name in names]
@@ -220,7 +220,7 @@ def whole(
 
 
 def _leave(
-    gate: ConnectionQuotas, leaving: list[tuple[int, int, IncomingConnection]], until_us: int, ms: Callable[[int], int]
+    gate: ReplayGate, leaving: list[tuple[int, int, IncomingConnection]], until_us: int, ms: Callable[[int], int]
 ) -> None:
     """Closes all connections that end until `until_us`, in order."""
     while leaving and leaving[0][0] <= until_us:

@@ -7,7 +7,7 @@ import pyarrow
 import pyarrow.compute
 
 from turnstile.pipeline.audit.connections import Ends, paired
-from turnstile.pipeline.events import arrays, sweep
+from turnstile.pipeline.events import arrays, open_counts
 from turnstile.pipeline.events.rows import Rows
 from turnstile.pipeline.events.survey import Survey
 from turnstile.pipeline.report.sums import add, in_order, top
@@ -54,7 +54,7 @@ def _steps(steps: TimeSteps, shown: pyarrow.Array, connections: pyarrow.Table) -
     """Each open and each close of a connection of the shown addresses, with its step of time."""
     ip = _text(connections["ip"])
     rows = connections.set_column(connections.schema.get_field_index("ip"), "ip", ip)
-    changes = sweep.steps(rows.filter(pyarrow.compute.is_in(ip, shown)))
+    changes = open_counts.steps(rows.filter(pyarrow.compute.is_in(ip, shown)))
     at = steps.of_mono(arrays.numbers(changes, "at_ns"))
     return arrays.table_of(_STEPS, at=at, **{name: changes[name] for name in ("ip", "at_ns", "change")})
 

@@ -9,7 +9,7 @@ Source: KIP-345 (static members).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from broker.kafka.groups.classic.members import Member, choose_protocol, common_protocols
@@ -43,6 +43,14 @@ class Membership:
             del self.instances[member.instance_id]
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
+
+    def expired(self, now_ms: int) -> Iterator[Member]:
+        """The members whose session timeout is over, to be removed by the caller. Each is asked when its turn comes, as the removal
+        of one may end a phase, which begins the sessions of the others anew."""
+        for member in list(self.members.values()):
+            expires_ms = member.expires_ms
+            if member.id in self.members and expires_ms is not None and expires_ms <= now_ms:
+                yield member
 
     def rename(self, member: Member, member_id: str) -> None:
         """A static member came back without its id: it keeps its place, and the lead if it had that, under another one."""

@@ -104,10 +104,8 @@ class Rebalance:
         late = [member_id for member_id, deadline_ms in self.pending.items() if deadline_ms <= now_ms]
         for member_id in late:
             del self.pending[member_id]
-        for member in list(self.members.values()):
-            expires_ms = member.expires_ms
-            if member.id in self.members and expires_ms is not None and expires_ms <= now_ms:
-                self._lose(member, now_ms)
+        for member in self.membership.expired(now_ms):
+            self._lose(member, now_ms)
         if self._phase_deadline_ms is not None and self._phase_deadline_ms <= now_ms:
             self._end_phase(now_ms)
         elif late:

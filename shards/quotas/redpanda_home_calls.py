@@ -1,4 +1,6 @@
-"""Charges whose home is another shard: the home decides them, or this shard does while the home is away.
+"""Charges of Redpanda's buckets and of its node throughput whose home is another shard.
+
+The home decides them, or this shard does while the home is away.
 
 always_answered  Every charge is answered within ANSWER_WITHIN_MS, whatever happens to its home.
 decided_once     On this shard a charge has one decision: the home's, or this shard's own. A home whose answer comes late may have
@@ -21,7 +23,7 @@ from shards.quotas.history_replication import Call
 T = TypeVar("T")
 
 
-class HomeCalls(Generic[T]):
+class RedpandaHomeCalls(Generic[T]):
     """`method`: the home's method that decides a charge. `read` turns its result into an answer. `probe`: arguments by which it
     charges nothing. A Deferred that `ask` returns must not be cancelled."""
 

@@ -41,7 +41,7 @@ _OVER_TLS = ("ssl",)
 """An additional pool of the listeners with TLS."""
 
 
-class Acceptors:
+class ShardListeners:
     """The listeners named `listeners`. Connections get descriptors below `fd_ceiling`.
 
     `flush` is to be called at the end of each pass, `tick` a few times a second. Connections are recorded in `rates`.

@@ -1,4 +1,4 @@
-"""The sweep cut in slices of time counts as in one, closes and opens of one instant on either side of a cut included."""
+"""Open connections are counted in slices of time as in one, closes and opens of one instant on either side of a cut included."""
 
 import json
 import random
@@ -9,7 +9,7 @@ import pyarrow
 import pytest
 from local_rdd import in_slices
 
-from turnstile.pipeline.events import sweep
+from turnstile.pipeline.events import open_counts
 from turnstile.pipeline.events.config_states import ConfigEvent
 from turnstile.pipeline.events.rows import RowsHere
 from turnstile.pipeline.events.timeline import Timeline
@@ -35,14 +35,14 @@ def timeline() -> Timeline:
     return Timeline([ConfigEvent(1, 0, 0, json.dumps(detail))], {1: 0}, ["A", "B"])
 
 
-@pytest.mark.parametrize("kinds", [("ip",), ("broker",), sweep.KINDS])
+@pytest.mark.parametrize("kinds", [("ip",), ("broker",), open_counts.KINDS])
 @pytest.mark.parametrize("slices", [1, 2, 7, 40])
 def test_slices_count_as_the_whole(slices: int, kinds: tuple[str, ...]) -> None:
-    whole = pyarrow.Table.from_pylist(steps(3, 400), sweep.STEPS)
+    whole = pyarrow.Table.from_pylist(steps(3, 400), open_counts.STEPS)
     bounds = sorted(random.Random(slices).sample(range(1, 1200), slices - 1))
-    judge = partial(sweep.beyond, timeline())
+    judge = partial(open_counts.over_the_cap, timeline())
     found, expected = (
-        rows.swept(kinds, judge, sweep.EXCESS, closes_first=True).to_pylist()
+        rows.swept(kinds, judge, open_counts.EXCESS, closes_first=True).to_pylist()
         for rows in (in_slices(whole, bounds), RowsHere(whole))
     )
     for kind in kinds:

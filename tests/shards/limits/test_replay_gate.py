@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shards.limits.connection_limits import ConnectionLimits
-from shards.limits.connection_quotas import ConnectionQuotas, IncomingConnection
+from shards.limits.replay_gate import IncomingConnection, ReplayGate
 from shards.settings.config_types import text_of
 from shards.settings.ranges import INT_MAX
 
@@ -25,7 +25,7 @@ class Broker:
         self.limits = ConnectionLimits()
         for name, value in settings.items():
             self.limits = self.limits.with_change(name.replace("__", "."), text_of(value), LISTENERS)
-        self.gate = ConnectionQuotas(self.limits, LISTENERS, inter_broker=inter_broker, ssl=ssl)
+        self.gate = ReplayGate(self.limits, LISTENERS, inter_broker=inter_broker, ssl=ssl)
         self.now_ms = 0
 
     def at(self, now_ms: int) -> "Broker":
@@ -116,7 +116,7 @@ def test_the_inter_broker_listener_gets_in_over_the_cap_by_closing_the_oldest_of
 
 def test_alone_the_inter_broker_listener_is_like_any_other() -> None:
     limits = ConnectionLimits().with_change("max.connections", "1", ["ONLY"])
-    gate = ConnectionQuotas(limits, ["ONLY"], inter_broker="ONLY")
+    gate = ReplayGate(limits, ["ONLY"], inter_broker="ONLY")
     connections = [IncomingConnection(gate.acceptors["ONLY"], "10.0.0.1") for _ in range(2)]
     for connection in connections:
         gate.connect(connection, now_ms=0)

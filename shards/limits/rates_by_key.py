@@ -1,6 +1,6 @@
-"""The rates of addresses, or of users. A rate of which no record counts any more is forgotten.
+"""A Rate for each key, an address or a user. A rate of which no record counts any more is forgotten.
 
-windows_are_forgotten  An address is forgotten one to two spans after its last record; a span is `samples` + 1 windows. No sample
+windows_are_forgotten  A key is forgotten one to two spans after its last record; a span is `samples` + 1 windows. No sample
     counts then: a sample counts for `samples` windows after the last record in it.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from shards.limits.rate import Rate, Window
 
 
-class AddressRates:
-    """A Rate for each address, or each user. Times are ms."""
+class RatesByKey:
+    """A Rate for each key that has records. Times are ms."""
 
     def __init__(self, window: Window) -> None:
         self.window = window
@@ -18,28 +18,28 @@ class AddressRates:
         self._older: dict[str, Rate] = {}  # not used since the last turn
         self._turn_ms = 0
 
-    def find(self, ip: str) -> Rate | None:
-        """The rate of an address; None: it has no record that still counts."""
-        return self._rates.get(ip) or self._older.get(ip)
+    def find(self, key: str) -> Rate | None:
+        """The rate of a key; None: it has no record that still counts."""
+        return self._rates.get(key) or self._older.get(key)
 
-    def take(self, ip: str, *, now_ms: int) -> Rate:
-        """The rate of an address that is about to be recorded in."""
+    def take(self, key: str, *, now_ms: int) -> Rate:
+        """The rate of a key that is about to be recorded in."""
         if now_ms >= self._turn_ms:
             self._turn(now_ms)
-        rate = self._rates.get(ip)
+        rate = self._rates.get(key)
         if rate is None:
-            rate = self._rates[ip] = self._older.pop(ip) if ip in self._older else Rate(self.window)
+            rate = self._rates[key] = self._older.pop(key) if key in self._older else Rate(self.window)
         return rate
 
-    def take_each(self, ips: Iterable[str], *, now_ms: int) -> list[Rate]:
-        """The rates of some addresses that are about to be recorded in."""
+    def take_each(self, keys: Iterable[str], *, now_ms: int) -> list[Rate]:
+        """The rates of some keys that are about to be recorded in."""
         if now_ms >= self._turn_ms:
             self._turn(now_ms)
         found = self._rates.get
-        return [found(ip) or self.take(ip, now_ms=now_ms) for ip in ips]
+        return [found(key) or self.take(key, now_ms=now_ms) for key in keys]
 
     def items(self) -> Iterator[tuple[str, Rate]]:
-        """Every address that is remembered, and its rate."""
+        """Every key that is remembered, and its rate."""
         yield from self._older.items()
         yield from self._rates.items()
 

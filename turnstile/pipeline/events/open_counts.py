@@ -151,7 +151,7 @@ def counts(steps: pyarrow.Table, carry: pyarrow.Table, kind: str, *, closes_firs
     return PoolCounts(steps, kind, order, pools, codes, at_ns, change, count)
 
 
-def beyond(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
+def over_the_cap(timeline: Timeline, counted: PoolCounts) -> pyarrow.Table:
     """EXCESS of one kind of pool in one slice: the first SHOWN admissions of each broker at which more were open than was
     allowed. `excess`: how many such admissions of that broker there are, beside the first, 0 beside the others."""
     steps, kind, order, pools, codes, at_ns, change, count = counted

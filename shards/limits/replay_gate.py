@@ -1,4 +1,6 @@
-"""The reference: caps and creation rates on new connections, in Kafka's order, at the times that the caller tells.
+"""Caps and creation rates on the connections of one broker, in Kafka's order, at times that the caller tells.
+
+`turnstile replay` and `plan` run it, and tests take it for the reference of what a cluster decides (broker/accept).
 
 One acceptor per listener takes its connects one after the other, in the order they came:
 
@@ -75,7 +77,7 @@ class Acceptor:
         self.behind: deque[IncomingConnection] = deque()
 
 
-class ConnectionQuotas:
+class ReplayGate:
     """All listeners of one broker. Call `advance` (or anything else that takes the time) with times that never fall."""
 
     def __init__(
