@@ -89,7 +89,7 @@ class RateHome:
         if not self.complete:
             return None
         if not key.startswith("listener:"):
-            return self._ask_window(self._me, key, 1, 0, now_ms)[1]
+            return self._admit(self._me, key, 1, 0, now_ms)[1]
         until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
@@ -106,7 +106,7 @@ class RateHome:
         elif key.startswith("listener:"):
             self.listeners.ask(peer, key[9:], units, more, now_ms=now_ms)
         else:
-            within, delay_ms, spare = self._ask_window(peer, key, units, more, now_ms)
+            within, delay_ms, spare = self._admit(peer, key, units, more, now_ms)
             self._post(peer, ("within", key, within, units - within, delay_ms, spare, now_ms, self.version))
 
     def undo(self, peer: int, now_ms: int, key: str, units: int, at_ms: int) -> None:
@@ -146,11 +146,11 @@ class RateHome:
         for peer, key, units, more in parked:
             self.asked(peer, now_ms, key, units, more)
 
-    def _ask_window(self, peer: int, key: str, units: int, more: int, now_ms: int) -> tuple[int, int, int]:
+    def _admit(self, peer: int, key: str, units: int, more: int, now_ms: int) -> tuple[int, int, int]:
         quota = self._image.rate_of(key).rate
         if quota is None or quota >= INT_MAX:
             return units, 0, 0  # without a quota nothing is recorded
-        within, delay_ms, spare = self._windows_of(key).ask(key, units, more, quota, self._shards, now_ms=now_ms)
+        within, delay_ms, spare = self._windows_of(key).admit(key, units, more, quota, self._shards, now_ms=now_ms)
         if within == units:
             self._journal_grant(peer, key, within + spare, now_ms)
         elif within or (key, now_ms) != self._violated:

@@ -31,7 +31,7 @@ class RateWindows:
         self._rates = RatesByKey(window)
         self._shown: dict[str, int] = {}  # when each last recorded, least recent first
 
-    def ask(
+    def admit(
         self, key: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int
     ) -> tuple[int, int, int]:
         """Record up to `units`: how many are within the quota, the delay in ms of each of the others, and how many spare
