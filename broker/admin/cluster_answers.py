@@ -214,8 +214,8 @@ class UserConnections(PoolUse):
 
 
 class Explanation(TypedDict):
-    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those
-    of its connections."""
+    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, whichever the request names. If it
+    names a user, also the limits of that user's connections (`user_connections`)."""
 
     brokers: NotRequired[list[AddressLimits]]
     cluster: NotRequired[

@@ -11,7 +11,11 @@ from broker.admin.utilisation_answers import CloseRow, OfBroker, UnixSeconds
 LimitedUse: TypeAlias = Annotated[
     Literal["connections", "new_connections"], "Open ones, or new ones a second over the quota window."
 ]
-ByPath: TypeAlias = Annotated[dict[str, int], "Decisions by the way to the token: home, cached, rpc."]
+ByPath: TypeAlias = Annotated[
+    dict[str, int],
+    "Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that another "
+    "shard had granted before), rpc (later: it waited for a home's answer).",
+]
 
 
 class Throttles(TypedDict):

@@ -352,7 +352,7 @@ public sealed record EndingAnswer(bool Ending);
 /// <param name="Values">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
 
-/// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections.</summary>
+/// <summary>The limits that hold for an address (`brokers`), for a client (`client`), or for both, whichever the request names. If it names a user, also the limits of that user's connections (`user_connections`).</summary>
 /// <param name="Cluster">Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home and holders.</param>
 /// <param name="ClusterRate">Beside `brokers` or `user_connections`, if the whole cluster has a rate of new connections.</param>
 /// <param name="ObservedClusterRate">The same, if one is observed that is not the one in force.</param>
@@ -455,12 +455,12 @@ public sealed record LiveAnswer(double At, double UptimeS, double WindowS, long 
 /// <param name="Stalls">The number of times that its event loop was held up.</param>
 /// <param name="MemoryKills">The number of times that the system killed it for want of memory.</param>
 /// <param name="RestartInS">Seconds until a shard that keeps ending starts again; null: none.</param>
-/// <param name="Decisions">Decisions by the way to the token: home, cached, rpc.</param>
+/// <param name="Decisions">Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that another shard had granted before), rpc (later: it waited for a home's answer).</param>
 public sealed record LiveShard(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS, double AdmittedPerS, double RefusedPerS, long Admitted, long Refused, TokenTotals Tokens, Dictionary<string, long> Decisions);
 
 /// <summary>Gauges, and counts since the cluster started.</summary>
 /// <param name="Refused">Connections, by the reason of the refusal.</param>
-/// <param name="Decisions">Decisions by the way to the token: home, cached, rpc.</param>
+/// <param name="Decisions">Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that another shard had granted before), rpc (later: it waited for a home's answer).</param>
 /// <param name="Throttled">By the quota's kind.</param>
 public sealed record LiveTotals(long Connections, long Admitted, long Closed, long Lost, Dictionary<string, long> Refused, Dictionary<string, long> Decisions, TokenTotals Tokens, long Waiting, long Held, long Muted, long Borrows, long Reclaims, long Malformed, long Requests, long BytesIn, long BytesOut, Dictionary<string, Throttles> Throttled);
 

@@ -772,8 +772,8 @@ type EntityQuotas struct {
 	Values map[string]float64 `json:"values"`
 }
 
-// Explanation: The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was
-// asked; and of a user those of its connections.
+// Explanation: The limits that hold for an address (`brokers`), for a client (`client`), or for both, whichever the
+// request names. If it names a user, also the limits of that user's connections (`user_connections`).
 type Explanation struct {
 	Brokers []AddressLimits `json:"brokers,omitempty"`
 	// Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without home
@@ -1008,7 +1008,8 @@ type LiveShard struct {
 	Admitted     int64       `json:"admitted"`
 	Refused      int64       `json:"refused"`
 	Tokens       TokenTotals `json:"tokens"`
-	// Decisions by the way to the token: home, cached, rpc.
+	// Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that
+	// another shard had granted before), rpc (later: it waited for a home's answer).
 	Decisions map[string]int64 `json:"decisions"`
 }
 
@@ -1020,7 +1021,8 @@ type LiveTotals struct {
 	Lost        int64 `json:"lost"`
 	// Connections, by the reason of the refusal.
 	Refused map[string]int64 `json:"refused"`
-	// Decisions by the way to the token: home, cached, rpc.
+	// Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that
+	// another shard had granted before), rpc (later: it waited for a home's answer).
 	Decisions map[string]int64 `json:"decisions"`
 	Tokens    TokenTotals      `json:"tokens"`
 	Waiting   int64            `json:"waiting"`

@@ -392,8 +392,8 @@ export interface EntityQuotas {
 }
 
 /**
- * The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a
- * user those of its connections.
+ * The limits that hold for an address (`brokers`), for a client (`client`), or for both, whichever the request names.
+ * If it names a user, also the limits of that user's connections (`user_connections`).
  */
 export interface Explanation {
   brokers?: AddressLimits[]
@@ -628,7 +628,7 @@ export interface LiveShard {
   admitted: number
   refused: number
   tokens: TokenTotals
-  /** Decisions by the way to the token: home, cached, rpc. */
+  /** Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that another shard had granted before), rpc (later: it waited for a home's answer). */
   decisions: Record<string, number>
 }
 
@@ -640,7 +640,7 @@ export interface LiveTotals {
   lost: number
   /** Connections, by the reason of the refusal. */
   refused: Record<string, number>
-  /** Decisions by the way to the token: home, cached, rpc. */
+  /** Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that another shard had granted before), rpc (later: it waited for a home's answer). */
   decisions: Record<string, number>
   tokens: TokenTotals
   waiting: number

@@ -516,7 +516,7 @@ class EntityQuotas(TypedDict):
 
 
 class Explanation(TypedDict):
-    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of a user those of its connections."""
+    """The limits that hold for an address (`brokers`), for a client (`client`), or for both, whichever the request names. If it names a user, also the limits of that user's connections (`user_connections`)."""
 
     brokers: NotRequired[list[AddressLimits]]
     # Beside `brokers` or `user_connections`, if the whole cluster has a cap, or one is observed: its use, without
@@ -769,7 +769,8 @@ class LiveShard(TypedDict):
     admitted: int
     refused: int
     tokens: TokenTotals
-    # Decisions by the way to the token: home, cached, rpc.
+    # Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that
+    # another shard had granted before), rpc (later: it waited for a home's answer).
     decisions: dict[str, int]
 
 
@@ -782,7 +783,8 @@ class LiveTotals(TypedDict):
     lost: int
     # Connections, by the reason of the refusal.
     refused: dict[str, int]
-    # Decisions by the way to the token: home, cached, rpc.
+    # Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that
+    # another shard had granted before), rpc (later: it waited for a home's answer).
     decisions: dict[str, int]
     tokens: TokenTotals
     waiting: int

@@ -649,8 +649,8 @@ public final class AdminApi {
             Map<String, Double> values) {}
 
     /**
-     * The limits that hold for an address (`brokers`), for a client (`client`), or for both, as it was asked; and of
-     * a user those of its connections.
+     * The limits that hold for an address (`brokers`), for a client (`client`), or for both, whichever the request
+     * names. If it names a user, also the limits of that user's connections (`user_connections`).
      */
     public record Explanation(
             List<AddressLimits> brokers,
@@ -870,7 +870,10 @@ public final class AdminApi {
             long admitted,
             long refused,
             TokenTotals tokens,
-            /** Decisions by the way to the token: home, cached, rpc. */
+            /**
+             * Decisions about connections: home (at once, without a token of another shard), cached (at once, with
+             * tokens that another shard had granted before), rpc (later: it waited for a home's answer).
+             */
             Map<String, Long> decisions) {}
 
     /** Gauges, and counts since the cluster started. */
@@ -881,7 +884,10 @@ public final class AdminApi {
             long lost,
             /** Connections, by the reason of the refusal. */
             Map<String, Long> refused,
-            /** Decisions by the way to the token: home, cached, rpc. */
+            /**
+             * Decisions about connections: home (at once, without a token of another shard), cached (at once, with
+             * tokens that another shard had granted before), rpc (later: it waited for a home's answer).
+             */
             Map<String, Long> decisions,
             TokenTotals tokens,
             long waiting,
