@@ -1,4 +1,4 @@
-"""Unary calls of the Connect protocol: what a request says in either codec, and its answer or error in the same.
+"""Unary calls of the Connect protocol: reads a request in either codec, and answers in the same; an error is JSON in both.
 
     request    POST with a body of `application/proto`, which rpk sends, or else JSON
     error      JSON in both codecs, {"code": "invalid_argument", "message": sentence}, with the HTTP status of the code

@@ -1,7 +1,7 @@
 """Redpanda's ListKafkaConnections: the open connections of all brokers that match a filter, in an order, the first ones.
 
-bounded  An answer has at most MOST_LISTED connections, whatever the page size: Redpanda's may have fewer than asked for, too. What
-    was found on all shards is in `total_size`. Subsequent pages can't be asked for, as in Redpanda.
+bounded  An answer has at most MOST_LISTED connections, whatever the page size: Redpanda, too, may list fewer than
+    were asked for. `total_size` is the number that was found on all shards. Subsequent pages can't be asked for, as in Redpanda.
 whole_or_refused  A shard that does not answer makes the call fail: a list without its connections would look like the whole one.
 """
 

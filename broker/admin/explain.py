@@ -1,7 +1,7 @@
 """The limits that hold for an address or a client, the setting or quota that each comes from, and its present use.
 
-Limits and quotas hold on each broker by itself, so each use is told by broker: a sum over brokers is beside no limit but that of
-the whole cluster.
+Limits and quotas hold on each broker by itself, so each use is that of one broker. Only the limit of the whole
+cluster has a sum over brokers beside it.
 """
 
 from __future__ import annotations

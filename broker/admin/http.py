@@ -96,7 +96,7 @@ def _is_at(route: AdminRoute, request: Request) -> bool:
 
 
 async def _gone(request: Request, error: Exception) -> Response:
-    """The client left in the middle of its body: the answer is not read by anyone, and is not logged."""
+    """The client left in the middle of its body: no client reads the answer, and nothing is logged."""
     return Response(status_code=400)
 
 

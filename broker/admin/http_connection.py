@@ -111,7 +111,7 @@ class HttpConnection:
         return self.http.our_state is h11.DONE and self.http.their_state is h11.DONE
 
     async def _linger(self) -> None:
-        """Drops what is still on its way: closing beside unread bytes would reset the connection and take the answer along."""
+        """Drops what is still on its way: closing with unread bytes would reset the connection, and lose the answer."""
         if self.http.their_state in (h11.IDLE, h11.MUST_CLOSE, h11.CLOSED):
             return
         with trio.move_on_after(LINGER_S):

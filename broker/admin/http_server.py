@@ -48,10 +48,11 @@ def _most_connections() -> int:
 
 async def _accept(listening: trio.socket.SocketType, places: Places) -> trio.SocketStream | None:
     """The next connection, once there is room for it; None when it has to be tried again."""
-    # First, as the kernel looks for a free descriptor before it looks for a connection.
+    # Waits first: accept(2) takes a descriptor before it looks for a connection, so without one it fails even when no client
+    # connects.
     await trio.lowlevel.wait_readable(listening)
     if places.is_full and not places.make_room():
-        await trio.sleep(_RETRY_S)  # all are worked on, which ends
+        await trio.sleep(_RETRY_S)  # a request of each is being worked on, and that ends
         return None
     try:
         sock, _ = await listening.accept()
@@ -61,5 +62,5 @@ async def _accept(listening: trio.socket.SocketType, places: Places) -> trio.Soc
         if fault.errno in _SHORT:
             places.make_room()
             await trio.sleep(_RETRY_S)
-        return None  # or a connection that was gone again, and other faults of the network: accept(2)
+        return None  # also where a connection was gone again, or for another fault of the network (accept(2))
     return trio.SocketStream(sock)

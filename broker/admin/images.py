@@ -67,7 +67,7 @@ class Images:
     def _renew(self) -> None:
         if self._version != self._coordinator.state.version:
             self._version = self._coordinator.state.version
-            self._callback = None  # one that hears of the quotas anew
+            self._callback = None  # the next table makes a new one, and tells it all quotas
             self._images.clear()
             self._quotas.clear()
             self._buckets = None

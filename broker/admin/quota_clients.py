@@ -1,4 +1,4 @@
-"""Clients with a quota, for displays: how much of it they use, and whom it slows down. From the gauges of
+"""Clients with a quota, for displays: how much of it they use, and which of them it slows down. From the gauges of
 /metrics, and from the shards' own lists of the clients closest to their quotas."""
 
 import math

@@ -31,7 +31,7 @@ class ReadPush(NamedTuple):
 
 
 async def describe_telemetry(coordinator: Coordinator) -> list[ClientInstance]:
-    """A client instance that has connections to several shards is told of by each."""
+    """A client instance that has connections to several shards has a row for each."""
     answers = await coordinator.ask_all("describe_telemetry")
     rows = []
     for (broker, shard), instances in answers.items():

@@ -2,10 +2,11 @@
 
 watched_once_asked_for  Something is watched from the first question on, so there is no history of what was not asked for: of a
     million addresses none could be kept. It goes on for FORGOTTEN_S after the last question.
-bounded  MOST are watched at once; one more, and the one that was asked for the longest ago is forgotten. Each has KEPT points of a
-    second, and as many of COARSE seconds. A second costs each shard two questions, whatever is watched.
+bounded  At most MOST addresses and clients are watched at once; for one more, the one that was asked for the longest ago is
+    forgotten. Each has KEPT points of a second, and as many of COARSE seconds. A second costs each shard two questions, however
+    many are watched.
 counts_fall_to_zero_once  Where a shard was started again, or forgot its counts (source_counts.py), what it has counted falls: that
-    point tells of none.
+    point has no events.
 """
 
 import time
@@ -177,7 +178,7 @@ class Watches:
         self, watched: Watched, answers: list[Any], opened: Mapping[tuple[int, str], int]
     ) -> tuple[dict[str, float], dict[str, float]]:
         """The connections of an address or a user, and new ones a second if they are limited; and their limits. A user without
-        any, and without a cap, has none to tell of."""
+        connections and without a cap has no row."""
         pool = watched.pool
         if pool is None:
             return {}, {}

@@ -107,7 +107,7 @@ def closest(answers: Mapping[BrokerShard, Mapping[str, Any]], most: int) -> Clos
 
 
 class Utilised(NamedTuple):
-    """Every limit that is known of, the closest to being reached first, and how many are close, of the kinds that have any."""
+    """Every limit that is known, the closest to being reached first, and the number of close ones of each kind that has any."""
 
     limits: list[Utilisation]
     close: list[CloseRow]

@@ -1,7 +1,7 @@
 """The use of each limit, on `/metrics`.
 
-bounded_labels  No label has an address or a client: brokers and listeners are told each, of addresses and clients the fullest of
-    each kind and how many are close.
+bounded_labels  No label has an address or a client: each broker and listener has a sample; of addresses and clients there are the
+    fullest of each kind, and how many are close.
 """
 
 from __future__ import annotations

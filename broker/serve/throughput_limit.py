@@ -8,7 +8,7 @@ It is served all the same, and a Fetch keeps its records. The connection's next 
 the delay of its own kind is over.
 
 held_at_the_next    a client that waits is never held; of one that doesn't, one request waits, and nothing else is read
-charged_on_arrival  a request that is held is charged before; its own delay begins with its arrival
+charged_on_arrival  a request that is held is charged before it is held, when it arrives; its own delay begins then
 in_order            a connection takes up no further request while one is held, so answers leave in the order of the requests
 left_is_dropped     a held request whose client has left is not served; one whose charge is under way is, as it may be a Produce
                     without an acknowledgement

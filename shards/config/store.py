@@ -3,8 +3,8 @@
 commits_survive_kill  `commit` returns after its transaction is in the write-ahead log: a committed change survives `kill
     -9` of the process (synchronous=NORMAL; a machine that loses power may lose the last changes, but never half of one).
 versions_only_rise  The version only rises, also across restarts; an allocated number is never given out again.
-opening_needs_no_free_space  To be opened again it needs no free space, and so no coordinator is away because of a full
-    disk: the write-ahead log has its index in this process's memory, not in a file (locking_mode=EXCLUSIVE, before the
+opening_needs_no_free_space  Opening it again needs no free space, so a full disk does not keep the coordinator from
+    starting: the write-ahead log has its index in this process's memory, not in a file (locking_mode=EXCLUSIVE, before the
     first access).
 damage_is_noticed_on_opening  A file that is damaged is noticed when it is opened: then nothing is stored in it.
 """
@@ -90,7 +90,7 @@ class Store:
             raise StoreDamaged(path, said[0] if said else "its check says nothing")
 
     def records(self) -> list[Change]:
-        """Everything that is stored now; what is no JSON is left out, and named in `unreadable`."""
+        """All records that are stored now. One whose value is no JSON is left out, and `unreadable` names it."""
         found: list[Change] = []
         self.unreadable = []
         for kind, key, text in self._db.execute("SELECT * FROM record"):
@@ -101,7 +101,8 @@ class Store:
         return found
 
     def continue_at(self, version: int, allocated: Mapping[str, int]) -> None:
-        """Begin a new store where another one may have been: versions_only_rise holds for both."""
+        """Begins a store in the place of one that is lost, at a version and at counters above all that the lost one can have given
+        out: versions_only_rise holds across both."""
         with _Transaction(self._db):
             for name, first in {"version": version, **allocated}.items():
                 self._put_meta(name, str(first))
@@ -152,7 +153,7 @@ class Store:
         return self._meta("run")
 
     def ran(self, run: str) -> None:
-        """Note that what this run of the cluster does once is done. Raises CannotStore."""
+        """Notes that this run of the cluster has made its first topics, which is done once a run. Raises CannotStore."""
         with _Transaction(self._db):
             self._put_meta("run", run)
 
@@ -167,7 +168,7 @@ class Store:
         ]
 
     def changed(self, kind: str, key: str) -> LastChange | None:
-        """The last change of a record that the history still has."""
+        """The last change of a record, if the history still has it."""
         row = self._db.execute(
             "SELECT at, who FROM history WHERE instr(changes, ?) ORDER BY version DESC LIMIT 1",
             (_json([kind, key])[:-1] + ",",),

@@ -6,7 +6,7 @@ settings in force with all observed values in them are the *rehearsed* configura
 An observed client quota replaces the same quota of the same entity, as `quota set` would; the entity's other quotas stay.
 
 differences_only  An observed pool has a cap only where the rehearsed cap differs from the enforced one. An equal cap would refuse
-    nothing: a connection that is open in the observed pool is open in the enforced pool, too.
+    nothing that the enforced one lets in: the observed pool never has more connections than the enforced one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,9 +72,9 @@ class ObservedLimits:
         return bool(self.rehearsed.changed_pools(self.enforced))
 
     def has_other_world(self, *, other_ip_rates: bool) -> bool:
-        """True if there are observed pools. There are if any cap differs. There are also if a user's rate differs together with a
-        rate that refuses connections before their login: the rate of a core, of the cluster or (`other_ip_rates`) of an address.
-        Then only a login of a connection that these rates admit is charged to the user's rate."""
+        """True if there are observed pools. There are if any cap differs. There are also if both a user's rate and a rate that
+        refuses before the login (of a core, of the cluster or, `other_ip_rates`, of an address) differ: a connection that has
+        observed tokens was admitted by that rate, and only such connections' logins are charged to the user's rate."""
         refuses = self.has_other_core_rates or self.has_other_cluster_rate or other_ip_rates
         return self.has_other_caps or (self.has_other_user_rates and refuses)
 

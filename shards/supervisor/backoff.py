@@ -1,7 +1,7 @@
 """The delay before a process that died is started again.
 
 restart_delays_double  A process that dies is started again at once; one that keeps dying after a delay that doubles from
-    FIRST_S to MOST_S. Having lived for LIVED_S makes it a process that does not keep dying.
+    FIRST_S to MOST_S. A process that has lived for LIVED_S does not count as one that keeps dying.
 """
 
 FIRST_S = 0.1

@@ -4,7 +4,8 @@ hung_without_beat_or_progress  The watched process beats several times within it
     beaten nor made progress for that long: time in which it uses CPU does not count, as reading a large store may keep it
     from beating.
 spinning_is_hung  Progress counts for MOST_BUSY_S after a beat: a process that spins is hung, too.
-own_pauses_do_not_count  Time during which the supervisor itself did not run is not held against it.
+own_pauses_do_not_count  Time during which the supervisor itself did not run does not count against the watched
+    process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The epochs of a data directory: one number for each process that is forked, above all earlier ones.
 
-file_is_above_every_epoch  The file holds a number that no epoch given out is above. It is RESERVED ahead of them, so that a
-    fork needs neither space nor a descriptor: a full disk, a damaged file or one that is gone keeps no process from
+file_is_above_every_epoch  The file holds a number that is at least every epoch given out. It is up to RESERVED ahead of them,
+    so that a fork needs neither space nor a descriptor: a full disk, a damaged file or one that is gone keeps no process from
     starting again.
 half_the_reserve_is_left  Half of the reserve is left when the file is written anew. While that fails, the other half is
     given out.
@@ -42,7 +42,7 @@ class Epochs:
         return self._last
 
     def end(self) -> None:
-        """No more is asked for (orderly_end_keeps_the_last_epoch)."""
+        """No more epochs are asked for (orderly_end_keeps_the_last_epoch)."""
         with contextlib.suppress(OSError):
             self._write(self._last)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _MOST_BYTES = 1 << 60
-"""A limit beyond is none: version 1 writes a number near 2 ** 63."""
+"""A number from here on means that there is no limit: version 1 writes one near 2 ** 63."""
 
 
 class MemoryLimit:

@@ -1,8 +1,9 @@
 """The program that a cluster ends with, if it was started by one: watched by its pid and by our standard input.
 
-cluster_ends_with_its_owner  A program that ends ends its cluster, however many forks of it live: its pidfd tells.
-closed_stdin_ends_the_cluster  So does a program that closes our standard input. A fork that holds a copy of that pipe does
-    not keep the cluster alive, by cluster_ends_with_its_owner, nor does it end it.
+cluster_ends_with_its_owner  When the program ends its cluster ends, however many of the program's forks live on: the pidfd of the
+    program tells.
+closed_stdin_ends_the_cluster  When the program closes our standard input the cluster ends, too. A fork that holds a copy of that
+    pipe neither keeps the cluster alive (cluster_ends_with_its_owner) nor ends it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _STDIN = 0
 
 
 class Owner:
-    """Asked in between; it is no stream of events, as a supervisor has no loop of its own for them."""
+    """Polled by the supervisor, which has no event loop, each time it has waited for signals."""
 
     def __init__(self, *, pid: int | None = None, stdin: bool = False) -> None:
         """`pid`: of the program; None: no program is known. `stdin`: whether the end of our standard input counts."""

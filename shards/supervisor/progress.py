@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 BUSY = 0.02
-"""Share of a core above which a process is taken to get somewhere."""
+"""The share of a core above which a process counts as making progress."""
 
 
 class Progress:

@@ -7,11 +7,11 @@ one of two pools. Member `broker * shards + shard` is a shard of a broker; messa
 
 counted_while_capped  While the pool has a cap each open connection holds one token of it, and without one none does: a version
     that brings a cap finds all open connections forced in before it is applied, so that the home hears of them before that
-    version is done. What costs nothing while no cap is set is this. The same holds of the observed pool and of the connections of
+    version is done. So the pool costs nothing while no cap is set. The same holds of the observed pool and of the connections of
     the observed world.
-awaited_while_capped  A version with a cap, enforced or observed, is done when it is done here, too, or when one without a cap has
-    followed it. One without waits for no other broker, and is told to none unless it removes a cap. When the coordinator answers
-    a change that sets a cap, each shard that it knows has applied it.
+awaited_while_capped  A version with a cap, enforced or observed, is done when the members have confirmed it, too, or when a version
+    without a cap has followed it. A version without a cap waits for no other broker, and is told to none unless it removes a cap.
+    When the coordinator answers a change that sets a cap, each shard that it knows has applied it.
 """
 
 from __future__ import annotations

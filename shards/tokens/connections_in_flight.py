@@ -3,8 +3,8 @@
 pools_taken_in_order  A connection takes its pools in the order given. It holds a token of each pool before the one it waits
     for, and nothing else; refused, withdrawn or restarted, it gives all of them back.
 refused_by_a_later_borrow_only  A waiter is refused only by an answer to a borrow sent after it came to wait: it has a
-    ticket, and the answer names the last ticket it covers. Tokens held here are handed out first; the home is told of each
-    ticket that no longer waits, also of one that another token served.
+    ticket, and the answer names the last ticket it covers. Tokens held here are handed out first. The home is told of each
+    ticket that no longer waits, also where a token that was here served it.
 cuts_revoke_in_flight  When a cap was cut, the home also revokes tokens of connections in flight: a connection that waits
     for another pool starts anew, and a suspended one takes all its pools again when it resumes. So a connection that is
     admitted after a change was done has all its tokens under that change.
@@ -176,8 +176,8 @@ class ConnectionsInFlight:
     def refuse(
         self, peer: int, key: str, last: int, cap: int, name: str, version: int, wait: bool, returns: int | None
     ) -> None:
-        """The home refuses the attempts with tickets up to `last`: no token was free. If the rule lets others `wait`, only
-        those that asked at once. `returns`: the pool is full while the number of its returns is this one."""
+        """The home refuses the attempts with tickets up to `last`: no token was free. If the rule lets connections `wait`, it
+        refuses only those that asked at once. `returns`: the pool is full while the number of its returns is this one."""
         self.serve_waiting(self.pool_of(key), last)
         refused = Refused(key, CapRule(cap, name, wait), version)
         if returns is not None and not wait and version >= self.version:
@@ -204,7 +204,7 @@ class ConnectionsInFlight:
     def serve_waiting(self, pool: Pool, last: int = 0, meant: int = NO_LIMIT) -> None:
         """Serves waiting attempts in order with the tokens held here. The home knows already that `meant` of the tickets up
         to `last` need no grant. All are served before the first goes on to its next pool: if that pool refuses it, its
-        token is given back to the home, and would take along cached tokens that the others wait for."""
+        token is given back to the home, and with it every cached token, also those that the others wait for."""
         served: list[Attempt] = []
         while pool.level < pool.terms.limit and (attempt := self.queues.pop(pool.key)) is not None:
             self._table.occupy(pool)

@@ -9,18 +9,21 @@ full_until_a_return  While the number of returns of a pool is the one that came 
     since, and earlier grants were read before the probe was answered. So every token was with a connection, and each that gives
     one up is counted.
 clients_in_a_hurry_are_asked_for  The first connections after a return ask the home all the same (`asking` of each shard). A client
-    that closes a connection and opens another one at once may arrive before the shard of the first one has read that it is
-    closed, and the probe gives that shard the time. In a storm another client would have got the token anyhow.
+    that closes a connection and opens another one at once may arrive before the shard of the old connection has read that it is
+    closed. Asking the home takes a probe, which gives that shard time to read it. A few such connections are enough: in a storm
+    the token goes to another client anyhow.
 returned_before_it_is_seen  A return is counted before anything of it can be seen elsewhere: before its shard sends a message,
     and before it closes a socket.
 deaths_are_returns  The connections of a shard that dies stop using their tokens: nothing is known to be full while a shard is
-    dead, and its next start counts as a return of every pool. A link that breaks is none: a grant that it takes along was
-    sent after the probe, and a home that grants behind a probe tells no number.
-opening_is_a_return  A home that lets a tight pool be cached again counts that as a return: what is given back from then on is not
-    counted, and under a wider cap the pool may be half empty while other shards still go by the earlier version.
+    dead, and its next start counts as a return of every pool. A broken link is not a return. A grant that is lost with it was
+    sent after the probe, and a home that has granted after a probe sends the refusals of that probe without a number of returns
+    (`Contention.returns` is None), so no shard takes the pool for full.
+opening_is_a_return  A home that lets a tight pool be cached again counts that as a return: from then on tokens that come back are
+    not counted. And if the cap was raised, shards that have yet to apply that version would go on refusing, though the pool is
+    half empty.
 known_under_the_newest_version  What is known is forgotten when a version is applied, and a refusal under an earlier version than
     the one applied here tells nothing.
-known_while_the_pool_is  What is known of a pool is forgotten with it, and all that is known when it becomes much.
+known_while_the_pool_is  What is known of a pool is forgotten with it, and all that is known when it would be more than _MOST pools.
 """
 
 from collections.abc import Container
@@ -54,7 +57,8 @@ class NoReturnCounts:
 
 
 class Full:
-    """A pool is full while the number of its returns is `returns`; a connection is then refused so, once so many have asked."""
+    """A pool is full while its number of returns is `returns`. The next `asking` connections ask the home all the same; each one
+    after them gets `refused`."""
 
     __slots__ = ("asking", "refused", "returns")
 

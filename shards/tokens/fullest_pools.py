@@ -1,10 +1,10 @@
 """The addresses and users whose caps are closest to being reached, of the pools at home on one shard.
 
-looked_at_in_the_sweep  There may be a million pools, and no question walks them: the wheel that visits each pool once a turn to
-    send idle tokens home (pool.py) hands it over here, a sixteenth of them at a time. A pool that came since is looked at after
-    a turn. Where there are few pools, a question looks at all of them, as they are.
+looked_at_in_the_sweep  There may be a million pools, and no question walks them: the wheel, which visits each pool once a turn to
+    send idle tokens home (pool.py), hands over the pools that it visits, a sixteenth of all at a time. A pool that is new is
+    looked at after a turn. Where there are few pools, a question looks at all of them, as they are.
 out_is_the_use  A home knows the tokens that are out, not which of them another shard only caches: so a pool is ranked, and
-    counted, by what is out. How much of a pool is in use the shards that hold its tokens tell (describe.py).
+    counted, by what is out. The shards that hold the tokens say how many are in use (describe.py).
 """
 
 from __future__ import annotations

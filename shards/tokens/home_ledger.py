@@ -1,4 +1,4 @@
-"""The pools at home on this shard: what their holders and the configuration say, and what follows.
+"""The pools at home on this shard: messages of their holders and changes of their rules, and what the home does about each.
 
 Messages in, messages out (`post`, also to this shard: the home is a holder, too); no sockets, no clock.
 
@@ -105,8 +105,8 @@ class HomeLedger(HomePools):
         self._settle(pool)
 
     def report(self, peer: int, key: str, n: int) -> None:
-        """A shard uses n tokens that it was not granted in this session: by connections from before there was a cap, this
-        home, or this link to it."""
+        """A shard uses n tokens that it was not granted in this session: by connections that are older than the
+        cap, than this home, or than the link to it."""
         pool = self.pool_of(key)
         more = self.lent.reported(peer, pool, n)
         if more and self._on_grant is not None:
@@ -142,7 +142,7 @@ class HomeLedger(HomePools):
             self._settle(self.pool_of(key))
 
     def peer_back(self, peer: int) -> None:
-        """A lost shard is up again, in the same incarnation: it is asked again for what it was to give back."""
+        """A lost shard is up again, in the same incarnation: it is asked once more for the tokens that it was to give back."""
         self.revocation.ask_again(peer)
 
     def peer_reported(self, peer: int) -> None:

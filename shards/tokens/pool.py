@@ -57,7 +57,7 @@ class TokenWaiter(Protocol):
 
 
 class Pool:
-    """The part of a pool that take() and release() need. There may be a million of them: no field that can be done without.
+    """The part of a pool that take() and release() need. There may be a million pools, so it has no field that can be done without.
 
     level   rises with each token that is taken here, up to the limit of its terms (taken_below_limit_only)
     terms   what it has in common with others: its rule, its home, its mode, its limit
@@ -194,7 +194,8 @@ class PoolTable:
         self.away_in_use += n * pool.terms.away
 
     def vacate(self, pool: Pool, n: int = 1) -> None:
-        """Gives n tokens of one pool back, off the fast path; the caller reports them to the home (tight_pools_keep_nothing)."""
+        """Gives n tokens of one pool back, off the fast path. If the pool is tight the caller reports them to the home
+        (tight_pools_keep_nothing)."""
         pool.level -= n
         self.in_use -= n
         self.away_in_use -= n * pool.terms.away

@@ -2,8 +2,8 @@
 
 From one cap to another, all pools of a kind that no setting names have their rule by a change of the few terms that they have in
 common (pool_terms.py), however many they are. Other changes that concern more pools than one piece have to be carried to each of
-them, as what is in use without a cap is not known to its home, and a network's pools are not told apart: to those that are waited
-for at once, to the others in pieces.
+them, as what is in use without a cap is not known to its home, and a network's pools are not told apart. Pools for which
+connections wait get their rule at once, the others in pieces.
 
 cut_for_all_recalls  A home that cuts the cap of a whole kind does not look for the pools of which more is out. It recalls them
     all, by one message to each holder, before it says `sync`; it grants by the new cap from then on, and every grant under the
@@ -193,7 +193,7 @@ class RuleChanges:
                 self._in_flight.serve_waiting(pool)
 
     def _renew(self, pool: Pool) -> bool:
-        """Gives a pool the rule of the newest version; whether that is another one."""
+        """Gives a pool the rule of the newest version. True if it had another one."""
         rule = self._table.rule_of(pool.key)
         if rule == pool.terms.rule:
             return False

@@ -5,7 +5,7 @@ back is in connection_tokens.py. Everything is a plain call; only `flush` sends,
 entered while another is half done.
 
 done_when_all_peers_confirm  A version is done here when every peer that is not dead has applied it, and has confirmed
-    (`synced`) that it heard of its use from all others. What a home has to revoke for a version it asks for before it
+    (`synced`) that it has heard from all others what they use. What a home has to revoke for a version it asks for before it
     confirms, on the same link; so when all shards are done, tokens beyond a cap are held by open connections only, and none
     is admitted beyond it. What a home that died can't revoke any more, its holders discard.
 silent_homes_refuse_as_unavailable  A connection that waits for a home which does not answer within the deadline is refused
@@ -13,8 +13,9 @@ silent_homes_refuse_as_unavailable  A connection that waits for a home which doe
     one that asked `at_once`: it is never refused as by a cap without the proof of refusals.py.
 no_asking_behind_a_peer  No connection asks for a token before a version is done here while no peer is known to be ahead of it
     (`peer_is_ahead`): the broker opens its listeners then. So nothing is used under a version that is older than one
-    which another shard is done with, or has confirmed: a shard that applies the newer one after it met this shard waits for its
-    report. A holder that was done would admit a connection in flight before it read what its home revokes for that report.
+    which another shard is done with, or has confirmed: a shard that applies the newer one after it met this shard waits for the
+    report of this shard. Otherwise a holder that is done could admit a connection in flight before it reads what its home
+    revokes because of that report.
 """
 
 from collections import deque
@@ -202,7 +203,7 @@ class Tokens(ConnectionTokens):
 
     def peer_lost(self, peer: int) -> None:
         """The links to a peer broke, and its process may live: what it was granted stays out, what it granted stays here,
-        and versions wait, until it is up again or down."""
+        and versions wait, until it is up again or dead."""
         self._peers.mark_lost(peer)
         self._ledger.peer_lost(peer)
         self._in_flight.home_changed(peer)

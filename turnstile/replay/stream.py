@@ -32,7 +32,8 @@ def replay(
     """
     scenario = ReplayScenario()
     take = scenario.take
-    undecided: deque[str | Pending] = deque()  # answers behind the first wait for it, so that they keep their order
+    # The first is not decided; the answers after it wait, as the order is that of the input.
+    undecided: deque[str | Pending] = deque()
     for number, line in enumerate(lines, 1):
         try:
             event = _parse(line)

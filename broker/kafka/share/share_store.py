@@ -176,7 +176,7 @@ class ShareStore:
             await trio.lowlevel.checkpoint()
 
     def expire(self) -> None:
-        """A round of the partitions that are due; the others are, still."""
+        """Looks at one round of the partitions that are due; those left over stay due."""
         now_ms = self._now_ms()
         self.deadlines.round(now_ms, partial(self._expire, now_ms))
 

@@ -4,8 +4,9 @@
 
 Each attack has a cluster of its own, and a well-behaved client beside it (bystander.py). Printed: the most memory that a
 process of the cluster had (goal: 300 MB), how long the other client waited (goal: 50 ms in 99 of 100 cases, 100 ms at worst),
-how many of its connections were lost (goal: none), and what the attack itself found. `idle` is the worst wait for a process
-with nothing to do, at the same time: on a busy machine, no broker's worst is below that, and the goal is 100 ms more.
+how many of its connections were lost (goal: none), and what the attack itself found. `idle` is the longest that a process
+with nothing else to do took to answer meanwhile. On a busy machine no broker's worst is below that, so the goal for the worst is
+`idle` plus 100 ms.
 `no CPU` is the share of the shards' time for which other processes had the CPUs, the attacker's own among them; beyond a
 third, a goal that is missed says nothing ("busy"): with two cores to itself a run has less than a quarter. A goal that is
 missed is exit code 1.

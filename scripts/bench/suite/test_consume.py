@@ -1,4 +1,4 @@
-"""The requests of a suite to consumers without a group: 15 tests."""
+"""The part of the benchmark's suite that consumes without a group: 15 tests."""
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition

@@ -1,4 +1,4 @@
-"""The requests of a suite to consumer groups: 15 tests."""
+"""The part of the benchmark's suite that uses consumer groups: 15 tests."""
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition

@@ -1,4 +1,4 @@
-"""The requests of a suite to producers: 20 tests."""
+"""The part of the benchmark's suite that produces: 20 tests."""
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition

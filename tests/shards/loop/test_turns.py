@@ -85,7 +85,7 @@ async def test_nothing_more_is_made_for_a_client_that_is_gone(turns, autojump_cl
     assert len(made) < 10
 
 
-async def test_the_items_of_one_large_answer_are_made_at_a_time(turns, autojump_clock, monkeypatch):
+async def test_items_are_made_of_one_large_answer_at_a_time(turns, autojump_clock, monkeypatch):
     clock = iter(range(10**9))
     monkeypatch.setattr(turns_module.time, "perf_counter", lambda: next(clock))
     made = []

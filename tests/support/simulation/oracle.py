@@ -1,8 +1,9 @@
 """The eight invariants of docs/internals/tokens.md, asked of a World from outside. Each failure begins with the invariant's number.
 
-After every pass, `look` checks 1, 2, 4, 5, 6 and each part's own check(); on every decision, `judge` checks 1, 3 (of
-connections refused as unavailable), 5 and 7; at the end `look_back` checks 3 of every other refusal, which needs to know
-what became of every connection; `nothing_left` checks 8 on a world that is at rest.
+After every pass, `look` checks 2, 3 (order and deadlines), 4, 6, 8 (tight pools) and each part's own check(). On every
+decision, `judge` checks 1, 3 (connections refused as unavailable), 5 and 7. At the end `look_back` checks 3 for every other
+refusal, which needs to know what became of every connection. On a world that is at rest `nothing_left` checks 8, and 5 (every
+version got done), and `nobody_waits_in_vain` checks 3.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Oracle:
     def __init__(self, world: World) -> None:
         self.world = world
         self.open_at_refusal: list[SimulatedConnection] = []
-        # In this pass: a pool, since when the connection had waited for it, and its number.
+        # Connections served in this pass: (pool, instant since which the connection had waited for it, its number).
         self._served: list[tuple[str, int, int]] = []
         world.on_settled = self.judge
 
@@ -83,7 +84,8 @@ class Oracle:
     # After every pass
 
     def look(self, shard: int) -> None:
-        """Everything that holds at every instant, and of the shard that ended its pass, what it says of itself."""
+        """All that can be asked after each pass: of the shard that ended its pass, its own check() and the connections that it
+        counts; of it and each other shard, the books between them."""
         node = self.world.nodes[shard]
         if node.alive:
             seen = node.snapshot()
@@ -133,8 +135,9 @@ class Oracle:
                     )
 
     def _in_order(self, node: Node, pool: str, served: SimulatedConnection) -> None:
-        """3: of connections that wait on different shards, the first is the one whose borrow the home had read, and said
-        so, before the other asked. Of pools that let wait, as a refusal may be on its way in others."""
+        """3: a connection is not overtaken by one of another shard that came to wait after that shard had heard that the home had
+        read the first one's borrow. Asked only of pools whose rule lets connections wait: in others a refusal of the first may be
+        on its way."""
         world, home, knew = self.world, self.world.home(pool), served.knew.get(pool, {})
         if not all(rules.get(pool, UNLIMITED).wait for rules in world.versions[world.acked :]):
             return
@@ -178,8 +181,8 @@ class Oracle:
         require(expected.keys() <= seen.in_use.keys(), "4", "in use, but not known:", dict(expected))
 
     def _loosens(self, node: Node, seen: TokensSnapshot) -> None:
-        """8: a pool that is half empty again may be cached again, and is where its home said so. Where the cap of all addresses was
-        raised, once the wheel has met it."""
+        """8: a pool that is half empty again is not tight at its home, and a shard that its home lets cache it is not tight
+        either. After the general cap was raised the home may stay tight until the wheel next visits the pool."""
         if node.tokens.changing:
             return  # some pools may have earlier rules
         since, node.tight_since = node.tight_since, {}
@@ -233,10 +236,10 @@ class Oracle:
         were open, or in flight with that token, or that had asked by then and got it later. A connection that waited in
         vain used nothing.
 
-        A connection that left while its token was on the way, or that was granted one before its home had heard of
-        that, used it until it left (World._leave). Whether its client went away or its deadline passed is the same to
-        the home, which reads the same withdrawal, and a home that refuses on the strength of that grant can't know
-        of either. Connections of the home's own shard have no such allowance.
+        A connection that left while its token was on the way, or that was granted one before its home had read that it
+        left, counts as having used the token until it left (World._leave). To the home a client that goes away and a
+        deadline that passes are the same withdrawal, which it has not read when it refuses because of that grant. A
+        connection of the home's own shard has no such allowance.
         """
         intervals: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for connection in self.world.everybody:

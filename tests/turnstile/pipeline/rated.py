@@ -1,4 +1,5 @@
-"""Many brokers under one configuration of rates: each is one seed's arrivals at the real rates, honest or with one violation.
+"""Many brokers under one configuration of rates: each has the arrivals of one seed, decided by the product's own
+`Rates`, honest or with one planted violation.
 
 Three phases, each long enough for the windows to hold nothing of the one before: KIP-612's rates of addresses, listeners and
 broker; Redpanda's rate of a core; its overrides.
@@ -99,7 +100,7 @@ class RatedBroker:
         self.events.append({**event, "ts": 1_600_000_000_000_000 + self.now_ns // 1000, **columns})
 
     def admit(self, ip: str, listener: str, *, shard: int | None = None) -> None:
-        """Let in and gone, beyond any rate."""
+        """A connection that is admitted and closes at once; no rate is asked."""
         shard = self.random.randrange(SHARDS) if shard is None else shard
         self.conn += 1
         columns = {"conn": self.conn, "ip": ip, "port": 1000, "listener": listener}
@@ -107,7 +108,7 @@ class RatedBroker:
         self.add("closed", shard, reason="client", **columns)
 
     def record(self, key: str) -> int:
-        """A unit from the home, once its listener accepts again: how long it says to wait."""
+        """Records a unit at the home, not before the listener accepts again. Returns for how many ms the home says to wait."""
         self.now_ns = max(self.now_ns, self._blocked_ms.get(key.removeprefix("listener:"), 0) * MS)
         wait_ms = self.rates.record(key, None, now_ms=self.now_ms)  # type: ignore[arg-type]  # with one shard there is no answer to wait for
         assert wait_ms is not None

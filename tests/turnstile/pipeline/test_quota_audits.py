@@ -1,4 +1,4 @@
-"""Audits of client quotas: journals of the meters that run, with homes that stop, die and change, are found to have held."""
+"""Audits of client quotas: journals of the product's own meters, whose homes stop, die and change, have the verdict `held`."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_each_meter_that_lost_its_home_is_counted() -> None:
     [(NODE_IN, HELD), (NODE_OUT, HELD), ("redpanda:producer_byte_rate", HELD), ("producer_byte_rate", NOT_JUSTIFIED)],
 )
 def test_delays_by_redpandas_limits_are_not_judged(limit: str, verdict: str) -> None:
-    """No meter decided them; a quota's would be found out."""
+    """No meter decided these delays. Under the name of a client quota the same delay is `not justified`."""
     events = [dict(event) for event in tampered_quotas.journal()]
     told = next(event for event in events if event["kind"] == "throttled")
     events.append({**told, "limit": limit, "limit_value": 1000.0, "throttle_ms": 77})

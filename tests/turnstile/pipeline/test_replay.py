@@ -52,7 +52,7 @@ def test_levels_of_many_pools_are_each_pools_own(log: list[Row]) -> None:
     opened, closed = (numpy.array([log[index][place] for index in order]) for place in (1, 2))
     pools = numpy.array([IPS.index(log[index][0]) for index in order])
     together = levels(opened, closed, pools)
-    scale = 4 * 10**11  # to where microseconds of all pools after each other no longer fit
+    scale = 4 * 10**11  # so long that the microseconds of all pools, one after the other, do not fit into 64 bits
     far_apart = levels(opened * scale, numpy.where(closed == NEVER, NEVER, closed * scale), pools)
     for pool in range(len(IPS)):
         mine = pools == pool

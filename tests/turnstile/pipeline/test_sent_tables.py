@@ -1,4 +1,4 @@
-"""Tables that tasks are given: each is the one of its number, from a file that stays until the session ends."""
+"""Tables for tasks: each task gets the table with its own number, from a file that stays until the Spark session ends."""
 
 import gc
 import pickle

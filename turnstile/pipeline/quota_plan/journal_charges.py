@@ -28,12 +28,12 @@ NO_CHARGES = (
     "request_percentage=1000000, and run the traffic again."
 )
 BY_REDPANDAS_RULES = (
-    "{places} has no charges: its cluster held client quotas by Redpanda's rules (turnstile.quota.semantics=redpanda), and then it "
-    "notes none. Run the traffic against one without that setting, whose clients have any quota."
+    "{places} has no charges: its cluster held client quotas by Redpanda's rules (turnstile.quota.semantics=redpanda), and such "
+    "a cluster notes none. Run the traffic against a cluster without that setting, and give its clients a quota, however high."
 )
 BY_CALLBACK = (
-    "{places} has no charges: client.quota.callback.class decided of its cluster's client quotas, and then it notes none. "
-    "Run the traffic against one without that setting, whose clients have any quota."
+    "{places} has no charges: a class (client.quota.callback.class) decided about the client quotas of its cluster, which then "
+    "notes none. Run the traffic against a cluster without that setting, and give its clients a quota, however high."
 )
 PARTLY_BY_REDPANDAS_RULES = (
     "What clients used under quotas by Redpanda's rules (turnstile.quota.semantics=redpanda) is not in the journal, "
@@ -83,7 +83,8 @@ def _offset_us(charges: pyarrow.Table) -> float:
 
 
 def _charge(row: TableRow, offset_ms: int, put_aside: Counter[str]) -> Charge | None:
-    """A charge as it would be without its quota; None, and why, for what is asked again or was taken back."""
+    """A charge as it would be without its quota. None for one that is asked again or was taken back: `put_aside` counts
+    why."""
     try:
         detail = json.loads(row["detail"] or "{}")
         amount, kind = int(row["bytes"]), row["limit"]
