@@ -15,11 +15,11 @@ SettingValue: TypeAlias = bool | int | float | str | list[str] | None
 Settings: TypeAlias = Annotated[dict[str, SettingValue], "Values by name; null: no value."]
 EntityNames: TypeAlias = Annotated[
     dict[str, str | None],
-    "What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.",
+    "The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type.",
 ]
 ClientLevel: TypeAlias = Annotated[
     dict[str, str | None],
-    "user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null: not told apart.",
+    "The names user and client-id, and client-id-prefix for a quota of a prefix. `<default>` is the default; null: not told apart.",
 ]
 QuotaRates: TypeAlias = Annotated[
     dict[str, float], "By the quota's key: bytes a second, percent of a thread, mutations or connections a second."

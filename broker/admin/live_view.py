@@ -2,7 +2,8 @@
 
 rates_over_one_window  All rates of one answer are over one window, the last second that was sampled; `window_s` is its
     length.
-use_beside_limit_of_one_broker  What is beside a limit is of one broker, as limits are, but for that of the whole cluster.
+use_beside_limit_of_one_broker  The use beside a limit is that of one broker, where the limit holds; beside the limit of the
+    whole cluster it is the sum.
 """
 
 from __future__ import annotations

@@ -47,12 +47,12 @@ _ABOUT = (
 )
 _RESPONSES: Mapping[int, str] = {
     400: "The request can't be understood, or a value is refused: nothing has changed.",
-    401: "The token is missing, or another one.",
+    401: "The token is missing or wrong.",
     403: "A web page of another site asked, or the header x-turnstile-who is missing.",
     404: "There is no such thing.",
     408: "The body did not arrive in time.",
     413: f"The body has more than {MAX_BODY} bytes.",
-    500: "A mistake in Turnstile, which its log tells of.",
+    500: "A mistake in Turnstile; the log has its trace.",
     501: "A part of it is not emulated.",
     429: "The controller takes no more operations for now (rps_limit_*).",
     503: "This can't be told now.",

@@ -84,7 +84,8 @@ class TlsSocket:
         return self._raw.getsockname()
 
     def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
-        """Decrypted bytes; a short read does not mean that there is no more, see `is_empty`."""
+        """Decrypted bytes; the first calls go through the handshake. A short read does not mean that there is no more, see
+        `is_empty`."""
         self._drained = False
         filled = 0
         if not self._has_input():

@@ -306,7 +306,7 @@ public sealed record ChangedFaults(long ConfigVersion, List<string> Names);
 public sealed record ClientInstance(string ClientInstanceId, bool Connected, List<string> Metrics, long? PushIntervalMs, long? SubscriptionId, long Pushes, Dictionary<string, long> Refused, long? PushedAtMs, long Bytes, long Broker, long Shard, string? ClientId = null, string? ClientSoftwareName = null, string? ClientSoftwareVersion = null, string? ClientSourceAddress = null, string? ClientSourcePort = null);
 
 /// <summary>The quotas that hold for a client by Kafka's precedence, and its present rates.</summary>
-/// <param name="Matched">user and client-id, and client-id-prefix where the quota is of one. `&lt;default&gt;` is the default; null: not told apart.</param>
+/// <param name="Matched">The names user and client-id, and client-id-prefix for a quota of a prefix. `&lt;default&gt;` is the default; null: not told apart.</param>
 /// <param name="Quotas">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 /// <param name="Rates">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 /// <param name="Levels">The level that each quota comes from, by the quota's key.</param>
@@ -348,7 +348,7 @@ public sealed record DamagedFile(string Path, long SizeBytes);
 public sealed record EndingAnswer(bool Ending);
 
 /// <summary>An entity and its quotas.</summary>
-/// <param name="Entity">What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.</param>
+/// <param name="Entity">The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type.</param>
 /// <param name="Values">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 public sealed record EntityQuotas(Dictionary<string, string?> Entity, Dictionary<string, double> Values);
 
@@ -541,7 +541,7 @@ public sealed record ProxiesAnswer(List<ProxyRow> Proxies);
 public sealed record ProxyRow(string Proxy, string? Endpoint, long Open);
 
 /// <summary>The quotas of one entity that change.</summary>
-/// <param name="Entity">What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.</param>
+/// <param name="Entity">The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type.</param>
 /// <param name="Set">By the quota's key: bytes a second, percent of a thread, mutations or connections a second.</param>
 /// <param name="Remove">Keys of quotas.</param>
 public sealed record QuotaChange(Dictionary<string, string?> Entity, Dictionary<string, double>? Set = null, List<string>? Remove = null);

@@ -682,8 +682,8 @@ type ClientInstance struct {
 
 // ClientQuotas: The quotas that hold for a client by Kafka's precedence, and its present rates.
 type ClientQuotas struct {
-	// user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null: not told
-	// apart.
+	// The names user and client-id, and client-id-prefix for a quota of a prefix. `<default>` is the default; null: not
+	// told apart.
 	Matched map[string]*string `json:"matched"`
 	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
 	Quotas map[string]float64 `json:"quotas"`
@@ -766,7 +766,7 @@ type EndingAnswer struct {
 
 // EntityQuotas: An entity and its quotas.
 type EntityQuotas struct {
-	// What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.
+	// The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type.
 	Entity map[string]*string `json:"entity"`
 	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
 	Values map[string]float64 `json:"values"`
@@ -1203,7 +1203,7 @@ type ProxyRow struct {
 
 // QuotaChange: The quotas of one entity that change.
 type QuotaChange struct {
-	// What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.
+	// The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type.
 	Entity map[string]*string `json:"entity"`
 	// By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
 	Set map[string]float64 `json:"set,omitempty"`

@@ -301,7 +301,7 @@ export interface ClientInstance {
 
 /** The quotas that hold for a client by Kafka's precedence, and its present rates. */
 export interface ClientQuotas {
-  /** user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null: not told apart. */
+  /** The names user and client-id, and client-id-prefix for a quota of a prefix. `<default>` is the default; null: not told apart. */
   matched: Record<string, string | null>
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   quotas: Record<string, number>
@@ -385,7 +385,7 @@ export interface EndingAnswer {
 
 /** An entity and its quotas. */
 export interface EntityQuotas {
-  /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
+  /** The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type. */
   entity: Record<string, string | null>
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   values: Record<string, number>
@@ -824,7 +824,7 @@ export interface ProxyRow {
 
 /** The quotas of one entity that change. */
 export interface QuotaChange {
-  /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
+  /** The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that type. */
   entity: Record<string, string | null>
   /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
   set?: Record<string, number>

@@ -418,8 +418,8 @@ class ClientInstance(TypedDict):
 class ClientQuotas(TypedDict):
     """The quotas that hold for a client by Kafka's precedence, and its present rates."""
 
-    # user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null: not told
-    # apart.
+    # The names user and client-id, and client-id-prefix for a quota of a prefix. `<default>` is the default; null:
+    # not told apart.
     matched: dict[str, str | None]
     # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
     quotas: dict[str, float]
@@ -509,7 +509,8 @@ class EndingAnswer(TypedDict):
 class EntityQuotas(TypedDict):
     """An entity and its quotas."""
 
-    # What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.
+    # The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that
+    # type.
     entity: dict[str, str | None]
     # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
     values: dict[str, float]
@@ -976,7 +977,8 @@ class ProxyRow(TypedDict):
 class QuotaChange(TypedDict):
     """The quotas of one entity that change."""
 
-    # What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type.
+    # The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of that
+    # type.
     entity: dict[str, str | None]
     # By the quota's key: bytes a second, percent of a thread, mutations or connections a second.
     set: NotRequired[dict[str, float]]

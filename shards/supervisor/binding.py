@@ -28,8 +28,8 @@ def bind_listeners(
 ) -> BoundListeners:
     """One socket per shard for each listener of each broker, sharing its port (SO_REUSEPORT).
 
-    `backlog`: connections the kernel keeps on each before they are accepted. `ports`: by "BROKER/LISTENER", for those that may
-    have any; without one the kernel chooses.
+    `backlog`: connections the kernel keeps on each before they are accepted. `ports`: the port of each listener whose
+    spec names none, by "BROKER/LISTENER". Where it is missing here, too, the kernel chooses.
 
     Raises CannotStart with one sentence when a port is taken or an address is not of this machine.
     """

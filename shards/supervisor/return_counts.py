@@ -1,4 +1,4 @@
-"""The returns of tokens (shards/tokens/full_pools.py), counted in memory that the shards of a broker share, or of a cluster.
+"""The returns of tokens (shards/tokens/full_pools.py), counted in memory that the shards of a broker, or of a cluster, share.
 
 only_its_shard_writes  A number is written by one shard alone, and only rises, also over its restarts. So two equal sums mean
     that none of their numbers has changed in between.

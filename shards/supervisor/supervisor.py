@@ -2,7 +2,8 @@
 
 No event loop and no threads: everything the children need is imported before they are forked, so starting one again costs a
 few milliseconds, and forking is safe. All sockets are bound here and stay open here, so a connection that arrives
-while a shard restarts waits in its backlog instead of being refused; not for longer than away_processes_do_not_listen says.
+while a shard restarts waits in its backlog instead of being refused, unless the shard is to stay away
+(away_processes_do_not_listen).
 
 Invariants
 no_child_outlives_the_supervisor  No child outlives the supervisor, however it ends (PR_SET_PDEATHSIG).

@@ -167,7 +167,7 @@ class Tokens(ConnectionTokens):
         self.version = self._ledger.refusals.version = self._in_flight.version = version
         self._full.forget_all()
         for home in filter(self._peers.is_dead, range(self.shards)):
-            self._in_flight.recall(home)  # granted under a later version, maybe, of another rule
+            self._in_flight.recall(home)  # it may have granted tokens under a later version, by another rule
         self._changes.begin(version, done, changed)
 
     @property

@@ -84,7 +84,7 @@ class Counters:
 def read(admin: AdminClient) -> Counters | None:
     """The counters behind the admin API; None when nothing there has them, as with a broker that is not Turnstile.
 
-    Raises AdminRefused when the API needs a token, or another one.
+    Raises AdminRefused when the token is missing or wrong.
     """
     try:
         counters = parse(admin.text("/metrics"))

@@ -562,8 +562,8 @@ public final class AdminApi {
     /** The quotas that hold for a client by Kafka's precedence, and its present rates. */
     public record ClientQuotas(
             /**
-             * user and client-id, and client-id-prefix where the quota is of one. `<default>` is the default; null:
-             * not told apart.
+             * The names user and client-id, and client-id-prefix for a quota of a prefix. `<default>` is the default;
+             * null: not told apart.
              */
             Map<String, String> matched,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
@@ -643,7 +643,10 @@ public final class AdminApi {
 
     /** An entity and its quotas. */
     public record EntityQuotas(
-            /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
+            /**
+             * The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of
+             * that type.
+             */
             Map<String, String> entity,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> values) {}
@@ -1057,7 +1060,10 @@ public final class AdminApi {
 
     /** The quotas of one entity that change. */
     public record QuotaChange(
-            /** What a quota is of, by its type: user, client-id, client-id-prefix or ip. null: the default of that type. */
+            /**
+             * The entity of a quota: its name by type (user, client-id, client-id-prefix or ip). null: the default of
+             * that type.
+             */
             Map<String, String> entity,
             /** By the quota's key: bytes a second, percent of a thread, mutations or connections a second. */
             Map<String, Double> set,
