@@ -69,9 +69,9 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
     """Kind of pool -> what is beyond, for kinds that have anything."""
     protected = timeline.protected
     if not protected:
-        rows = _sweep(connections, timeline, kinds)
+        rows = _over_any_cap(connections, timeline, kinds)
     else:
-        rows = _sweep(connections, timeline.without_slots(), kinds)
+        rows = _over_any_cap(connections, timeline.without_slots(), kinds)
         later = connections.each(partial(_with_room, protected), open_counts.STEPS)
         rows += _found(later, timeline.only_slots(), ["broker"])
     found: dict[str, _Excesses] = {}
@@ -84,7 +84,7 @@ def _over(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> dict[s
     return found
 
 
-def _sweep(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
+def _over_any_cap(connections: Rows, timeline: Timeline, kinds: Sequence[str]) -> list[TableRow]:
     steps = connections.each(open_counts.steps, open_counts.STEPS)
     rows = _found(steps, timeline, [kind for kind in kinds if kind not in _WHERE_CAPPED])
     if CLUSTER in kinds:

@@ -1,4 +1,4 @@
-"""Who is in a group: places, leads and identities."""
+"""The members of a group: their places, the lead, their identities, the end of their sessions."""
 
 import pytest
 
@@ -27,6 +27,16 @@ def test_the_lead_falls_to_the_oldest_that_is_left(membership: Membership) -> No
         membership.remove(membership.members[gone])
         membership.check()
         assert membership.leader == leader
+
+
+def test_a_session_that_the_loss_of_another_member_begins_anew_does_not_expire(membership: Membership) -> None:
+    for each in membership.members.values():
+        each.deadline_ms, each.new = 1000, False
+    expired = membership.expired(1000)
+    membership.remove(next(expired))
+    membership.members["b"].deadline_ms = 2000
+    assert [each.id for each in expired] == ["c"]
+    assert not list(membership.expired(999))
 
 
 def test_a_static_member_keeps_its_place_and_the_lead_under_another_id(membership: Membership) -> None:
