@@ -9,7 +9,7 @@ DOCS := .venv-docs
 # Where it is set, every process of every cluster and test compiles the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compiled demo test docs test-docs lint house clients slices hasty simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
+.PHONY: help setup compiled demo test docs test-docs lint house clients slices seeds simulate oracle differences suites programs fuzz chaos verdicts bench bench-check bench-compare bench-attacks bench-pipeline standalone dist image modules lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -69,8 +69,9 @@ $(STAMP): requirements.lock pyproject.toml
 slices: setup ## every tampered journal in 1, 2, 7 and 40 slices of time, in one process and on Spark (make test has each in some of these numbers, and a sample on Spark)
 	TURNSTILE_ALL_SLICES=1 $(BIN)/pytest -n 0 tests/turnstile/pipeline/test_slices.py tests/turnstile/pipeline/test_slices_on_spark.py $(ARGS)
 
-hasty: setup ## clients that pipeline, dawdle and leave at random, with a hundred seeds (make test has forty)
-	TURNSTILE_ALL_SEEDS=1 $(BIN)/pytest -n $(JOBS) tests/broker/serve/test_hasty_clients.py $(ARGS)
+seeds: setup ## what make test does with some seeds, with all: hasty clients, planted violations and generated logs
+	TURNSTILE_ALL_SEEDS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder tests/broker/serve/test_hasty_clients.py \
+	  tests/turnstile/pipeline/test_many_seeds.py tests/turnstile/pipeline/test_formats.py $(ARGS)
 
 simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas
 	$(BIN)/python tests/simulation/run.py --schedules 10000

@@ -1,7 +1,7 @@
 """Clients that pipeline, dawdle and leave at random, before a clock that ends time slices after any step.
 
 Nothing that is read, unsent or due may be left without a future call: after each of its bursts everything that a client has sent
-is answered, in order, without another byte of its own. TURNSTILE_ALL_SEEDS=1 (`make hasty`) takes a hundred seeds.
+is answered, in order, without another byte of its own. TURNSTILE_ALL_SEEDS=1 (`make seeds`) takes a hundred seeds.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""The audit: honest storms hold, and what is beyond is found. test_hundred.py has every kind, at many places."""
+"""The audit: honest storms hold, and what is beyond is found. test_many_seeds.py has every kind, at many places."""
 
 import json
 from functools import partial
