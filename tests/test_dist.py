@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.dist import PACKAGES, build, try_cluster, try_tests  # noqa: E402 - importable only from here on
 from scripts.sbom import write_sbom  # noqa: E402
+from turnstile.pipeline.jvm import class_archive  # noqa: E402
 
 SETUP = runpy.run_path(str(ROOT / "setup.py"))
 MAIN = "from importlib.metadata import entry_points as e; e(group='console_scripts', name='turnstile')['turnstile'].load()()"
@@ -38,12 +39,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An interpreter that has the wheel, and this environment's libraries, but has never heard of this checkout."""
+    """An interpreter that has the wheel, this environment's libraries and its class archive, but has never heard of this
+    checkout."""
     folder = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(folder, with_pip=False)
     [site] = folder.glob("lib/python*/site-packages")
     zipfile.ZipFile(wheel).extractall(site)
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    archive = folder / class_archive().relative_to(sys.prefix)
+    archive.parent.mkdir(parents=True)
+    archive.symlink_to(class_archive())
     return str(folder / "bin" / "python")
 
 
