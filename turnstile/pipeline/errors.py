@@ -12,12 +12,12 @@ class NoInput(PipelineError):
 
 
 _WORKERS_NEED = "workers need pyarrow and numpy; install both there, or let PYSPARK_PYTHON name a Python that has them"
-_JVM_GONE = "Spark's JVM ended while the job ran."
+JVM_GONE = "Spark's JVM ended while the job ran."
 WORKERS_SEE_NO = (
     "Workers see no {name}: put it where this machine and all workers see it, or name it by a URI (hdfs://, s3a://)."
 )
 _SENTENCES = (
-    (r"\AAn error occurred while calling [\w.:]+\s*\Z|Answer from Java side is empty", _JVM_GONE),
+    (r"\AAn error occurred while calling [\w.:]+\s*\Z|Answer from Java side is empty", JVM_GONE),
     (r"errors\.(?:PipelineError|NoInput): (?P<said>.*)", "{said}"),
     (r"(?:No module named '|must be installed.*?|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|PyArrow|numpy)",
      "The Python{of} has no {name}: " + _WORKERS_NEED + "."),
@@ -47,24 +47,32 @@ _SENTENCES = (
 )  # fmt: skip
 """Words of an exception's text, and what they mean. `{of}`: which worker failed, where that is told."""
 _WORKER = re.compile(r"\(TID \d+\) \((?P<host>[^\s)]+) executor (?!driver)")
-_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
+_GONE = {"Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError"}
+_OF_SPARK = {"PySparkException", "PySparkRuntimeError", "Py4JError"}
 
 
 def sentence(error: BaseException) -> str | None:
     """An exception of Spark's as one sentence; None for one that is not Spark's."""
-    kinds = [kind.__name__ for kind in type(error).__mro__]
-    if any(kind in _GONE for kind in kinds):
-        return _JVM_GONE
-    if "PySparkException" not in kinds and "Py4JError" not in kinds and "PySparkRuntimeError" not in kinds:
+    if not _kinds(error) & (_GONE | _OF_SPARK):
+        return None
+    text = text_of(error)
+    if text is None:
+        return JVM_GONE
+    return known(text) or f"Spark failed: {cause(text)}"
+
+
+def text_of(error: BaseException) -> str | None:
+    """The text of an exception of Spark's, for which the JVM is asked; None where the JVM has ended."""
+    if _kinds(error) & _GONE:
         return None
     try:
-        text = str(error)
-    except Exception:  # the text of an exception is asked of the JVM, which may be gone
-        return _JVM_GONE
-    said = known(text)
-    if said is not None:
-        return said
-    return f"Spark failed: {cause(text)}"
+        return str(error)
+    except Exception:
+        return None
+
+
+def _kinds(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
 
 
 def known(text: str) -> str | None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from storms import Storm
 
 from turnstile.pipeline.errors import PipelineError
 from turnstile.pipeline.inputs import addresses
-from turnstile.pipeline.inputs.connection_logs import Input, contents, load
+from turnstile.pipeline.inputs.connection_logs import Input, contents, explained, load
 
 FIELDS = "ts uid id.orig_h id.orig_p id.resp_h id.resp_p proto duration orig_bytes resp_bytes"
 ZEEK = "#separator \\x09\n#unset_field\t-\n#fields\t" + FIELDS.replace(" ", "\t") + "\n"
@@ -155,6 +156,17 @@ def test_what_cannot_be_read_is_one_sentence(
     with pytest.raises(PipelineError, match=sentence) as raised:
         contents(load(spark, [str(tmp_path)], format))
     assert "\n" not in str(raised.value)
+
+
+class _AsksTheJvm(Py4JError):  # type: ignore[misc]  # py4j has no types
+    def __str__(self) -> str:
+        raise Py4JNetworkError("Error while sending or receiving")
+
+
+@pytest.mark.parametrize("error", [Py4JNetworkError("Error while sending or receiving"), _AsksTheJvm("")])
+def test_the_end_of_the_jvm_is_no_fault_of_the_log(error: Exception) -> None:
+    with pytest.raises(PipelineError, match=r"^Spark's JVM ended while the job ran"), explained(["a.log"], "csv"):
+        raise error
 
 
 def test_missing_and_empty_places(spark: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from turnstile.pipeline.errors import NoInput, PipelineError, cause, known
+from turnstile.pipeline.errors import JVM_GONE, NoInput, PipelineError, cause, known, text_of
 from turnstile.pipeline.inputs import delimited, haproxy, journal, vpcflow, zeek
 from turnstile.pipeline.inputs.arrivals_at_cluster import DDL, of_log
 from turnstile.pipeline.inputs.connections import arrivals, file_places, split, whole
@@ -101,8 +101,11 @@ def explained(paths: Sequence[str], format: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:  # a failed task arrives as the latter
-        kind = NoInput if "PATH_NOT_FOUND" in str(error) else PipelineError
-        raise kind(_why(error, paths, format)) from error
+        text = text_of(error)
+        if text is None:
+            raise PipelineError(JVM_GONE) from error
+        kind = NoInput if "PATH_NOT_FOUND" in text else PipelineError
+        raise kind(_why(error, text, paths, format)) from error
 
 
 def _rows_about(parsed: DataFrame, format: str) -> int:
@@ -160,9 +163,8 @@ def _read_table(spark: SparkSession, paths: Sequence[str], format: str) -> list[
     return [csv.csv(group) for group in by_header.values()] or [csv.csv(list(paths))]
 
 
-def _why(error: Exception, paths: Sequence[str], format: str) -> str:
-    """Spark's exception as a sentence about the user's input."""
-    text = str(error)
+def _why(error: Exception, text: str, paths: Sequence[str], format: str) -> str:
+    """Spark's exception, of this text, as a sentence about the user's input."""
     where = ", ".join(paths)
     if "PATH_NOT_FOUND" in text:
         return f"There is no {where}."
