@@ -73,7 +73,7 @@ class Clients:
     def open(
         self,
         sockets: Iterable[tuple[ListenerEndpoint, socket.socket]],
-        shard_listeners: ShardListeners,
+        listeners: ShardListeners,
         kafka: Kafka,
         mesh: Mesh,
         turns: Turns,
@@ -107,9 +107,7 @@ class Clients:
         faults.image_changed({"fault"})
         for endpoint, sock in sockets:
             outcomes = Outcomes(endpoint.listener, context.journal, context.counters, context.top_talkers, self.sources)
-            admission = UserAdmission(
-                context, shard_listeners.rates, outcomes, shard_listeners.observed_world.users.came_in
-            )
+            admission = UserAdmission(context, listeners.rates, outcomes, listeners.observed_world.users.came_in)
             serving = Serving(
                 context,
                 outcomes,
@@ -127,9 +125,9 @@ class Clients:
             refusing = RefusedServing(serving, dispatcher, image, turns, sock.family).open
             option = proxy_option(endpoint.listener, endpoint.options)
             if option is None:
-                shard_listeners.open(outcomes, sock, serving.open, answering=refusing)
+                listeners.open(outcomes, sock, serving.open, answering=refusing)
             else:
-                shard_listeners.open_behind_proxies(
+                listeners.open_behind_proxies(
                     outcomes, sock, option, serving.open, serving.open_announced, answering=refusing
                 )
 

@@ -44,8 +44,9 @@ def make_context(
 ) -> ShardContext:
     """The context of `member`, as (broker, shard), in its incarnation `epoch`. The counters go on where those of an earlier one
     ended.
-        `send`, `request` and `start_soon`: ShardContext's; `send_to`: as `send`, to a shard of any broker; `stalled` is told what
-        held up the loop; `returns` are what shards count together.
+
+    `send`, `request` and `start_soon`: ShardContext's; `send_to`: as `send`, to a shard of any broker; `stalled` is called with
+    what held up the loop; `returns` are what shards count together.
     """
     broker, shard = member
     counters = _counters_of(plan, member, epoch)

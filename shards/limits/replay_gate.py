@@ -1,6 +1,5 @@
-"""Caps and creation rates on the connections of one broker, in Kafka's order, at times that the caller tells.
-
-`turnstile replay` and `plan` run it, and tests take it for the reference of what a cluster decides (broker/accept).
+"""Caps and creation rates on the connections of one broker, in Kafka's order, at times that the caller tells: for
+`turnstile replay` and `plan`, and for tests as the reference of what a cluster decides (broker/accept).
 
 One acceptor per listener takes its connects one after the other, in the order they came:
 
@@ -236,8 +235,7 @@ class ReplayGate:
         return self._admit_within_ip_cap(connection, acceptor, now_ms)
 
     def _within_ip_rate(self, connection: IncomingConnection, acceptor: Acceptor, now_ms: int) -> bool:
-        """violated_ip_rate_is_taken_back. Nothing is recorded for an address without a quota, but what was recorded before
-        still counts."""
+        """violated_ip_rate_is_taken_back. An address without a quota is not recorded; earlier records still count."""
         ip = connection.ip
         quota = self.ip_quotas.quota(ip)
         if quota is None:

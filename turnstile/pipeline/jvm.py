@@ -109,9 +109,8 @@ def launch(conf: Mapping[str, str], java_options: str) -> LaunchedJvm:
     folder = Path(tempfile.mkdtemp(prefix="turnstile-spark-"))
     options = [f"-Djava.io.tmpdir={folder}", "-XX:-UsePerfData", "-Xlog:disable", java_options, conf.get(OPTIONS, "")]
     if MAKE_ARCHIVE not in conf.get(OPTIONS, ""):
-        options.append(
-            f"-XX:SharedArchiveFile={class_archive()}"
-        )  # an archive of another JVM, or a missing one, is ignored
+        # An archive of another JVM, or a missing one, is ignored.
+        options.append(f"-XX:SharedArchiveFile={class_archive()}")
     given = {"spark.local.dir": str(folder), **conf, OPTIONS: " ".join(options)}
     command = [str(spark_home() / "bin" / "spark-submit")]
     for name, value in given.items():
