@@ -63,7 +63,7 @@ def home_process() -> Iterator[tuple[int, list[str]]]:
 
 
 class Borrowed(NamedTuple):
-    """What one run of both processes measured; changes of the cap in ms, with the longest pass of each."""
+    """The figures of one run of both processes. `change`: a cap is raised; `cut`: it is cut; each with its longest pass."""
 
     p50_us: float
     p99_us: float
@@ -89,18 +89,18 @@ def rows(idle: int, busy: int, rounds: int = 1) -> Iterator[Row]:
         return quartiles(map(attrgetter(name), found))
 
     p50, per_s = of("p50_us"), of("per_s")
-    yield Row("borrow across shards, idle", f"p50 {p50.told('.0f', ' us')}, p99 {of('p99_us').told('.0f', ' us')}",
-              f"bare hop there and back {of('bare_us').median:.0f} us: {of('beside_bare').told('.2f', ' x')}",
+    yield Row("borrow across shards, idle", f"p50 {p50.text('.0f', ' us')}, p99 {of('p99_us').text('.0f', ' us')}",
+              f"bare hop there and back {of('bare_us').median:.0f} us: {of('beside_bare').text('.2f', ' x')}",
               "p50 60 us", p50.median <= 60)  # fmt: skip
-    yield Row("borrow across shards, busy", per_s.told(",.0f", "/s"), "", "150,000/s", per_s.median >= 150_000)
+    yield Row("borrow across shards, busy", per_s.text(",.0f", "/s"), "", "150,000/s", per_s.median >= 150_000)
     for where in ("home", "holder"):
         size = of(f"{where}_bytes")
-        yield Row(f"memory per tracked IP at its {where}, {busy:,} of them", size.told(".0f", " B"), "", "200 B",
+        yield Row(f"memory per tracked IP at its {where}, {busy:,} of them", size.text(".0f", " B"), "", "200 B",
                   size.median <= 200)  # fmt: skip
     for what in ("change", "cut"):
         took, longest = of(f"{what}_ms"), of(f"{what}_pass_ms")
         yield Row(f"{what} of the cap of {busy:,} tracked IPs, until it is done",
-                  f"{took.told('.1f', ' ms')}, longest pass {longest.told('.1f', ' ms')}", "",
+                  f"{took.text('.1f', ' ms')}, longest pass {longest.text('.1f', ' ms')}", "",
                   "10 ms, pass 5 ms", took.median <= 10 and longest.median <= 5)  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scripts.bench.machine import CannotMeasure
 from scripts.bench.producing import CPU_OF_RECORDS, Peer, brokers, perf_test, produce
-from scripts.bench.rounds import CPU, RATE, Rounds, take_turns
+from scripts.bench.rounds import CPU, RATE, Rounds, rate_row, take_turns
 from scripts.bench.table import Row
 from scripts.peers.jars import Missing
 
@@ -61,12 +61,6 @@ def consume(peer: Peer, topic: str, group: str, records: int) -> Consumed:
 
 
 def _rows(size: int, found: Rounds[Consumed]) -> Iterator[Row]:
-    yield Row(
-        f"kafka-consumer-perf-test, {size:,}-byte records",
-        found.told(RATE),
-        found.beside(RATE),
-        "1.1 x both",
-        all(found.ratio(RATE, peer).median >= 1.1 for peer in found.peers),
-        found.scores(f"consume {size}"),
-    )
-    yield Row("- server CPU per record", found.told(CPU_OF_RECORDS), found.beside(CPU_OF_RECORDS))
+    what = f"kafka-consumer-perf-test, {size:,}-byte records"
+    yield rate_row(what, found, "1.1 x both", found.leads_all_by(1.1), f"consume {size}")
+    yield Row("- server CPU per record", found.median_text(CPU_OF_RECORDS), found.beside(CPU_OF_RECORDS))

@@ -49,8 +49,8 @@ def rows(count: int, seconds: float, rounds: int, checkout: Path | None = None) 
     kilobytes = quartiles(each.bytes_each / 1024 for each in found)
     threads = max(0, *(each.threads for each in found))  # fewer: one of the start's has ended meanwhile
     yield Row(f"admission of others beside {count:,} held connections", f"p99 {beside.median:.2f} ms",
-              f"without them {alone.median:.2f} ms: {ratio.told('.2f', ' x')}", "1.5 x", ratio.median <= 1.5)  # fmt: skip
-    yield Row("- memory per held connection, threads for all of them", f"{kilobytes.told('.1f', ' KB')}, {threads} threads",
+              f"without them {alone.median:.2f} ms: {ratio.text('.2f', ' x')}", "1.5 x", ratio.median <= 1.5)  # fmt: skip
+    yield Row("- memory per held connection, threads for all of them", f"{kilobytes.text('.1f', ' KB')}, {threads} threads",
               "", "no thread", threads == 0)  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure
-from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Quartiles, Rounds, measured, take_turns
+from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Quartiles, Rounds, measured, rate_row, take_turns
 from scripts.bench.table import Row
 from scripts.peers import servers
 from scripts.peers.jars import MAINS, Missing, Tools, classpath
@@ -135,16 +135,10 @@ def floor_us(size: int, records: int) -> float:
 
 
 def _rows(size: int, found: Rounds[Produced], floor: Quartiles) -> Iterator[Row]:
-    yield Row(
-        f"kafka-producer-perf-test, {size:,}-byte records",
-        found.told(RATE),
-        found.beside(RATE),
-        "1.1 x both",
-        all(found.ratio(RATE, peer).median >= 1.1 for peer in found.peers),
-        found.scores(f"produce {size}"),
-    )
+    what = f"kafka-producer-perf-test, {size:,}-byte records"
+    yield rate_row(what, found, "1.1 x both", found.leads_all_by(1.1), f"produce {size}")
     yield Row(
         "- server CPU per record; the client's mean latency",
-        f"{found.told(CPU_OF_RECORDS)}; {found.told(LATENCY)}",
-        f"{found.beside(CPU_OF_RECORDS, LATENCY)}; C loop that only stores {floor.told('.2f', ' us')}",
+        f"{found.median_text(CPU_OF_RECORDS)}; {found.median_text(LATENCY)}",
+        f"{found.beside(CPU_OF_RECORDS, LATENCY)}; C loop that only stores {floor.text('.2f', ' us')}",
     )

@@ -92,7 +92,7 @@ def _row(what: str, server: Server, client: Mapping[str, object], observe: Obser
     return Row(
         f"server CPU per connection, {what} observed",
         f"{cpu.after:.0f} us",
-        f"nothing observed {cpu.before:.0f} us: {cpu.ratio.told('.3f', ' x')}",
+        f"nothing observed {cpu.before:.0f} us: {cpu.ratio.text('.3f', ' x')}",
         f"{GOAL} x",
         cpu.ratio.median <= GOAL,
         {f"observed, {what}: CPU": 1 / cpu.ratio.median},

@@ -26,7 +26,7 @@ def rows(events: int, rounds: int) -> Iterator[Row]:
         with path.open("w") as file:
             file.writelines(json.dumps(event, separators=(",", ":")) + "\n" for event in scenario(events))
         per_s = measured(rounds, lambda: events / _run(path, Path(home) / "answers"))
-    yield Row(f"`turnstile replay`, {events:,} events", per_s.told(",.0f", "/s"), "", f"{BUDGET_PER_S:,}/s",
+    yield Row(f"`turnstile replay`, {events:,} events", per_s.text(",.0f", "/s"), "", f"{BUDGET_PER_S:,}/s",
               per_s.median >= BUDGET_PER_S)  # fmt: skip
 
 

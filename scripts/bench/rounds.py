@@ -12,6 +12,8 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from scripts.bench.table import Row
+
 T = TypeVar("T")
 C = TypeVar("C")
 
@@ -34,14 +36,14 @@ class Quartiles(NamedTuple):
     def scatters(self) -> bool:
         return self.high - self.low > SCATTER * self.median
 
-    def told(self, digits: str, unit: str) -> str:
+    def text(self, digits: str, unit: str) -> str:
         """A cell of the table: "0.98 x (0.95 .. 1.02)", the median alone of one round. `digits`: how a number is formatted."""
         median = f"{self.median:{digits}}{unit}"
         return median if self.low == self.high else f"{median} ({self.low:{digits}} .. {self.high:{digits}})"
 
 
 class Quantity(NamedTuple):
-    """What is read of each run, and how it is told."""
+    """A figure of a run (`of`), and the digits and the unit that a cell of the table has of it."""
 
     of: Callable[[Any], float]
     digits: str
@@ -67,21 +69,25 @@ class Rounds(Generic[T]):
         """Ours over the peer's."""
         return quartiles(_ratio(quantity, peer, each) for each in self._rounds)
 
-    def told(self, quantity: Quantity, name: str = OURS) -> str:
-        """The median, without quartiles."""
+    def leads_all_by(self, goal: float) -> bool:
+        """True if our rate is `goal` times that of each peer, at least."""
+        return all(self.ratio(RATE, peer).median >= goal for peer in self.peers)
+
+    def median_text(self, quantity: Quantity, name: str = OURS) -> str:
+        """The median of a contender, without quartiles."""
         return f"{self.of(quantity, name).median:{quantity.digits}}{quantity.unit}"
 
-    def with_quartiles(self, quantity: Quantity) -> str:
-        """Ours."""
-        return self.of(quantity).told(quantity.digits, quantity.unit)
+    def text(self, quantity: Quantity) -> str:
+        """Our median with its quartiles."""
+        return self.of(quantity).text(quantity.digits, quantity.unit)
 
     def beside(self, quantity: Quantity, *more: Quantity) -> str:
         """Each peer's median and the ratio to it; the medians of `more` without a ratio."""
         return "; ".join(
             ", ".join(
                 (
-                    f"{name} {self.told(quantity, name)}: {self.ratio(quantity, name).told('.2f', ' x')}",
-                    *(self.told(each, name) for each in more),
+                    f"{name} {self.median_text(quantity, name)}: {self.ratio(quantity, name).text('.2f', ' x')}",
+                    *(self.median_text(each, name) for each in more),
                 )
             )
             for name in self.peers
@@ -96,6 +102,11 @@ class Rounds(Generic[T]):
         return found
 
 
+def rate_row(what: str, found: Rounds[Any], goal: str, met: bool | None, scored: str = "") -> Row:
+    """Our rate beside each peer's. `scored`: what the scores are called, if not `what`."""
+    return Row(what, found.median_text(RATE), found.beside(RATE), goal, met, found.scores(scored or what))
+
+
 def quartiles(values: Iterable[float]) -> Quartiles:
     """Of one value at least."""
     ordered = sorted(values)
@@ -104,8 +115,8 @@ def quartiles(values: Iterable[float]) -> Quartiles:
 
 
 def take_rounds(rounds: int, one: Callable[[int], T], figures: Sequence[Callable[[T], float]]) -> list[T]:
-    """What `one` finds in each round, whose number it is given: `rounds` of them, and of FULL and more as many again as it takes
-    until none of `figures` of a round scatters, up to MOST in all."""
+    """The results of `one`, which is called with the number of each round. There are `rounds` of them; FULL and more go on, up to
+    MOST, until none of `figures` scatters."""
     most = MOST if rounds >= FULL else rounds
     found: list[T] = []
     while len(found) < rounds or (len(found) < most and any(quartiles(map(each, found)).scatters for each in figures)):

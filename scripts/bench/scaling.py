@@ -20,7 +20,7 @@ Costs = list[float]
 
 
 class Round(NamedTuple):
-    """What was found with as many shards, and with as many processes of the C loop."""
+    """The costs of one round: ours for each number of shards, and those of the C loop with as many processes."""
 
     ours: Costs
     floor: Costs
@@ -48,8 +48,8 @@ def rows(effort: Effort) -> Iterator[Row]:
     growth, least = (quartiles(map(_growth, side)) for side in (ours, floor))
     yield Row(
         f"server CPU per connection, {', '.join(map(str, SHARDS))} shards",
-        f"{_medians(ours)}: {growth.told('.2f', ' x')}",
-        f"C loop, same system calls, as many processes {_medians(floor)}: {least.told('.2f', ' x')}",
+        f"{_medians(ours)}: {growth.text('.2f', ' x')}",
+        f"C loop, same system calls, as many processes {_medians(floor)}: {least.text('.2f', ' x')}",
         "1.15 x",
         growth.median <= 1.15,
         {"shards: CPU": 1 / growth.median},

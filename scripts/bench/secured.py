@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from scripts.bench import machine, producing, security
 from scripts.bench.machine import CannotMeasure, Server
 from scripts.bench.producing import CPU_OF_RECORDS, LATENCY, PARTITIONS, Peer, Produced
-from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Rounds
+from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Rounds, rate_row
 from scripts.bench.security import Security
 from scripts.bench.table import Row
 from scripts.bench.wire import CAPS, Effort, in_turns, of_peer, rated
@@ -57,17 +57,11 @@ def produce(protocol: str, rounds: int, share: float) -> Iterator[Row]:
 
 
 def _produced(protocol: str, found: Rounds[Produced]) -> Iterator[Row]:
-    yield Row(
-        f"kafka-producer-perf-test by {protocol}, {SIZE:,}-byte records",
-        found.told(RATE),
-        found.beside(RATE),
-        f"1.0 x {KAFKA}",
-        found.ratio(RATE, KAFKA).median >= 1.0,
-        found.scores(f"produce {SIZE} by {protocol}"),
-    )
+    what, met = f"kafka-producer-perf-test by {protocol}, {SIZE:,}-byte records", found.ratio(RATE, KAFKA).median >= 1.0
+    yield rate_row(what, found, f"1.0 x {KAFKA}", met, f"produce {SIZE} by {protocol}")
     yield Row(
         "- server CPU per record; the client's mean latency",
-        f"{found.told(CPU_OF_RECORDS)}; {found.told(LATENCY)}",
+        f"{found.median_text(CPU_OF_RECORDS)}; {found.median_text(LATENCY)}",
         found.beside(CPU_OF_RECORDS, LATENCY),
         f"1.0 x {KAFKA}",
         found.ratio(CPU, KAFKA).median <= 1.0,

@@ -49,22 +49,21 @@ def rows(rounds: int) -> Iterator[Row]:
     """The suite on each broker, in turns."""
     try:
         classpath()
-        with servers.kfake():
-            pass
+        servers.kfake_binary()
     except Missing as missing:
         raise CannotMeasure(str(missing)) from missing
     found = take_turns(rounds, BROKERS, lambda broker, _: run(broker), (CLIENT,))
     start_s = found.of(START).median * TESTS / 1000
     yield Row(
         f"a suite of {TESTS} tests on the pytest plugin, what it adds to a test",
-        f"{found.with_quartiles(ADDED)}: reset {found.told(RESET)}, start {start_s:.2f} s in all",
-        "; ".join(f"{name} {found.told(START, name)}, never reset" for name in found.peers),
+        f"{found.text(ADDED)}: reset {found.median_text(RESET)}, start {start_s:.2f} s in all",
+        "; ".join(f"{name} {found.median_text(START, name)}, never reset" for name in found.peers),
         "50 ms",
         found.of(ADDED).median < 50,
     )
-    yield Row("- the client's own time, a test", found.told(CLIENT), found.beside(CLIENT))
+    yield Row("- the client's own time, a test", found.median_text(CLIENT), found.beside(CLIENT))
     imports = quartiles(import_ms() for _ in range(5 * rounds))
-    yield Row("`import turnstile`, and its `Cluster`", imports.told(".0f", " ms"), "", "150 ms", imports.median < 150)
+    yield Row("`import turnstile`, and its `Cluster`", imports.text(".0f", " ms"), "", "150 ms", imports.median < 150)
 
 
 def run(broker: str) -> Times:

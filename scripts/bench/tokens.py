@@ -86,7 +86,7 @@ def decisions(count: int, rounds: int = 1) -> Iterator[Row]:
         assert made >= count * rounds, f"only {made} of {count * rounds} decisions were made {what}"
         yield Row(
             f"decision {what}: three tokens taken and given back",
-            took.told(".2f", " us"),
+            took.text(".2f", " us"),
             budget=f"{budget:.0f} us" if budget else "",
             met=took.median <= budget if budget else None,
         )
@@ -106,7 +106,7 @@ def _decision_us(shard: Tokens, pools: Sequence[tuple[str, ...]], count: int) ->
 def across(count: int, rounds: int = 1) -> Iterator[Row]:
     """The work of a decision that asks another shard, both sides together, without the link between them."""
     took = measured(rounds, partial(_across_us, addresses(1, count)))
-    yield Row("decision across shards, work of both sides", took.told(".1f", " us"))
+    yield Row("decision across shards, work of both sides", took.text(".1f", " us"))
 
 
 def _across_us(keys: Sequence[str]) -> float:

@@ -17,7 +17,18 @@ from typing import NamedTuple
 
 from scripts.bench import machine
 from scripts.bench.machine import CannotMeasure, Load, Server
-from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Rounds, measured, quartiles, take_rounds, take_turns
+from scripts.bench.rounds import (
+    CPU,
+    OURS,
+    RATE,
+    Quantity,
+    Rounds,
+    measured,
+    quartiles,
+    rate_row,
+    take_rounds,
+    take_turns,
+)
 from scripts.bench.table import Row
 from scripts.peers import servers
 from scripts.peers.jars import Missing
@@ -144,10 +155,10 @@ def rated(
     is_here = rival in found.peers
     met = found.ratio(RATE, rival).median >= rate if is_here and rate else None
     goal = f"{rate} x {rival}" if rate else ""
-    yield Row(what, found.told(RATE), found.beside(RATE), goal, met, found.scores(what))
+    yield rate_row(what, found, goal, met)
     met = found.ratio(CPU, rival).median <= cpu if is_here and cpu else None
     goal = f"{cpu} x {rival}" if cpu else ""
-    yield Row(f"- server CPU per {each}", found.told(CPU), found.beside(CPU), goal, met)
+    yield Row(f"- server CPU per {each}", found.median_text(CPU), found.beside(CPU), goal, met)
 
 
 @contextmanager
@@ -177,8 +188,8 @@ def idle(rounds: int, checkout: Path | None = None, count: int = 5000) -> Iterat
     missing = ""
     if checkout is None:
         try:
-            with kfake():
-                contenders["kfake"] = kfake
+            servers.kfake_binary()
+            contenders["kfake"] = kfake
         except Missing as reason:
             missing = str(reason)
 
@@ -190,7 +201,7 @@ def idle(rounds: int, checkout: Path | None = None, count: int = 5000) -> Iterat
                 return (machine.memory_bytes(server.pid) - before) / count
 
     found = take_turns(rounds, contenders, per_connection, (MEMORY,))
-    yield Row(f"memory per idle connection, {count:,} open", found.with_quartiles(MEMORY), found.beside(MEMORY) or missing,
+    yield Row(f"memory per idle connection, {count:,} open", found.text(MEMORY), found.beside(MEMORY) or missing,
               "20 KB", found.of(MEMORY).median <= 20)  # fmt: skip
 
 
@@ -210,7 +221,7 @@ def config_change(rounds: int, checkout: Path | None = None, changes: int = 300)
         found = take_rounds(rounds, lambda _: sorted(change(admin)), (_p50, _p99))
     p50, p99 = (quartiles(map(each, found)) for each in (_p50, _p99))
     yield Row("configuration change, asked to enforced on all shards",
-              f"p50 {p50.told('.1f', ' ms')}, p99 {p99.told('.1f', ' ms')}", "", "p99 10 ms", p99.median <= 10)  # fmt: skip
+              f"p50 {p50.text('.1f', ' ms')}, p99 {p99.text('.1f', ' ms')}", "", "p99 10 ms", p99.median <= 10)  # fmt: skip
 
 
 def _p50(ordered: Sequence[float]) -> float:
@@ -234,4 +245,4 @@ def start_up(rounds: int, checkout: Path | None = None) -> Iterator[Row]:
             return machine.since(began)
 
     took = measured(rounds, took_s)
-    yield Row("`turnstile up`, until it answers", took.told(".2f", " s"), "", "1 s", took.median <= 1)
+    yield Row("`turnstile up`, until it answers", took.text(".2f", " s"), "", "1 s", took.median <= 1)

@@ -39,7 +39,7 @@ def free_port() -> int:
 def kfake(brokers: int = 1, *, partitions: int = 10, options: Sequence[str] = ()) -> Iterator[Server]:
     """franz-go's fake cluster, built on first use; a topic it makes by itself has so many partitions. `options`: of its security,
     see kfake/main.go. Raises Missing without Go, or when it can't be built."""
-    command = [_kfake_binary(), "-brokers", str(brokers), "-partitions", str(partitions), *options]
+    command = [kfake_binary(), "-brokers", str(brokers), "-partitions", str(partitions), *options]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -55,7 +55,8 @@ def find_go() -> str | None:
     return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
 
 
-def _kfake_binary() -> str:
+def kfake_binary() -> str:
+    """The path of kfake, which is built where it is missing or its source has changed. Raises Missing."""
     go = find_go()
     if go is None:
         raise Missing("Go is not installed, so kfake can't be built")

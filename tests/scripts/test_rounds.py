@@ -43,8 +43,8 @@ def test_quartiles_of_three_rounds_are_the_extremes() -> None:
 
 
 def test_a_cell_has_quartiles_where_there_are_several_rounds() -> None:
-    assert Quartiles(0.98, 0.953, 1.02).told(".2f", " x") == "0.98 x (0.95 .. 1.02)"
-    assert quartiles([15501.0]).told(",.0f", "/s") == "15,501/s"
+    assert Quartiles(0.98, 0.953, 1.02).text(".2f", " x") == "0.98 x (0.95 .. 1.02)"
+    assert quartiles([15501.0]).text(",.0f", "/s") == "15,501/s"
 
 
 def test_figures_scatter_where_their_quartiles_are_more_than_a_fifth_apart() -> None:
@@ -109,14 +109,14 @@ def test_turns_go_on_while_a_ratio_scatters_and_not_while_a_figure_does() -> Non
 def test_a_ratio_is_the_median_of_those_of_the_rounds() -> None:
     found = rounds_of((100, 100), (50, 40), (30, 20))
     assert found.ratio(RATE, "kfake") == Quartiles(1.25, 1.0, 1.5)
-    assert (found.told(RATE), found.told(RATE, "kfake")) == ("50/s", "40/s")
+    assert (found.median_text(RATE), found.median_text(RATE, "kfake")) == ("50/s", "40/s")
 
 
 def test_a_row_tells_each_peer_with_the_ratio_and_its_quartiles() -> None:
     found = rounds_of((1500, 1000), (1400, 1000), (1600, 1000))
     assert found.beside(RATE) == "kfake 1,000/s: 1.50 x (1.40 .. 1.60)"
     assert found.beside(CPU, RATE) == "kfake 50 us: 0.80 x, 1,000/s"
-    assert found.with_quartiles(RATE) == "1,500/s (1,400 .. 1,600)"
+    assert found.text(RATE) == "1,500/s (1,400 .. 1,600)"
 
 
 def test_scores_are_the_larger_the_better() -> None:
