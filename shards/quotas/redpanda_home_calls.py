@@ -46,7 +46,7 @@ class RedpandaHomeCalls(Generic[T]):
         answer: Deferred[T] = Deferred()
         late = partial(self._decide, home, answer, decide)
         due = self._timers.after(ANSWER_WITHIN_MS, late)
-        self._call(home, self._method, *args).add_callback(partial(self._came, answer, late, due))
+        self._call(home, self._method, *args).add_callback(partial(self._home_answered, answer, late, due))
         return answer
 
     def peer_up(self, shard: int) -> None:
@@ -58,7 +58,9 @@ class RedpandaHomeCalls(Generic[T]):
         """The link to a shard broke."""
         self._away.add(shard)
 
-    def _came(self, answer: Deferred[T], late: Callable[[], None], due: Timer, reply: Deferred[object]) -> None:
+    def _home_answered(
+        self, answer: Deferred[T], late: Callable[[], None], due: Timer, reply: Deferred[object]
+    ) -> None:
         """The home has answered, or the call to it has failed."""
         self._timers.cancel(due)
         try:

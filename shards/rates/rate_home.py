@@ -23,7 +23,7 @@ from shards.limits.caps import OF_CLUSTER
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.rate_recovery import RateUse
-from shards.rates.rate_windows import RateWindows
+from shards.rates.rate_windows import RateWindows, WindowAnswer
 from shards.settings.ranges import INT_MAX
 
 Post = Callable[[int, tuple[object, ...]], None]
@@ -89,7 +89,7 @@ class RateHome:
         if not self.complete:
             return None
         if not key.startswith("listener:"):
-            return self._admit(self._me, key, 1, 0, now_ms)[1]
+            return self._admit(self._me, key, 1, 0, now_ms).delay_ms
         until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
@@ -146,19 +146,19 @@ class RateHome:
         for peer, key, units, more in parked:
             self.asked(peer, now_ms, key, units, more)
 
-    def _admit(self, peer: int, key: str, units: int, more: int, now_ms: int) -> tuple[int, int, int]:
+    def _admit(self, peer: int, key: str, units: int, more: int, now_ms: int) -> WindowAnswer:
         quota = self._image.rate_of(key).rate
         if quota is None or quota >= INT_MAX:
-            return units, 0, 0  # without a quota nothing is recorded
-        within, delay_ms, spare = self._windows_of(key).admit(key, units, more, quota, self._shards, now_ms=now_ms)
-        if within == units:
-            self._journal_grant(peer, key, within + spare, now_ms)
-        elif within or (key, now_ms) != self._violated:
+            return WindowAnswer(units, 0, 0)  # without a quota nothing is recorded
+        answer = self._windows_of(key).admit(key, units, more, quota, self._shards, now_ms=now_ms)
+        if answer.within == units:
+            self._journal_grant(peer, key, units + answer.spare, now_ms)
+        elif answer.within or (key, now_ms) != self._violated:
             # Once for each ms is enough: a violation changes the window only in that it was measured at that instant.
             self._violated = key, now_ms
-            detail = {"pool": f"rate:{key}", "to": peer, "tokens": within, "at_ms": now_ms, "violated": True}
+            detail = {"pool": f"rate:{key}", "to": peer, "tokens": answer.within, "at_ms": now_ms, "violated": True}
             self._journal("grant", detail, self.version)
-        return within, delay_ms, spare
+        return answer
 
     def _empty_windows(self) -> None:
         self.windows = {kind: RateWindows(self.window) for kind in ("ip", "user", *OF_CLUSTER)}

@@ -8,7 +8,7 @@ spare_units_never_exceed_quota  Spare units are granted only up to half of what 
 What is kept is bounded in time (shards/limits/rates_by_key.py, windows_are_forgotten).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from shards.limits.rate import Rate, Window
 from shards.limits.rates_by_key import RatesByKey
@@ -23,6 +23,14 @@ def headroom(rate: Rate, quota_per_s: float, *, now_ms: int) -> int:
     return max(0, int((quota_per_s / 2 - rate.peek(now_ms=now_ms)) * ((samples - 1) * size_ms / 1000.0)))
 
 
+class WindowAnswer(NamedTuple):
+    """The units that are within the quota, the delay of each of the others, and the spare units that were recorded on top."""
+
+    within: int
+    delay_ms: int
+    spare: int
+
+
 class RateWindows:
     """The rate of each address, or of each user, whose home is here, by its key: `ip:ADDRESS` or `user:NAME`."""
 
@@ -31,21 +39,19 @@ class RateWindows:
         self._rates = RatesByKey(window)
         self._shown: dict[str, int] = {}  # when each last recorded, least recent first
 
-    def admit(
-        self, key: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int
-    ) -> tuple[int, int, int]:
-        """Record up to `units`: how many are within the quota, the delay in ms of each of the others, and how many spare
-        units, at most `more`, were recorded on top. `sharers`: how many shards the headroom is divided among."""
+    def admit(self, key: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int) -> WindowAnswer:
+        """Records the units that are within the quota and, if all are, spare ones: at most `more`. `sharers`: the number of shards
+        that the headroom is divided among."""
         rate = self._rate(key, now_ms)
         admitted = rate.admit(units, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
         if admitted is not None:
-            return *admitted, 0
+            return WindowAnswer(*admitted, spare=0)
         spare = 0
         if more:
             spare = min(more, headroom(rate, quota_per_s, now_ms=now_ms) // sharers)
             if spare:
                 rate.record(spare, now_ms=now_ms)
-        return units, 0, spare
+        return WindowAnswer(units, 0, spare)
 
     def record(self, key: str, units: int, *, now_ms: int) -> None:
         """Count units that an earlier home had granted."""

@@ -181,7 +181,7 @@ class _Fetch:
             keys = _keys(topics, call.api_version >= TOPIC_IDS_SINCE)
             partitions = {key: CachedPartition(key, asked) for key, asked in zip(keys, wanted, strict=True)}
             for partition, answer in zip(partitions.values(), answers, strict=True):
-                partition.tell(answer)
+                partition.mark_sent(answer)
             return partitions
 
         session = self._sessions.create(
@@ -245,10 +245,10 @@ class _Fetch:
             overtaken = make(error_code=codes.INVALID_FETCH_SESSION_EPOCH, responses=())
             call.withhold_by(lambda: overtaken)
             return overtaken
-        changed = session.tell(asked, answers)
+        changed = session.mark_sent(asked, answers)
 
         def withheld() -> Message:
-            session.untell(changed)
+            session.mark_unsent(changed)
             return make(error_code=codes.NONE, responses=())
 
         call.withhold_by(withheld)

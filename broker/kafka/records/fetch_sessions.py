@@ -32,7 +32,7 @@ EVICTION_MS = 120_000
 """Any new session may evict one that was unused for longer than this. A consumer's new session never evicts one that was younger
 than this at its last use."""
 _IDS = (1 << 31) - 1
-_UNTOLD = -1
+_UNSENT = -1
 
 PartitionKey: TypeAlias = tuple[str | UUID | None, int]
 """(topic, partition); the topic by its name, or by its id in a session that uses ids."""
@@ -44,21 +44,21 @@ def next_epoch(epoch: int) -> int:
 
 
 class CachedPartition:
-    """A partition of a session. `asked`: the fetch of it; `high_watermark`, `start_offset`: as the client was told last."""
+    """A partition of a session. `asked`: the fetch of it; `high_watermark`, `start_offset`: as they were sent last."""
 
     __slots__ = ("asked", "high_watermark", "key", "start_offset")
 
     def __init__(self, key: PartitionKey, asked: PartitionFetch) -> None:
         self.key = key
         self.asked = asked
-        self.high_watermark = _UNTOLD
-        self.start_offset = _UNTOLD
+        self.high_watermark = _UNSENT
+        self.start_offset = _UNSENT
 
-    def tell(self, answer: PartitionAnswer) -> bool:
-        """True if an incremental answer must have this (incremental_answers_hold_changes). It counts as told from then on."""
+    def mark_sent(self, answer: PartitionAnswer) -> bool:
+        """Marks an answer as sent. True if an incremental answer must have it (incremental_answers_hold_changes)."""
         code, high_watermark, start_offset = answer[:3]
         changed = bool(code or answer[3] or high_watermark != self.high_watermark or start_offset != self.start_offset)
-        self.high_watermark = _UNTOLD if code else high_watermark
+        self.high_watermark = _UNSENT if code else high_watermark
         self.start_offset = start_offset
         return changed
 
@@ -127,25 +127,26 @@ class FetchSession:
             if name != partition.asked.topic:
                 partition.asked = partition.asked._replace(topic=name)
 
-    def tell(
+    def mark_sent(
         self, partitions: Sequence[CachedPartition], answers: Sequence[PartitionAnswer]
     ) -> list[tuple[PartitionKey, PartitionAnswer]]:
-        """The answers that an incremental answer must have (incremental_answers_hold_changes, full_partitions_go_last)."""
+        """Marks the answers as sent; returns those that an incremental answer must have (incremental_answers_hold_changes,
+        full_partitions_go_last)."""
         changed = []
         for partition, answer in zip(partitions, answers, strict=True):
-            if not partition.tell(answer):
+            if not partition.mark_sent(answer):
                 continue
             changed.append((partition.key, answer))
             if answer[3] and self.partitions.pop(partition.key, None) is not None:
                 self.partitions[partition.key] = partition
         return changed
 
-    def untell(self, changed: Iterable[tuple[PartitionKey, PartitionAnswer]]) -> None:
-        """Undoes `tell` for an answer that a quota withheld: the next answer has these partitions again."""
+    def mark_unsent(self, changed: Iterable[tuple[PartitionKey, PartitionAnswer]]) -> None:
+        """Undoes `mark_sent` for an answer that a quota withheld: the next answer has these partitions again."""
         for key, _ in changed:
             partition = self.partitions.get(key)
             if partition is not None:
-                partition.high_watermark = partition.start_offset = _UNTOLD
+                partition.high_watermark = partition.start_offset = _UNSENT
 
 
 class FetchSessionCache:

@@ -132,32 +132,32 @@ TOLD = [
 @pytest.mark.parametrize(("what", "second", "told"), TOLD)
 def test_what_is_told_again(what: str, second: Any, told: bool) -> None:
     partition = CachedPartition(("t", 0), ASKED)
-    assert partition.tell(answer())
-    assert partition.tell(second) is told
-    assert partition.tell(second) is (what in ("records", "an error")), "unless it is news"
+    assert partition.mark_sent(answer())
+    assert partition.mark_sent(second) is told
+    assert partition.mark_sent(second) is (what in ("records", "an error")), "unless it is news"
 
 
 def test_after_an_error_the_partition_is_told_though_it_is_as_it_was() -> None:
     partition = CachedPartition(("t", 0), ASKED)
-    partition.tell(answer())
-    partition.tell(answer(codes.KAFKA_STORAGE_ERROR))
-    assert partition.tell(answer())
+    partition.mark_sent(answer())
+    partition.mark_sent(answer(codes.KAFKA_STORAGE_ERROR))
+    assert partition.mark_sent(answer())
 
 
 def test_partitions_with_records_go_to_the_end_of_their_session() -> None:
     session = made(FetchSessionCache(0, 1), 3)
     asked = [*session.partitions.values()]
-    session.tell(asked, [answer(records=b"r"), answer(), answer(records=b"r")])
+    session.mark_sent(asked, [answer(records=b"r"), answer(), answer(records=b"r")])
     assert [number for _, number in session.partitions] == [1, 0, 2]
 
 
 def test_what_a_withheld_answer_said_is_said_again() -> None:
     session = made(FetchSessionCache(0, 1), 2)
     asked, answers = [*session.partitions.values()], [answer(), answer()]
-    told = session.tell(asked, answers)
-    assert len(told) == 2 and not session.tell(asked, answers)
-    session.untell(told)
-    assert session.tell(asked, answers) == told
+    told = session.mark_sent(asked, answers)
+    assert len(told) == 2 and not session.mark_sent(asked, answers)
+    session.mark_unsent(told)
+    assert session.mark_sent(asked, answers) == told
 
 
 def test_ids_become_the_names_they_have_now() -> None:
