@@ -32,7 +32,7 @@ from turnstile.verdict.times import Times
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scripts.peers import environments, jars
+from scripts.peers import environments, fetching, jars
 from scripts.suites.table import END, PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,7 +101,7 @@ def _connect() -> Client:
 
 
 def _spark() -> Client:
-    """The client Spark; its Python and jars are made once, in build/peers. Raises jars.Missing."""
+    """The client Spark; its Python and jars are made once, in build/peers. Raises fetching.Missing."""
     pinned = (ROOT / "scripts" / "peers" / "spark" / "requirements.txt").read_text().splitlines()
     told = next(line.split()[0].partition("==")[2] for line in pinned if line.startswith("pyspark=="))
     command = [environments.python("spark"), str(PYTHON / "spark_source.py"), *jars.spark_kafka_jars()]
@@ -287,7 +287,7 @@ def main() -> int:
             if chosen.build:
                 continue
             report = merged([judge(client, chosen.copies) for _ in range(chosen.runs)])
-        except (CannotJudge, OSError, jars.Missing, subprocess.CalledProcessError) as fault:
+        except (CannotJudge, OSError, fetching.Missing, subprocess.CalledProcessError) as fault:
             print(f"{name}: {fault}", flush=True)
             continue
         print(f"{name} {report['version']}", flush=True)

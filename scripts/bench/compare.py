@@ -42,7 +42,8 @@ from scripts.bench import requests as requested  # noqa: E402
 from scripts.bench.machine import CannotMeasure, Server  # noqa: E402
 from scripts.bench.pairs import Figure, Pair, Row, figures  # noqa: E402
 from scripts.bench.wire import AT_ITS_CAP, CAPS  # noqa: E402
-from scripts.peers.jars import Missing, Tools  # noqa: E402
+from scripts.peers.fetching import Missing  # noqa: E402
+from scripts.peers.jars import Tools  # noqa: E402
 
 RATES = {"max.connection.creation.rate": 1_000_000}
 IP_RATE = {"connection_creation_rate": 100_000.0}

@@ -13,7 +13,7 @@ from scripts.bench.machine import CannotMeasure
 from scripts.bench.producing import CPU_OF_RECORDS, Peer, brokers, perf_test, produce
 from scripts.bench.rounds import CPU, RATE, Rounds, rate_row, take_turns
 from scripts.bench.table import Row
-from scripts.peers.jars import Missing
+from scripts.peers.fetching import Missing
 
 RECORDS = {100: 4_000_000, 1000: 1_000_000}
 """Record size in bytes -> how many of them one run reads."""

@@ -17,7 +17,8 @@ from scripts.bench.machine import CannotMeasure
 from scripts.bench.rounds import CPU, OURS, RATE, Quantity, Quartiles, Rounds, measured, rate_row, take_turns
 from scripts.bench.table import Row
 from scripts.peers import servers
-from scripts.peers.jars import MAINS, Missing, Tools, classpath
+from scripts.peers.fetching import Missing
+from scripts.peers.jars import MAINS, Tools, classpath
 
 RECORDS = {100: 2_000_000, 1000: 600_000}
 """Record size in bytes -> how many of them one run sends."""

@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from scripts.bench import machine  # noqa: E402
 from scripts.bench.quota_client import RECORD_BYTES  # noqa: E402
-from scripts.peers import jars, servers  # noqa: E402
+from scripts.peers import fetching, jars, servers  # noqa: E402
 
 QUOTA = 1_048_576  # not 1,000,000: at the size of librdkafka's requests, windows would end just as one arrives
 BURST_S = 10  # quota.window.num - 1 windows pass at once
@@ -209,7 +209,7 @@ def main() -> int:
                     seen = {name: future.result() for name, future in run.items()}
                     print(json.dumps({case.name: seen}), file=sys.stderr, flush=True)
                     rows.append(row(case, seen))
-    except (jars.Missing, machine.CannotMeasure) as reason:
+    except (fetching.Missing, machine.CannotMeasure) as reason:
         print(reason, file=sys.stderr)
         return 1
     print("\n".join(rows))

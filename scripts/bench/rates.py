@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT))
 
 from scripts.bench import machine, table  # noqa: E402
 from scripts.peers import servers  # noqa: E402
-from scripts.peers.jars import Missing, Tools  # noqa: E402
+from scripts.peers.fetching import Missing  # noqa: E402
+from scripts.peers.jars import Tools  # noqa: E402
 from turnstile.admin_client import AdminClient  # noqa: E402 - importable only from here on
 from turnstile.load.driver import run  # noqa: E402
 from turnstile.load.latencies import Latencies  # noqa: E402

@@ -11,7 +11,7 @@ from scripts.bench.rounds import CPU, OURS, RATE, take_turns
 from scripts.bench.table import Row
 from scripts.bench.wire import WARM_UP_S, Effort, Field, of_peer, rated
 from scripts.peers import servers
-from scripts.peers.jars import Missing
+from scripts.peers.fetching import Missing
 
 CONNECTIONS = 64
 TOPIC, PARTITIONS = "metered", 4

@@ -13,7 +13,8 @@ from scripts.bench.security import Security
 from scripts.bench.table import Row
 from scripts.bench.wire import CAPS, Effort, in_turns, of_peer, rated
 from scripts.peers import servers
-from scripts.peers.jars import VERSION, Missing, Tools
+from scripts.peers.fetching import Missing
+from scripts.peers.jars import VERSION, Tools
 
 KAFKA = f"Kafka {VERSION.rpartition('.')[0]}"
 KAFKA_CAPS = {"max.connections": "100000", "max.connections.per.ip": "1000"}

@@ -21,7 +21,8 @@ from scripts.bench.machine import CannotMeasure
 from scripts.bench.rounds import OURS, Quantity, quartiles, take_turns
 from scripts.bench.table import Row
 from scripts.peers import servers
-from scripts.peers.jars import Missing, classpath
+from scripts.peers.fetching import Missing
+from scripts.peers.jars import classpath
 
 SUITE = Path(__file__).resolve().parent / "suite"
 TESTS = 50

@@ -31,7 +31,7 @@ from scripts.bench.rounds import (
 )
 from scripts.bench.table import Row
 from scripts.peers import servers
-from scripts.peers.jars import Missing
+from scripts.peers.fetching import Missing
 from turnstile.admin_client import AdminClient
 
 CAPS = ("--set", "kafka_connections_max=100000", "--set", "kafka_connections_max_per_ip=1000")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-import subprocess
 from pathlib import Path
 
-from scripts.peers.jars import BUILD, Missing
-
-TIMEOUT_S = 300
+from scripts.peers.fetching import Missing, fetch
+from scripts.peers.jars import BUILD
 
 
 def program(name: str, package: str) -> str:
@@ -43,8 +41,6 @@ def _unpacked(package: str) -> Path:
 
 def _run(package: str, command: list[str], folder: Path) -> None:
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise Missing(f"{package} is not installed, and {command[0]} does not fetch it") from None
-    if done.returncode != 0:
-        raise Missing(f"{package} is not installed (apt-get install {package}), and apt-get download does not find it")
+        fetch(command, folder)
+    except Missing as missing:
+        raise Missing(f"{package} is not installed (apt-get install {package}), and {missing}") from None

@@ -11,6 +11,8 @@ from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import NamedTuple
 
+from scripts.peers.fetching import Missing, fetch
+
 VERSION = "4.3.1"
 """The Kafka that is compared with."""
 HERE = Path(__file__).resolve().parent
@@ -19,10 +21,6 @@ BUILD = HERE.parent.parent / "build" / "peers"
 JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+UseSerialGC", "-Xmx512m")
 WARNINGS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 """The log level of Streams and Connect on standard error."""
-
-
-class Missing(Exception):
-    """A part that a peer needs is not on this machine; the message names it, in words fit for a skipped test."""
 
 
 class Ran(NamedTuple):
@@ -75,16 +73,9 @@ def _make(home: Path, pom: Path, sources: list[Path], version: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
     (home / "classes").mkdir(parents=True)
     chosen = (f"-DoutputDirectory={home / 'jars'}", f"-Dkafka.version={version}")
-    _run(["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", *chosen])
+    fetch(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", *chosen])
     if sources:
-        _run(["javac", "-cp", f"{home / 'jars'}/*", "-d", str(home / "classes"), *map(str, sources)])
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr).strip().splitlines() or ["no output"]
-        raise Missing(f"{command[0]} failed: {said[0]}")
+        fetch(["javac", "-cp", f"{home / 'jars'}/*", "-d", home / "classes", *sources])
 
 
 MAINS = {

@@ -19,7 +19,7 @@ class Found(NamedTuple):
 
 
 def kcat() -> Found:
-    """Raises jars.Missing."""
+    """Raises scripts.peers.fetching.Missing."""
     if (installed := shutil.which("kcat")) is not None:
         return Found(installed, {})
     path = debian.program("kcat", "kcat")

@@ -6,7 +6,7 @@ import contextlib
 import signal
 import sys
 
-from scripts.peers import jars, servers
+from scripts.peers import fetching, servers
 
 
 def main(name: str) -> int:
@@ -16,7 +16,7 @@ def main(name: str) -> int:
             print(f"{name} listens on {server.bootstrap} (pid {server.pid})", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 signal.pause()
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         print(missing, file=sys.stderr)
         return 1
     return 0

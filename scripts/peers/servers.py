@@ -16,7 +16,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from scripts.peers.jars import BUILD, HERE, JVM_FLAGS, VERSION, Missing, Tools, classpath
+from scripts.peers.fetching import Missing, fetch
+from scripts.peers.jars import BUILD, HERE, JVM_FLAGS, VERSION, Tools, classpath
 
 START_TIMEOUT_S = 180.0
 
@@ -63,9 +64,7 @@ def kfake_binary() -> str:
     binary, source = BUILD / "kfake", HERE / "kfake"
     if not binary.exists() or any(f.stat().st_mtime > binary.stat().st_mtime for f in source.iterdir()):
         BUILD.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run([go, "build", "-o", binary, "."], cwd=source, capture_output=True, text=True, timeout=600)
-        if done.returncode != 0:
-            raise Missing(f"kfake can't be built: {done.stderr.strip().splitlines()[-1]}")
+        fetch([go, "build", "-o", binary, "."], source)
     return str(binary)
 
 

@@ -8,7 +8,7 @@ import sys
 import tarfile
 from pathlib import Path
 
-from scripts.peers import jars
+from scripts.peers import fetching, jars
 from scripts.suites.suite import BUILD, CannotRun, built
 
 
@@ -16,7 +16,7 @@ def kafka_jars() -> str:
     """The class path of Kafka and its tools. Raises CannotRun."""
     try:
         return jars.classpath()
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         raise CannotRun(str(missing)) from None
 
 

@@ -18,7 +18,7 @@ from harness import running
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from scripts.peers import jars, servers  # noqa: E402 - importable only from here on
+from scripts.peers import fetching, jars, servers  # noqa: E402 - importable only from here on
 
 PEER = os.environ.get("CLIENTS_PEER")
 
@@ -66,7 +66,7 @@ def jvm() -> Iterator[jars.Tools]:
     try:
         with jars.Tools() as tools:
             yield tools
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         pytest.skip(str(missing))
 
 

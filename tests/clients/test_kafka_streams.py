@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from harness import Cluster, running, until
 
-from scripts.peers import jars
+from scripts.peers import fetching, jars
 from shards.ownership import home_of_coordinator_key
 
 pytestmark = pytest.mark.jars
@@ -30,7 +30,7 @@ def classpath() -> str:
     """Of Kafka Streams; skips where it can't be had."""
     try:
         return jars.streams_classpath()
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         pytest.skip(str(missing))
 
 

@@ -26,7 +26,7 @@ EXAMPLE = ROOT / "examples" / "prometheus"
 sys.path.insert(0, str(ROOT))
 
 from scripts.peers import debian  # noqa: E402 - importable only from here on
-from scripts.peers.jars import Missing  # noqa: E402
+from scripts.peers.fetching import Missing  # noqa: E402
 
 WITHIN_S = 30.0
 Ask = Callable[[str], Any]

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from scripts.peers import jars
+from scripts.peers import fetching, jars
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -24,7 +24,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _had(classpath: Callable[[], str]) -> str:
     try:
         return classpath()
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         pytest.skip(str(missing))
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness import Cluster, running, until
 from programs import Desk, Program, capped, connections, copy, throttled
 
-from scripts.peers import jars, kcat
+from scripts.peers import fetching, kcat
 
 CONNECTIONS = 2
 """The most of a kcat that produces: that to the broker, and one by its bootstrap address before it."""
@@ -22,7 +22,7 @@ def found() -> kcat.Found:
     """Skips where it can't be had."""
     try:
         return kcat.kcat()
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         pytest.skip(str(missing))
 
 

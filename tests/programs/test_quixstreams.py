@@ -10,7 +10,7 @@ import pytest
 from harness import Cluster, running
 from programs import Desk, Program, capped, connections, last_count, throttled
 
-from scripts.peers import environments, jars
+from scripts.peers import environments, fetching
 
 pytestmark = pytest.mark.long
 
@@ -24,7 +24,7 @@ def python() -> str:
     """Of the environment of quixstreams; skips where it can't be had."""
     try:
         return environments.python("quixstreams")
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         pytest.skip(str(missing))
 
 

@@ -12,7 +12,7 @@ import pytest
 from harness import Cluster, running
 from programs import Desk, Program, capped, connections, last_count, throttled
 
-from scripts.peers import environments, jars
+from scripts.peers import environments, fetching, jars
 
 pytestmark = [pytest.mark.jars, pytest.mark.long]
 
@@ -26,7 +26,7 @@ def command() -> list[str]:
     """A Python with pyspark; skips where it or the connector can't be had."""
     try:
         return [environments.python("spark"), str(PROGRAM), *jars.spark_kafka_jars()]
-    except jars.Missing as missing:
+    except fetching.Missing as missing:
         pytest.skip(str(missing))
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from pages import PASTED, ROOT, Block, Command
 
-from scripts.peers import jars
+from scripts.peers import fetching, jars
 
 NAMESPACES = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 NOT_LINKED = {".git", "build", "out"}
-COMMAND_TIMEOUT_S = 300
+COMMAND_TIMEOUT_S = 280
 _NUMBER = re.compile(r"\d+(?:[.,:T+-]+\d+)*(?: (?:ms|s|min|h)\b)?")
 _PROGRESS = re.compile(r"(?!held:)\w+: .+ \(\d+ s\)$")
 """A line that says how far a command is, which a terminal does not keep. A verdict, which ends with a time as well, is none."""
@@ -54,7 +54,7 @@ def kafka_tools(folder: Path) -> bool:
     folder.mkdir()
     try:
         path = jars.classpath()
-    except jars.Missing:
+    except fetching.Missing:
         return False
     for name, main in jars.MAINS.items():
         script = folder / f"{name}.sh"

@@ -52,7 +52,7 @@ def turnstile(folder: Path) -> Iterator[Addresses]:
 
 @contextmanager
 def kafka(version: str = KAFKA) -> Iterator[Addresses]:
-    """Raises scripts.peers.jars.Missing."""
+    """Raises scripts.peers.fetching.Missing."""
     plain, sasl, controller = (servers.free_port() for _ in range(3))
     settings = {
         **SETTINGS,

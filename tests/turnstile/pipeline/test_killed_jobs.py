@@ -74,10 +74,13 @@ def test_a_job_whose_processes_are_killed_is_a_sentence(
         [*command, "--input", str(log), "--html", str(html)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment,
     )  # fmt: skip
-    until(lambda: working(temporary) or process.poll() is not None, within_s=300, what="a worker that has begun")
-    assert process.poll() is None, process.communicate()
-    until(lambda: killed(process, temporary, victims), within_s=300, what="the end of a killed job")
-    out, said = process.communicate(timeout=120)
+    try:
+        until(lambda: working(temporary) or process.poll() is not None, within_s=100, what="a worker that has begun")
+        assert process.poll() is None, process.communicate()
+        until(lambda: killed(process, temporary, victims), within_s=100, what="the end of a killed job")
+        out, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, out, html.exists()) == (1, "", False), said
     assert sentence in said and "Traceback" not in said
     assert list(temporary.iterdir()) == []
