@@ -3,7 +3,7 @@
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from queued_shard import FETCH, HEARTBEAT, PRODUCE, QueuedShard, received, request
 
@@ -427,6 +427,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.booleans(), st.booleans())
+@example([("later", 3), *(("ask", number, PRODUCE, 1) for number in range(3))], False, False)
 def test_each_client_that_stays_is_answered_in_order_and_nothing_is_left_behind(steps, all_at_once, is_hurried):
     """Whatever clients do: their requests are served once each, one at a time, and the thread is blocked for nobody for good."""
     with closing(QueuedShard("Produce=10ms,Fetch=2ms+1ms/KiB")) as shard:
@@ -475,7 +476,8 @@ def test_each_client_that_stays_is_answered_in_order_and_nothing_is_left_behind(
         bodies = [body for body, _ in shard.served]
         assert len(set(bodies)) == len(bodies)
         assert shard.requests.used == 0 and shard.queue.queued == 0 and not shard.muted
-        assert not shard.poller._held
+        held = shard.poller._held  # one that was released after the last pass is dropped by the next one
+        assert held is None or (held.released and held.after_release is None and not held.descriptors)
 
 
 def resolve_all(shard):
