@@ -38,7 +38,9 @@ SMALL = {
     **LITTLE,
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
+    # Each query runs once: compiling it takes longer than it saves. An eighth of the CPU time of small jobs.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
 _SHIPPED = (

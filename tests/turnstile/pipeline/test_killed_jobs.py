@@ -65,7 +65,7 @@ def test_a_job_whose_processes_are_killed_is_a_sentence(
 ) -> None:
     temporary, html, log = tmp_path / "temporary", tmp_path / "plan.html", tmp_path / "conn.csv"
     temporary.mkdir()
-    rows = (f"10.0.{number % 200}.{number % 250},{number},{number + 9}" for number in range(1_000_000))
+    rows = (f"10.0.{number % 200}.{number % 250},{number},{number + 9}" for number in range(300_000))
     log.write_text("ip,opened_at,closed_at\n" + "\n".join(rows) + "\n")
     command = [sys.executable, "-c", "from turnstile.cli.main import main; main()", "plan", "--format", "csv"]
     command += ["--master", "local[2]"]
