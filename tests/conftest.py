@@ -4,8 +4,9 @@ Under `pytest -n N --dist loadgroup` (`make test`) three rules hold:
 
 1. Tests that share a costly session fixture (Spark's JVM, Kafka's tools, the clients' clusters) run in one process.
    Each page of the documents is a group of its own, as it has a machine of its own.
-2. Long groups begin first, so that no core is idle at the end. Within a group the order is random.
-3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it but one other of
+2. Long groups begin first, and of files those with many tests, so that no core is idle at the end. Within a group, and among
+   files of about as many tests, the order is random.
+3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it but two others of
    its kind: they wait most of the time.
 """
 
@@ -16,6 +17,7 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -89,19 +91,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     yield
     if "PYTEST_XDIST_WORKER" in os.environ and config.getoption("loadgroup", False) and items:
         assert all("@" in item.nodeid for item in items), "pytest-xdist does not keep groups in one process"
-    items.sort(key=lambda item: GROUPS.index(group_of(item)))
+    sizes = Counter(_file(item.path) for item in items)
+    items.sort(key=lambda item: _place(item, sizes))
+
+
+def _place(item: pytest.Item, sizes: Counter[str]) -> tuple[int, int]:
+    """By the order of groups, and of files that are groups of their own by the order of magnitude of their tests' number."""
+    group = group_of(item)
+    return GROUPS.index(group), 0 if group else -sizes[_file(item.path)].bit_length()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Keeps `timed` tests apart from all others of this run, and lets no third one run beside two."""
+    """Keeps `timed` tests apart from all others of this run, and lets no fourth one run beside three."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
     with _timed() if item.get_closest_marker("timed") else _not_timed():
         return (yield)
 
 
-DOOR, GATE, MACHINE, *LANES = (TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker"))
+DOOR, GATE, MACHINE, *LANES = (TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker", "turnstile"))
 """Folders on which the processes of a run lock each other out. A `timed` test has the gate, any other the machine; who waits for
 either to be free has the door, so that neither kind waits for all tests of the other."""
 
