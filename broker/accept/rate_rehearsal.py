@@ -88,6 +88,7 @@ class RateRehearsal:
     def follow(self) -> None:
         """The image has another version."""
         self._rates.follow()
+        self._core.read_settings()
         self._has_core_rates, self._has_ip_rates = self._image.observes_core_rates, self._image.observes_ip_rates
         self._asks_after_cluster = self._has_ip_rates or self._image.observes_listener_rates
         if self._image.observes_rates is not self.is_on:
@@ -174,13 +175,16 @@ class RateRehearsal:
 
     def _from_listener(self, arrival: Arrival, answer: RateAnswer) -> None:
         if answer is not WITHIN:
-            listener = f"listener:{arrival.listener}"
+            own, of_broker = (self._image.observed_rate_of(pool) for pool in (f"listener:{arrival.listener}", "broker"))
             if answer.own_ms < 0:
-                self._end(arrival, self._unavailable(self._image.observed_rate_of(listener)))
-                return
-            rule = self._image.observed_rate_of(listener if answer.own_ms >= answer.broker_ms else "broker")
-            if rule.rate is not None:
-                self._would_wait(arrival, rule)
+                rule = own if own.rate is not None else of_broker
+                if rule.rate is not None:
+                    self._end(arrival, self._unavailable(rule))
+                    return
+            else:
+                rule = own if answer.own_ms >= answer.broker_ms else of_broker
+                if rule.rate is not None:
+                    self._would_wait(arrival, rule)
         self._at_address(arrival)
 
     def _from_address(self, arrival: Arrival, answer: RateAnswer) -> None:

@@ -23,7 +23,7 @@ _HELP = {
         "Handler time of requests that no quota throttles, in percent of one thread (KIP-124)."
     ),
     "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent": (
-        "Share of time for which the request handlers of the shard were idle, since they are there (0 to 1)."
+        "Share of time for which the request handlers of the broker were idle since they were started (0 to 1)."
     ),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": "Fetch sessions in the caches (KIP-227).",
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": "Partitions of these fetch sessions (KIP-227).",

@@ -147,14 +147,22 @@ class RequestQueue:
         capacity_ns = self._capacity(self._poller.now_ns)
         return 1 - min(self.busy_ns() / capacity_ns, 1.0) if capacity_ns else 1.0
 
+    def part_of_idle_share(self) -> float:
+        """The part of the broker's idle share that this shard's handlers are: those of all its shards add up to the mean over the
+        broker's handlers."""
+        shards = range(self._context.shards)
+        return self.idle_share() * self.size / sum(self._share_of(shard, _HANDLERS) for shard in shards)
+
     def _capacity(self, now_ns: int) -> int:
         return self._capacity_ns + self.size * (now_ns - self._resized_ns)
 
     def _share(self, name: str) -> int:
-        """This shard's part of a number of the broker's: shares are equal, or one more on the first shards, and one at least."""
-        context = self._context
-        of_broker: int = self._image.get(name)
-        return max(of_broker // context.shards + (context.shard < of_broker % context.shards), 1)
+        return self._share_of(self._context.shard, name)
+
+    def _share_of(self, shard: int, name: str) -> int:
+        """A shard's part of a number of the broker's: shares are equal, or one more on the first shards, and one at least."""
+        of_broker, shards = int(self._image.get(name)), self._context.shards
+        return max(of_broker // shards + (shard < of_broker % shards), 1)
 
     def _say_if_there_are_more(self) -> None:
         """A broker with more shards than handlers, or than places in the queue, has one for each shard."""

@@ -36,4 +36,4 @@ class RequestQueueMetrics:
 
     def describe(self) -> list[list[object]]:
         """[[metric name, {label: value}, number]]."""
-        return [[_IDLE, {}, self._queue.idle_share()]] if self._queue.is_on else []
+        return [[_IDLE, {}, self._queue.part_of_idle_share()]] if self._queue.is_on else []

@@ -33,7 +33,7 @@ class QueuedShard(Echo):
 
     max_frame_bytes = 1 << 20
 
-    def __init__(self, cost: str = "Produce=10ms", shards: int = 1, **settings: str) -> None:
+    def __init__(self, cost: str = "Produce=10ms", shards: int = 1, shard: int = 0, **settings: str) -> None:
         self.now_ns = 10**12
         super().__init__(clock_ns=lambda: self.now_ns)
         self.muted = Muted(self.timers)
@@ -43,7 +43,7 @@ class QueuedShard(Echo):
         given = {"turnstile.request.cost": cost, "queued.max.requests": "2", "num.io.threads": "1", **settings}
         self.set(**{"turnstile.request.queue": "true", **given})
         context: Any = SimpleNamespace(
-            image=self.image, poller=self.poller, timers=self.timers, shard=0, shards=shards, log=self
+            image=self.image, poller=self.poller, timers=self.timers, shard=shard, shards=shards, log=self
         )
         self.queue = RequestQueue(context, self.muted, self.requests)
         self.queue.follow()

@@ -9,6 +9,7 @@ import pytest
 from observed_desk import Desk
 
 from shards.errors import PeerLost
+from shards.limits.core_bucket import EXACT
 from shards.limits.observed_windows import ADDRESS, BACK, LISTENER, USER
 from shards.limits.quota_entities import key_of_entity
 from shards.ownership import home_of
@@ -125,6 +126,17 @@ def test_a_connection_that_the_rate_of_the_cluster_would_have_refused_is_asked_a
     assert desk.members() == list(range(7))
 
 
+@pytest.mark.parametrize(("exact", "refused"), [("false", 7), ("true", 10)])
+def test_a_core_counts_as_the_enforced_rate_would(exact: str, refused: int) -> None:
+    """300 pass at once; then one waits for each token of the next 100 ms, in whole milliseconds or not."""
+    desk = Desk()
+    desk.image.apply(desk.image.version + 1, [("setting", f"/{EXACT}", exact)])
+    desk.observe(kafka_connection_rate_limit="300")
+    for number in range(340):
+        desk.connect(number)
+    assert [name for name, _ in desk.counted].count("observed_core_rate") == refused
+
+
 def test_a_core_is_asked_before_the_cluster():
     desk = Desk(**CLUSTER_RATE, kafka_connection_rate_limit="4")
     for number in range(13):
@@ -228,6 +240,14 @@ def test_a_home_of_a_rate_of_listeners_that_is_lost_leaves_it_open():
     desk.asked[0][1].fail(PeerLost("gone"))
     assert desk.counted == [("observed_shard_unavailable", "A")] * 3
     assert desk.rehearsal.counts.describe()["undecided"] == 3
+
+
+def test_a_home_that_is_lost_after_its_rate_is_observed_no_more_counts_nothing():
+    desk = desk_that_asks_another_shard(3, kafka_connections_max_per_ip="2")
+    desk.observe_rate_of("10.0.0.9", 1)
+    desk.observe(kafka_connections_max_per_ip="2")
+    desk.asked[0][1].fail(PeerLost("gone"))
+    assert "observed_shard_unavailable" not in [name for name, _ in desk.counted]
 
 
 def test_a_process_that_ends_journals_the_connections_that_wait_for_an_observed_rate():

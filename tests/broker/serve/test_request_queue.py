@@ -411,6 +411,19 @@ def test_handlers_idle_share_is_the_mean_since_they_are_there(shard):
     assert shard.queue.busy_ns() == 10_000_000 and shard.queue.taken == 1
 
 
+def test_parts_of_the_idle_share_add_up_to_the_mean_over_the_brokers_handlers():
+    parts = []
+    for number in range(2):
+        with closing(QueuedShard(shards=2, shard=number, **{"num.io.threads": "3"})) as shard:
+            assert shard.queue.size == 2 - number
+            ask(shard.open()[0], b"x")
+            shard.wait(40)
+            shard.poller.touch()
+            parts.append(shard.queue.part_of_idle_share())
+    # Of three handlers for 40 ms, two are busy for 10 ms each.
+    assert sum(parts) == pytest.approx(1 - 20 / 120)
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), st.integers(0, 5), st.sampled_from([PRODUCE, FETCH, HEARTBEAT]), st.integers(1, 3)),
