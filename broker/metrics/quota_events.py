@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from broker.journal.writer import K_CHARGE, K_OBSERVED_CHARGE, JournalWriter
 from shards.limits.client_quota_managers import REQUEST
 from shards.limits.short_names import short_name
-from shards.limits.throttle import java_round
+from shards.limits.throttle_time import java_round
 from shards.quotas.charge_history import MeterKey
 from shards.quotas.charge_notes import Charge
 from shards.quotas.meters import Decision

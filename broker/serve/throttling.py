@@ -5,7 +5,7 @@ the channel is not read for that long. Produce is charged its size, whatever fol
 size of their answer; if that, or their request time, is throttled, they are answered without records, and their bytes are
 taken back. Every request is charged its handler time: as measured, plus `turnstile.request.cost`. Produce without an
 acknowledgement, and what Kafka's brokers send to each other, are exempt from that and counted as such. Mutations are charged
-by their handlers. The longest delay counts.
+by their handlers. The longest delay counts; shards/limits/throttle_time.py has Kafka's formulas for it.
 
 Sources: KafkaApis (handleProduceRequest, processFetchRequest), RequestHandlerHelper, ClientQuotaManager.throttle.
 """

@@ -1,4 +1,6 @@
-"""One cleaning of one log, in small steps (record_filter.Steps), which need no lock but to put a segment in place.
+"""One cleaning of one log, in small steps (cleaning_filter.Steps), which need no lock but to put a segment in place.
+
+The records of a batch that stay are chosen in cleaning_filter.py.
 
 last_record_of_each_key_stays  Of each key the last record up to the end of the cleaning stays, with its offset, value and
     timestamp; a tombstone until its horizon. No record behind that end is touched. What is removed was followed by a later
@@ -27,10 +29,10 @@ from typing import BinaryIO
 
 from broker.storage import control_records, recovery
 from broker.storage.cleaned_transactions import CleanedTransactions
+from broker.storage.cleaning_filter import RECORDS_A_STEP, OffsetMap, RecordFilter, Steps, digest, empty_batch, readable
 from broker.storage.files import OpenFiles
 from broker.storage.log_to_clean import LogToClean, save_checkpoint
 from broker.storage.record_entries import entries
-from broker.storage.record_filter import RECORDS_A_STEP, OffsetMap, RecordFilter, Steps, digest, empty_batch, readable
 from broker.storage.record_scan import MalformedRecords
 from broker.storage.records import CONTROL, Batch, header_at
 from broker.storage.segment import DamagedSegment, LogSegment

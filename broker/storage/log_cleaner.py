@@ -17,9 +17,9 @@ import trio
 
 from broker.runtime.logger import Logger
 from broker.storage.cleaning import KEY_BYTES, Cleaning, CleaningAborted
+from broker.storage.cleaning_filter import Aside, Steps
 from broker.storage.log_manager import LogManager
 from broker.storage.log_to_clean import LogToClean, has_dirty_segments, load_checkpoint, log_to_clean
-from broker.storage.record_filter import Aside, Steps
 from broker.storage.records import Rejected
 from broker.storage.segment import DamagedSegment
 from broker.storage.shared_log import SharedLog

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shards.limits.rate import DEFAULT_WINDOW, Window
-from shards.limits.throttle import bucket_throttle_ms
+from shards.limits.throttle_time import bucket_throttle_ms
 
 
 class TokenBucket:

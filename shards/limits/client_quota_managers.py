@@ -18,7 +18,7 @@ from shards.limits.precedence import EntityNames, Key, QuotaTable
 from shards.limits.rate import DEFAULT_WINDOW, Rate, Window
 from shards.limits.sensor_table import MOST_SENSORS, Sensor, SensorTable
 from shards.limits.short_names import LONGEST_KNOWN
-from shards.limits.throttle import bucket_throttle_ms, java_round
+from shards.limits.throttle_time import bucket_throttle_ms, java_round
 from shards.settings.ranges import INT_MAX, LONG_MAX
 
 PRODUCE = "producer_byte_rate"

@@ -15,7 +15,7 @@ from typing import Final
 from shards.limits.bucket import TokenBucket
 from shards.limits.client_quota_managers import FETCH, MUTATION, PERCENT_PER_NANO, REQUEST, Charged, refill_per_s
 from shards.limits.rate import Rate, Window
-from shards.limits.throttle import bucket_throttle_ms
+from shards.limits.throttle_time import bucket_throttle_ms
 from shards.settings.ranges import INT_MAX
 
 UNTOLD_SHARE: Final = 50

@@ -17,7 +17,7 @@ Source: Rate, SampledStat, Sensor (Apache Kafka). Time is a whole number of mill
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from shards.limits.throttle import throttle_ms
+from shards.limits.throttle_time import throttle_ms
 from shards.settings.ranges import INT_MAX
 
 _NEVER = 2**62

@@ -7,8 +7,8 @@ from crc32c import crc32c
 
 from broker.storage import compression
 from broker.storage.cleaning import Cleaning
+from broker.storage.cleaning_filter import Steps
 from broker.storage.log_to_clean import load_checkpoint, log_to_clean
-from broker.storage.record_filter import Steps
 from broker.storage.records import COMPRESSION, CONTROL, Batch, header_at
 from broker.storage.shared_log import SharedLog
 

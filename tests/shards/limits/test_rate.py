@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shards.limits.rate import Rate, Window
-from shards.limits.throttle import throttle_ms
+from shards.limits.throttle_time import throttle_ms
 
 SECOND = 1000
 

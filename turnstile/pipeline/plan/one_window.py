@@ -19,7 +19,7 @@ from math import ceil
 import numpy
 
 from shards.limits.rate import DEFAULT_WINDOW, Window
-from shards.limits.throttle import throttle_ms
+from shards.limits.throttle_time import throttle_ms
 from turnstile.pipeline.events.arrays import Array
 
 _CHUNK = 100_000

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from shards.limits.bucket import TokenBucket
 from shards.limits.client_quota_managers import FETCH, MUTATION, PERCENT_PER_NANO, PRODUCE, REQUEST
 from shards.limits.rate import Rate, Window
-from shards.limits.throttle import java_round
+from shards.limits.throttle_time import java_round
 from turnstile.pipeline.plan.recommend import LogLevels
 from turnstile.pipeline.quota_plan.usage import Charge, Usage
 

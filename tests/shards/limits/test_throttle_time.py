@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shards.limits.throttle import bucket_throttle_ms, java_round, throttle_ms
+from shards.limits.throttle_time import bucket_throttle_ms, java_round, throttle_ms
 from shards.settings.ranges import INT_MAX, LONG_MAX
 
 
