@@ -1,9 +1,9 @@
 """The connections of one listener on their way from accept(2) to their decision: the one place that advances them.
 
-admission_steps.py is the table of the steps, step_actions.py says what each asks for. While no rate is set a connection is decided
-inside the callback that accepted it, mostly by comparing numbers (`arrived`); a refused one never becomes more than a
-descriptor. Nothing is read here from the socket of a refused connection or written to it; it is closed, or ends as
-refused_sockets.py says.
+admission_steps.py is the table of the steps, step_actions.py says what each asks for. Caps are compared in
+shards/tokens/connection_tokens.py. While no rate is set a connection is decided inside the callback that accepted it, mostly by
+comparing numbers (`arrived`); a refused one never becomes more than a descriptor. Nothing is read here from the socket of a
+refused connection or written to it; it is closed, or ends as refused_sockets.py says.
 
 Invariants
 descriptors_end_once  Every accepted descriptor is handed over or closed exactly once (outcomes.py,

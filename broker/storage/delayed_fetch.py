@@ -53,7 +53,7 @@ class Reader:
     def fetch(
         self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int, wait_ms: int
     ) -> MaybeDeferred[list[PartitionAnswer]]:
-        """The answer of Partitions.read for each, in order; cancelling it ends the wait.
+        """The answer of `Partitions.do("read")` for each, in order; cancelling it ends the wait.
 
         At least one batch comes if there is any, however large.
         """

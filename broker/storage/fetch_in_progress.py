@@ -35,7 +35,7 @@ def shared_out(wanted: Sequence[PartitionFetch], most_bytes: int) -> Sequence[Pa
 
 
 class FetchInProgress:
-    """`answers`: as Partitions.read gives them, of each partition that is `wanted`."""
+    """`answers`: as `Partitions.do("read")` gives them, of each partition that is `wanted`."""
 
     def __init__(self, wanted: Sequence[PartitionFetch], *, max_bytes: int, min_bytes: int) -> None:
         self.wanted = wanted
@@ -51,7 +51,7 @@ class FetchInProgress:
         self._failed = False
 
     def asked(self, index: int) -> tuple[object, ...]:
-        """The question to Partitions.read about this partition, after those in front of it."""
+        """The item of `Partitions.do("read")` for this partition, after those in front of it."""
         topic, partition, epoch, offset, max_bytes, committed = self.wanted[index]
         return topic, partition, epoch, offset, min(max_bytes, self._left_bytes), committed, not self._size_bytes, True
 

@@ -1,5 +1,7 @@
 """A broker's throughput as a whole, in both directions: Redpanda's `kafka_throughput_limit_node_in_bps` and `_out_bps`. Pure.
 
+The shards of the broker share its buckets by shards/quotas/shared_throughput.py.
+
 one_bucket_a_direction  All that is received counts against one bucket, all that is sent against another; both begin empty.
 received_before_sent    A request is charged when it arrives, and its answer when it is there: what was sent delays the requests
     that come after it.

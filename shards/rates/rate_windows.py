@@ -1,4 +1,4 @@
-"""Connection rates of addresses, or of users, at their home.
+"""Connection rates of addresses, of users, or of the cluster (cluster_rate.py), at their home.
 
 violations_taken_back_at_once  A unit is recorded here before its connection goes on, and a violating one is taken back at
     once, as Kafka does.
@@ -32,7 +32,8 @@ class WindowAnswer(NamedTuple):
 
 
 class RateWindows:
-    """The rate of each address, or of each user, whose home is here, by its key: `ip:ADDRESS` or `user:NAME`."""
+    """The rate of each address, of each user, or of the cluster, if its home is here, by its key: `ip:ADDRESS`, `user:NAME`,
+    `cluster` or `observed/cluster`."""
 
     def __init__(self, window: Window) -> None:
         self.window = window

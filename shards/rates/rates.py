@@ -1,8 +1,9 @@
 """Connection creation rates across shards (KIP-612): the questions of the accept path, and the messages that answer them.
 
-A rate's window lives at its home: an address's or a user's at the home of its key, those of the broker and of all its listeners
-together at the home of "rate:broker" (listener_throttle.py says why). Any other shard is a holder: it asks for one unit
-per connection, once per pass and key, and may hold spare units that are already recorded at the home.
+A rate's window lives at its home: that of an address, of a user or of the cluster at the home of its key, where rate_windows.py
+decides; those of the broker and of all its listeners together at the home of "rate:broker", where listener_throttle.py decides
+(and says why). Any other shard is a holder: it asks for one unit per connection, once per pass and key, and may hold spare
+units that are already recorded at the home.
 
     holder -> home   ask key units more | unused key units when | count listener units
     home -> holder   within key units over delay spare when version | go listener units until spare when version

@@ -1,6 +1,7 @@
 """The borrows of one shard: it asks the home of a pool for the tokens that its connections wait for.
 
-A home answers by a grant or a refusal: ConnectionsInFlight.grant, refuse.
+The home decides in home_ledger.py, `borrow`. It answers by a grant or a refusal, which connections_in_flight.py takes in (`grant`,
+`refuse`).
 
 one_borrow_for_all_that_wait  All connections that came to wait for a pool in a pass are asked for together, by one borrow for each
     run of equal `at_once`.

@@ -1,4 +1,8 @@
-"""All checks, in the order of the report, and the verdict of a whole."""
+"""All checks, in the order of the report, and the verdict of a whole.
+
+Each check is a file of checks/: backoff.py judges what follows a refusal; kip219.py, deadline.py and not_failure.py what follows a
+throttle time.
+"""
 
 from __future__ import annotations
 

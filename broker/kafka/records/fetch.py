@@ -1,8 +1,9 @@
 """Fetch (1), versions 4-18: KIP-74 (response limit), KIP-98 (isolation levels), KIP-227 (sessions), KIP-320, KIP-516.
 
 Sessions: broker/kafka/records/fetch_sessions.py. One may have as many partitions as a request may have items. There is one replica,
-so the high watermark is the log's end. read_committed ends at the last stable offset, and names the aborted transactions in
-what it returns. Not emulated: followers, KIP-392's closest replica, diverging epochs, KIP-951's leader hints.
+so the high watermark is the log's end. read_committed ends at the last stable offset (broker/storage/partition_log.py, `read`;
+log_segments.py has `last_stable_offset`), and names the aborted transactions in what it returns. Not emulated: followers, KIP-392's
+closest replica, diverging epochs, KIP-951's leader hints.
 """
 
 from __future__ import annotations

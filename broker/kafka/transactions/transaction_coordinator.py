@@ -1,5 +1,8 @@
 """The transactions whose home is this shard, with their clock, their file and their markers.
 
+transaction_state.py decides each step, also which epoch is fenced and which transaction has timed out (`init_producer_id`, `fence`,
+`timed_out`).
+
 Every operation takes and returns what msgpack carries, so a call from another shard and one from here are the same. A change
 is written before it is answered (steps_logged_before_answered), so a shard that is killed loses none; its successor ends
 what was decided, and answers from when `run` has begun: before, it does not know the topics.
