@@ -7,8 +7,9 @@ SocketServer.ConnectionQuotas.maxConnectionsExceeded.
 
 one_eviction_per_forced_connection  At most one connection is closed for each that was forced in, and none while the pool is
     within its cap.
-lowering_closes_nothing  A forced connection is judged by the cap that its shard knew, where a lower one has come into force since:
-    cached tokens may be on their way home for as long as a shard is stopped.
+lowering_closes_nothing  If the cap is lowered after a connection was forced in, the cap that its shard knew then still counts
+    (`allowed`): so a lowered cap by itself closes nothing. The home may judge much later, as the cached tokens of a stopped
+    shard come home only when it goes on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from shards.settings.errors import TurnstileError
 
 POOL: Final = "broker"
 NAME: Final = "make_room"
-"""The first field of the message to the home, and how the calls that follow begin."""
+"""The first field of the message to the home, and the prefix of the names of the calls that follow: make_room_idlest,
+make_room_close."""
 _TRIES = 3
 
 
@@ -110,7 +112,8 @@ class Eviction:
             self._poller.touch()  # for connections that were forced in meanwhile
 
     async def _close_idlest(self) -> bool:
-        """True if one was closed; it may have been used since it was found, or there may be none."""
+        """True if one was closed, or if there is none to close. False if the one that was found has left or was used since, or if
+        its shard did not answer."""
         found = []
         for shard in range(self._shards):
             try:

@@ -46,8 +46,7 @@ class Arrival(NamedTuple):
 
 
 ArrivalFields = tuple[str, int, str, int, int, tuple[str, ...], tuple[str, ...]]
-"""The fields of an Arrival. Arrivals are made only of connections that a rate would have refused, or that are in the observed
-world."""
+"""The fields of an Arrival. On the short way a connection stays a plain tuple; an Arrival is made only where one is needed."""
 
 
 class _ObservedCoreRates:
@@ -130,7 +129,7 @@ class RateRehearsal:
         self._ask_address[fields[2]](fields)
 
     def _within(self, fields: ArrivalFields) -> None:
-        """No rate that is left to be asked would have refused it."""
+        """No further rate is to be asked, and none would have refused the connection."""
         if fields[5]:
             self._decided(Arrival._make(fields), None)
 

@@ -57,14 +57,14 @@ class ObservedQuotasAnswer(TypedDict):
 
 
 class ObservedAnswer(TypedDict):
-    """The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten
-    its part."""
+    """The refusals and waits that observed caps and creation rates would have caused since one of these limits was last changed; a
+    shard that was started again has forgotten its part."""
 
     refused: int
     waited: int
     undecided: int
-    addresses: Annotated[int, "The number of their addresses."]
-    more: Annotated[bool, "True: there are more addresses than `addresses` says."]
+    addresses: Annotated[int, "The number of addresses of these connections that were counted one by one."]
+    more: Annotated[bool, "True: at least one shard's table of addresses was full, so there may be more."]
     caps: list[ObservedCapRow]
     set: Annotated[Settings, "The observed values by name."]
     brokers: Annotated[dict[str, Settings], "The observed values that are set for single brokers, by broker id."]
@@ -72,7 +72,8 @@ class ObservedAnswer(TypedDict):
 
 
 class RefusedRow(TypedDict):
-    """The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there."""
+    """The refusals of one address, listener, reason, shard or observed limit. Besides `count`, only the members that belong to `by`
+    are there."""
 
     count: int
     ip: NotRequired[str]
@@ -127,7 +128,7 @@ class TokenPool(TypedDict):
         int | None, "null: of all brokers; its shards are then numbered over all of them, those of broker 0 first."
     ]
     kind: Annotated[str, "broker, listener, ssl, ip, user or cluster."]
-    key: Annotated[str, "The listener's name, or the address."]
+    key: Annotated[str, "The listener's name, the address or the user's name; empty for the other kinds."]
     home: Annotated[int | None, "The home of the pool, the shard that decides; null: it did not answer."]
     cap: Annotated[int | None, "null: unlimited."]
     limit: Annotated[str, "The setting that gives the cap."]
@@ -254,7 +255,9 @@ class ShardRow(TypedDict):
     longest_callback_ms: float
     restarts: int
     memory_kills: Annotated[int, "The number of times that the system killed it for want of memory."]
-    restart_in_s: Annotated[float | None, "Seconds until a shard that keeps ending starts again; null: none."]
+    restart_in_s: Annotated[
+        float | None, "Seconds until a shard that keeps ending is started again; null: it does not wait for that."
+    ]
 
 
 class ShardsAnswer(TypedDict):
@@ -282,7 +285,7 @@ class VolumeAnswer(TypedDict):
 class JournalAnswer(TypedDict):
     """The events that the journal lacks."""
 
-    events_dropped: Annotated[int, "The number of events since the start."]
+    events_dropped: Annotated[int, "The number of events since the start that were not written."]
     is_losing: Annotated[bool, "True: events are being lost now."]
 
 

@@ -47,11 +47,11 @@ _EQUALITY = ("=", "!=")
 
 
 class NotUnderstood(Exception):
-    """The filter or order can't be understood; a sentence."""
+    """The filter or order can't be understood; its message is a whole sentence for the client."""
 
 
 class NotKept(Exception):
-    """The filter or order names a field that Turnstile does not keep; a sentence."""
+    """The filter or order names a field that Turnstile does not keep; its message is a whole sentence for the client."""
 
 
 class Token(NamedTuple):

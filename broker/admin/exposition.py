@@ -1,9 +1,10 @@
 """`/metrics`: the counters by the names of Redpanda, of Kafka's JMX exporter and of Turnstile, in the Prometheus text format.
 
 Redpanda's names are those of its own `/metrics`, without a suffix (src/v/net/probes.cc; public_metrics.py has those of the other
-page). Kafka's are what the JMX exporter's example rules (kafka-kraft-3_0_0.yml) make of its MBeans; where these rules would
-put the value of a key into a name, as with the listener of socket-server-metrics, the key is a label, as without rules.
-Times are milliseconds, as in Kafka. Turnstile's own names follow OpenMetrics: `_total` and seconds.
+page). Kafka's are what the JMX exporter's example rules (kafka-kraft-3_0_0.yml) make of its MBeans; where these rules put the
+value of an MBean key into the metric's name, as with the listener of socket-server-metrics, it is a label here, which is what the
+exporter does by default. Kafka's times are milliseconds, but for the acceptor's blocked time, which is nanoseconds. Turnstile's own
+names follow OpenMetrics: `_total` and seconds.
 Rates and averages are over Kafka's quota window; the average of nothing is 0. Quota rates of users and accept rates of IPs are
 reported by the shards as gauges, each with its name and labels. tests/cluster/metric_names.tsv has the source of each name.
 """
@@ -83,7 +84,11 @@ _PER_SHARD = (
     _gauge("turnstile_proxy_waiting", "Connections waiting for their PROXY header.", "proxy_waiting"),
     _gauge("turnstile_muted", "Channels muted by a quota (the delay queue's size).", "muted"),
     _gauge("turnstile_quota_sensors", "Sensors of client quotas kept in memory.", "quota_sensors"),
-    _gauge("turnstile_quotas_shared", "Kinds of client quota of which new clients share sensors now.", "quotas_shared"),
+    _gauge(
+        "turnstile_quotas_shared",
+        "Kinds of client quota with too many clients for sensors of their own: some are metered together, or were lately.",
+        "quotas_shared",
+    ),
     _counter("turnstile_quota_sensors_evicted_total", "Idle sensors that made room.", "quota_sensors_evicted"),
     _counter("turnstile_reclaims_total", "Times a home asked holders for idle tokens.", "reclaims"),
     _counter("turnstile_borrows_total", "Requests for tokens sent to a home.", "borrows"),

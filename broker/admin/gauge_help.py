@@ -1,4 +1,5 @@
-"""HELP texts of the gauges that Kafka has as MBeans, by their names in the Prometheus exporter's spelling."""
+"""HELP texts of the metrics that Kafka has as MBeans, by their names in the Prometheus exporter's spelling, and of Turnstile's own
+beside them."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ _HELP = {
     ),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": "Fetch sessions in the caches (KIP-227).",
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": "Partitions of these fetch sessions (KIP-227).",
-    "kafka_server_sharesessioncache_sharesessionscount": "Share sessions of the groups at home in the shard (KIP-932).",
+    "kafka_server_sharesessioncache_sharesessionscount": "Share sessions of the broker (KIP-932).",
     "kafka_server_sharesessioncache_sharepartitionscount": "Partitions of these share sessions (KIP-932).",
-    "turnstile_share_partitions": "Partitions of share groups whose state the shard keeps.",
-    "kafka_server_client_metrics_instance_count": "Client instances whose telemetry the shard knows (KIP-714).",
+    "turnstile_share_partitions": "Partitions of share groups whose state the broker keeps.",
+    "kafka_server_client_metrics_instance_count": "Client instances whose telemetry the broker knows (KIP-714).",
     "kafka_server_quota_byte_rate": "Bytes produced or fetched per second by a client under a quota, by `resource`.",
     "kafka_server_quota_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",
     "kafka_server_quota_tokens": "Tokens left in the bucket of a client's mutation quota (KIP-599).",

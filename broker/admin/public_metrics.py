@@ -1,7 +1,7 @@
-"""`/public_metrics`: Redpanda's metrics of connections and of the disk, under Redpanda's names, summed over shards.
+"""`/public_metrics`: Redpanda's metrics of connections, the disk and the uptime, under Redpanda's names, summed over shards.
 
-A Redpanda process serves this page for one broker; here one page has all brokers, and each sample has the label `broker`. The other
-metrics of Redpanda's page are not emulated.
+A Redpanda process serves this page for one broker; here one page has all brokers, and each sample but the uptime has the label
+`broker`. The other metrics of Redpanda's page are not emulated.
 
 Source: server_probe::setup_public_metrics (src/v/net/probes.cc), node_probe::setup_node_metrics (src/v/storage/probe.cc).
 """

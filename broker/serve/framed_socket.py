@@ -23,8 +23,8 @@ _length_at = struct.Struct(">i").unpack_from  # takes a third of the time of int
 class FramedSocket(ClientSocket):
     """A socket whose bytes are frames; a Connection is one, and sets the attributes when it begins.
 
-    `received`: what does not belong to a whole frame yet, or waits for its turn. `buffers`: a request that is counted in
-    serving.requests. `busy`: no further frame is taken.
+    `received`: what does not belong to a whole frame yet, or waits for its turn. `buffers`: an unfinished request of this
+    connection is counted in serving.requests. `busy`: no further frame is taken.
     """
 
     __slots__ = ("authentication", "buffers", "busy", "received", "waits_for_memory")
@@ -109,8 +109,8 @@ class FramedSocket(ClientSocket):
 
 
 def _what_is_wrong(head: bytes, length: int) -> str:
-    """The fault of a frame whose length can't be; for an operator with a proxy before the listener, or with a client that forges
-    its header, in words."""
+    """Why a frame of that length is refused. If its first bytes begin a PROXY header, a sentence says so: there is a proxy in front
+    of the listener, or a client that forges a header."""
     if head in _PROXY_HEADS:
         return "a PROXY header, which this listener does not take from this peer (proxy=, trusted=)"
     return "oversized" if length > 0 else "negative length"

@@ -36,7 +36,7 @@ class RequestCosts(dict[int, RequestCost]):
     """The costs that are set, by API key; an API that costs nothing has none."""
 
     def read(self, image: ClusterImage) -> None:
-        """Reads the setting again, of which the image has another version."""
+        """The image has another version: reads the setting again."""
         self.clear()
         found = {api: (fixed_us, per_kib_us) for api, fixed_us, per_kib_us in image.get("turnstile.request.cost")}
         for key in apis.APIS if found else ():

@@ -131,7 +131,8 @@ class RequestHandlers(Generic[T]):
         self._take_up(now_ns)
 
     def dismiss(self, now_ns: int) -> None:
-        """Removes all handlers: every request is finished now, in the order in which handlers would have finished them."""
+        """Removes all handlers: every request is finished now. Those with handlers come first, in the order in which these would
+        have ended; then the waiting ones, in the order in which they would have been taken up."""
         self._begun_ns = self.busy_ns(now_ns)
         self._handlers = None
         done = sorted(self._busy)

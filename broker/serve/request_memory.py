@@ -3,10 +3,11 @@
 A request that arrives in pieces waits in memory for its end. Over the limit connections are not read any more, as Kafka's
 selector mutes channels when its memory pool is empty; what their clients send waits in the kernel.
 
-request_memory_is_bounded  Unfinished requests take no more than the limit, plus one request and one read: a limit must not
-    stop a request for good, so one connection at a time, the one that lacks fewest bytes, is read beyond it.
-stalled_holders_are_closed  While connections wait for memory, one that holds some and sends nothing for STALLED_S is
-    closed: it would keep it.
+request_memory_is_bounded  Unfinished requests take no more than the limit, plus one request, plus one read for each connection;
+    small requests are not counted. The one request: a limit must not stop a request for good, so one connection at a time,
+    the one that lacks fewest bytes, is read beyond it.
+stalled_holders_are_closed  While connections wait for memory, one that holds some and sends less than SMALL_BYTES within
+    STALLED_S is closed: it would keep it.
 small_requests_never_wait  Requests of up to SMALL_BYTES are not counted while they arrive, and never wait.
 queued_requests_count  Requests of any size that wait for a request handler count until one is done with them (request_queue.py).
 blocked_time_is_excused  While the shard's network thread is blocked nothing is read, and that time makes nothing stalled.
@@ -115,7 +116,8 @@ class RequestMemory:
             self._paused_ns = self._now_ns()
 
     def resume(self) -> None:
-        """Connections are read again; those that wait for memory that is there at once, as far as none pauses this again."""
+        """Connections are read again. Those that waited for memory are read here, as far as there is memory, until one of them
+        pauses this again."""
         if self._paused_ns is not None:
             self._excused_ns += self._now_ns() - self._paused_ns
             self._paused_ns = None
@@ -164,8 +166,8 @@ class AnswerMemory:
     """The memory of answers that clients of a shard have not read yet. What stays in a file takes none (answer_parts.py).
 
     fetches_shrink_over_the_limit  Over `limit_bytes` (-1: none) a Fetch is answered with as little as it can be: one batch.
-    greediest_reader_is_closed  Over twice the limit the connection with the most unread bytes is closed, until it is the
-        limit's double again.
+    greediest_reader_is_closed  While all unread bytes are more than twice the limit, the connection with the most of them is
+        closed.
     """
 
     def __init__(self, limit_bytes: int) -> None:

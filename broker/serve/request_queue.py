@@ -2,15 +2,15 @@
 
 A shard is one network thread. Its requests wait for one of its handlers, in a queue of its own (request_handlers.py); a handler is
 busy for what `turnstile.request.cost` says, then the request is served and answered. With more than fits the queue the thread
-blocks (network_thread.py). Of the connections that were ready together with the one that blocked it a request each has been read,
-as by Kafka's selector; these wait in their order.
+blocks (network_thread.py). The other connections that were ready in the same pass are still read, one request each, as by Kafka's
+selector; these requests wait in the order in which they were read.
 
 off_costs_nothing  While it is off, nothing of this module is on the path of a request.
 handlers_finish_their_work  A request that waits or is with a handler is served also when its client has left; its answer is
     dropped.
-waiting_needs_no_handler  What an answer waits for that comes later (records, members of a group, another shard, a fault's delay)
-    is waited for without a handler. What its bytes cost is spent by the next free handler, before all that are queued: in
-    Kafka the handler whose request completes a delayed Fetch reads the records.
+waiting_needs_no_handler  A request that must wait for something (records, members of a group, another shard, a fault's delay)
+    gives its handler back while it waits. What the bytes of its answer cost is spent by the next free handler, before all requests
+    that are queued: in Kafka the handler whose request completes a delayed Fetch reads the records.
 thread_answers_logins  What Kafka's network threads answer themselves waits for no handler: all that comes before authentication,
     and frames of which the first bytes are no request.
 
@@ -39,13 +39,14 @@ _HANDLERS: Final = "num.io.threads"
 _PLACES: Final = "queued.max.requests"
 _HEADER_BYTES: Final = 8
 _EXPECTED = (wire.BadFrame, ClientFault, OSError)
-"""Errors that a request may end in whose connection is closed: its socket is, too."""
+"""Errors that are no bug in a request whose client has left: its socket is closed already."""
 
 
 class _Request:
-    """One request: how it is served, and its answer. `there`: its answer, while a handler spends what its bytes cost."""
+    """One request: how it is served, and its answer. `made_answer`: that answer once it is made, while a handler spends what its
+    bytes cost."""
 
-    __slots__ = ("answer", "channel", "frame", "is_left", "serve", "there", "under_way")
+    __slots__ = ("answer", "channel", "frame", "is_left", "made_answer", "serve", "under_way")
 
     def __init__(self, serve: AnswerFrame, channel: Channel, frame: bytes) -> None:
         self.serve = serve
@@ -53,7 +54,7 @@ class _Request:
         self.frame = frame
         self.answer: Deferred[Encoded | None] = Deferred()
         self.answer.ends_by(self._leave)
-        self.there: Deferred[Encoded | None] | None = None
+        self.made_answer: Deferred[Encoded | None] | None = None
         self.under_way: Deferred[Encoded | None] | None = None
         self.is_left = False
 
@@ -85,8 +86,8 @@ class RequestQueue:
         self._capacity_ns, self._resized_ns = 0, self._poller.now_ns
 
     def follow(self) -> None:
-        """Reads the settings again, of which the image has another version. When it is switched off, all that waits is served
-        at once."""
+        """The image has another version: reads the settings again. When the queue is switched off, all that waits is served at
+        once."""
         now_ns = self._poller.now_ns
         self._capacity_ns = self._capacity(now_ns)
         self._resized_ns = now_ns
@@ -98,7 +99,7 @@ class RequestQueue:
         before, self.size = self.size, self._share(_HANDLERS) if self.is_on else 0
         if self.size and self.size != before:
             self._handlers.resize(self.size, now_ns)
-            self._say_if_there_are_more()
+            self._warn_if_fewer_than_shards()
         if was_on and not self.is_on:
             self._handlers.dismiss(now_ns)
         if was_on or self.is_on:
@@ -111,7 +112,7 @@ class RequestQueue:
     def reset(self) -> None:
         """Drops everything that waits; its connections are closed."""
         for request in self._handlers.clear(self._poller.now_ns):
-            if request.there is None:
+            if request.made_answer is None:
                 self._memory.queued(-len(request.frame))
         self._thread.forget()
         self._update()
@@ -164,12 +165,15 @@ class RequestQueue:
         of_broker, shards = int(self._image.get(name)), self._context.shards
         return max(of_broker // shards + (shard < of_broker % shards), 1)
 
-    def _say_if_there_are_more(self) -> None:
+    def _warn_if_fewer_than_shards(self) -> None:
         """A broker with more shards than handlers, or than places in the queue, has one for each shard."""
         context = self._context
         for name in (_HANDLERS, _PLACES) if context.shard == 0 else ():
             if (of_broker := self._image.get(name)) < context.shards:
-                context.log.warning("each shard has one at least", setting=name, value=of_broker, shards=context.shards)
+                context.log.warning(
+                    "the setting is less than the number of shards: each shard has 1",
+                    setting=name, value=of_broker, shards=context.shards,
+                )  # fmt: skip
 
     # The path of a request
 
@@ -215,9 +219,9 @@ class RequestQueue:
     def _finish(self, finished: Finished[_Request]) -> None:
         request, handlers = finished.request, self._handlers
         request.channel.must_finish = False
-        if request.there is not None:
+        if request.made_answer is not None:
             handlers.free(finished)
-            self._thread.send(request.answer, request.there)
+            self._thread.send(request.answer, request.made_answer)
             return
         self._memory.queued(-len(request.frame))
         made = self._serve(request)
@@ -268,7 +272,7 @@ class RequestQueue:
 
     def _spend(self, request: _Request, made: Deferred[Encoded | None]) -> None:
         """A handler spends what the bytes of an answer cost before that leaves."""
-        request.there = made
+        request.made_answer = made
         request.channel.must_finish = True
 
     def _answer_ns(self, request: _Request, made: Deferred[Encoded | None]) -> int:

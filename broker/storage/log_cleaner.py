@@ -1,4 +1,5 @@
-"""The cleaner of one shard: it compacts the logs whose home the shard is, one at a time, the one with most to remove first.
+"""The cleaner of one shard: it compacts the logs whose home the shard is, one at a time, first the one with the largest
+share of dirty bytes.
 
 A cleaning (broker/storage/cleaning.py) runs in pieces of PIECE_S, each a turn among the large requests of the shard (shards/loop/
 turns.py), and rests RESTS times as long behind each. What takes long by itself, an fsync or the compression of a large batch, is
@@ -42,9 +43,8 @@ class LogCleaner:
         self._logs = logs
         self._turns = turns
         self._now_ms = now_ms
-        self._left_alone: set[TopicPartition] = (
-            set()
-        )  # until the next look: they were in use, or could not be read or written
+        # Skipped until the next sleep of log.cleaner.backoff.ms: cleaning them, or looking at them, failed or was given up.
+        self._left_alone: set[TopicPartition] = set()
         self._best: tuple[float, TopicPartition, SharedLog, LogToClean] | None = None
 
     async def run(self) -> None:

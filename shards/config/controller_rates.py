@@ -1,7 +1,8 @@
 """Redpanda's limits of controller operations (`rps_limit_*`), which hold while `enable_controller_log_rate_limiting` is true.
 
 an_operation_each  A topic that is created, extended, deleted, moved or has its configs changed is an operation; so is a user. A
-    change of settings is one, and so is a request for ACLs. What is only validated, or is refused for another reason, is none.
+    change of settings is one, and so is a request that creates or deletes ACLs, however many they are. What is only validated,
+    or is refused for another reason, is none.
 refused_alone      Of a batch of topics each that finds no token is refused by itself; another change is refused whole.
 a_second_at_first  A group has a bucket of `controller_log_accummulation_rps_capacity_*` operations, else of a second's worth. It
     begins with a second's worth; a changed rate keeps the tokens.

@@ -1,6 +1,7 @@
-"""Other brokers as replicas of partitions that there are (KIP-455). Pure.
+"""Changes which brokers are named as replicas of existing partitions (KIP-455). Pure.
 
-Replicas are names (replicas.py): a reassignment is done at once, there is never one in progress, and none moves a leader.
+Replicas are names only, nothing is copied to them (replicas.py): a reassignment is done at once, there is never one in progress,
+and none moves a leader.
 Source: ReplicationControlManager.alterPartitionReassignments of Kafka 4.1.
 """
 

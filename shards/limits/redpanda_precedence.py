@@ -7,8 +7,9 @@
     5   user=<default>, client-id=c            11  client-id=<default>
     6   user=<default>, client-id-prefix=p     12  none
 
-bucket_of_the_rule  A rule by client id has a bucket for each client id, also its default; one by prefix a bucket for all clients
-    of the prefix; one by user alone a bucket for each user. Rules 1 to 8 have them for each user, also those of the default user.
+bucket_of_the_rule  client-id=c and client-id=<default> have one bucket for each client id; client-id-prefix=p has one for all
+    clients with that prefix; a user alone has one for all its clients. In rules 1 to 8 no two users share a bucket, not even under
+    user=<default>.
 unauthenticated_is_no_default  A client that has not logged in (user "") is under the rules of clients alone, 9 to 11.
 missing_id_has_no_prefix  A client without a client id (or with the empty one) is under the rules of the default client.
 longest_prefix  Of several prefixes that a client id begins with, the longest counts. Redpanda takes any, in no order that it
@@ -61,7 +62,7 @@ class _ClientMatch(NamedTuple):
 
 
 class _Clients:
-    """The quotas beside one user, the default user, or none."""
+    """The quotas whose entities name one user, or the default user, or no user."""
 
     __slots__ = ("alone", "by_id", "by_prefix", "default", "lengths")
 

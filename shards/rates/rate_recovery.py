@@ -5,7 +5,8 @@ told_use_before_decisions  A home that starts, or on which the rates of listener
     send it within WAIT_FOR_USE_MS.
 use_survives_one_death  Shards that may die together, `together` of them, each send their use of a home among themselves to a
     shard outside, their backup shard, at the end of the pass. So when they die, only the use of their last pass is lost; when the
-    backup shard dies, too, all of it is lost, as it is when a Kafka broker restarts. Of a broker's rates each shard is alone.
+    backup shard dies, too, all of it is lost, as it is when a Kafka broker restarts. For a broker's own rates `together` is 1: each
+    shard is taken to die alone.
 told_once  Use is sent by the shard that lives, or by the backup shard of one that is dead: by no two of them, unless the link
     between these is broken while both live, which errs on the strict side.
 told_use_is_never_shorter  Use counts at the end of the period it is sent for: a little longer than the truth, never
@@ -164,7 +165,7 @@ class RateRecovery:
     # Messages
 
     def receive_backup(self, peer: int, now_ms: int, key: str, units: int) -> None:
-        """A shard whose backup this one is used these units (use_survives_one_death)."""
+        """A shard that has its backup here reports units that it used (use_survives_one_death)."""
         if peer not in self._backups_of_living:
             self._backups_of_living[peer] = RecentUse(self._window)
         self._backups_of_living[peer].add(key, units, now_ms=now_ms)

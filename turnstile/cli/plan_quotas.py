@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from turnstile.pipeline.quota_plan.usage import Usage
 
 FORMATS = ("journal", "kafka-requests", "redpanda-requests")
-"""Logs that say what each client used."""
+"""Formats of logs of requests; redpanda-requests is here only to be refused with a reason (REDPANDA)."""
 BY = ("user", "client-id", "user,client-id")
 REDPANDA = (
     "Redpanda logs no sizes of requests: at TRACE its kafka logger names the request and the client id, its audit log the "
-    "user, and neither has bytes or time. Plan from a journal of Turnstile that the clients ran against (--format journal), "
-    "or from the log of a Kafka broker (--format kafka-requests)."
+    "user, and neither says how many bytes a request moved or how long it took. Run the clients against Turnstile and plan "
+    "from its journal (--format journal), or plan from the log of a Kafka broker (--format kafka-requests)."
 )
 Parsed = dict[tuple[tuple[str, str | None], ...], dict[str, float]]
 
@@ -82,8 +82,8 @@ class QuotaSpec(ParamType[Parsed]):
                 found.setdefault(entity, {}).update(quotas)
             except ConfigInvalid as fault:
                 self.fail(str(fault), param, ctx)
-            except ValueError as text:
-                self.fail(f"a quota cannot be {str(text)!r}: it is a number, such as 1000000 or 1MB/s", param, ctx)
+            except ValueError as not_a_number:
+                self.fail(f"a quota cannot be {str(not_a_number)!r}: it is a number, such as 1000000 or 1MB/s", param, ctx)
         if not found:
             self.fail("it is empty", param, ctx)
         return found
@@ -139,6 +139,8 @@ def _read(inputs: Sequence[str], format: str) -> Usage:
     from turnstile.pipeline.quota_plan import journal_charges
 
     if len(inputs) > 1:
-        raise CommandFailed("plan --quotas takes one journal: a clock of another machine has no order with this one's.")
+        raise CommandFailed(
+            "plan --quotas takes only one journal: times in journals of different machines can't be put in order."
+        )
     with prepared_journal(inputs[0]) as prepared:
         return journal_charges.read(prepared.folders, inputs, until_ns=prepared.until_ns)

@@ -6,7 +6,8 @@ Events are in order of mono_ns, and all limits are judged by it. The wall clock 
 from turnstile.quantities import duration
 
 SET_NS = 1_000_000_000
-"""The wall clock was set if it moved against mono_ns by more; a clock that is made to run faster or slower moves both."""
+"""The wall clock was set if it moved against mono_ns by more. Slewing, as by NTP, changes the speed of both clocks, so it does not
+count."""
 
 
 def clock_set_s(set_ns: int) -> float:

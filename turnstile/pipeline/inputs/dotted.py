@@ -23,7 +23,7 @@ class PlainNumbers(NamedTuple):
 
 
 def dotted(texts: pyarrow.StringArray) -> PlainNumbers:
-    """The 32 bits of each text. Without nulls."""
+    """The 32 bits of each text; `texts` must have no nulls."""
     bits, is_plain = numpy.zeros(len(texts), "u8"), numpy.zeros(len(texts), dtype=bool)
     _, offsets, data = texts.buffers()
     if not len(texts) or data is None or not data.size:

@@ -50,7 +50,7 @@ class DistinctEntities(NamedTuple):
 
 
 class EntityType(Protocol):
-    """`name`: Kafka's; `missing`, `unusable`: why a row without one is put aside, and one whose text is none."""
+    """`name`: Kafka's. `missing`: why a row without an entity is put aside; `unusable`: why one whose text is not an entity is."""
 
     @property
     def name(self) -> str: ...
@@ -59,7 +59,7 @@ class EntityType(Protocol):
     @property
     def has_networks(self) -> bool: ...
     @property
-    def is_of_brokers(self) -> bool:
+    def brokers_limit_it(self) -> bool:
         """True if Kafka and Redpanda limit such entities, too."""
 
     @property
@@ -77,7 +77,7 @@ class EntityType(Protocol):
         """The distinct entities in rows that have the columns."""
 
     def rank(self, name: str, /) -> Any:
-        """Orders names as numbers are."""
+        """A sort key: names in its order are in the order of their numbers."""
 
 
 class Ips:
@@ -91,7 +91,7 @@ class Ips:
         self.ipv6_prefix = ipv6_prefix
 
     @property
-    def is_of_brokers(self) -> bool:
+    def brokers_limit_it(self) -> bool:
         return self.ipv6_prefix == IPV6_BITS
 
     def columns(self, texts: pyarrow.Array) -> EntityColumns:
@@ -104,7 +104,7 @@ class Ips:
         return EntityColumns({"high": high, "low": low}, is_address)
 
     def slots(self, rows: pyarrow.Table, count: int) -> Array:
-        """Addresses that are neighbours have different ones."""
+        """A hash, so that neighbouring addresses are spread over the slots."""
         mixed = (rows["high"].to_numpy() ^ rows["low"].to_numpy()) * numpy.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> numpy.uint64(29))) * numpy.uint64(0xBF58476D1CE4E5B9) >> numpy.uint64(33)
         slots: Array = mixed % numpy.uint64(count)
@@ -139,7 +139,7 @@ class Users:
 class _User:
     """Users by the name that they log in by: `user`, coded text."""
 
-    name, noun, has_networks, is_of_brokers = "user", "user", False, False
+    name, noun, has_networks, brokers_limit_it = "user", "user", False, False
     missing, unusable = NO_USER, NO_USER
 
     def columns(self, texts: pyarrow.Array) -> EntityColumns:

@@ -71,7 +71,7 @@ class Candidate(NamedTuple):
     def connection_limits(self) -> ConnectionLimits:
         """The limits as a broker reads them; the rate of an IP is a quota and not among them. Raises ConfigInvalid."""
         limits = ConnectionLimits()
-        if isinstance(self.by, Ips) and not self.by.is_of_brokers:
+        if isinstance(self.by, Ips) and not self.by.brokers_limit_it:
             limits = limits.with_change(IPV6_PREFIX, str(self.by.ipv6_prefix))
         for name, value in self.limits.items():
             if name == CONNECTION_RATE and isinstance(value, int):
@@ -153,7 +153,7 @@ def paste(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str,
         quoted = ", ".join(f'"{entry}"' for entry in entries.split(","))
         redpanda[CORE_IP_OVERRIDES] = f"[{quoted}]"
         kafka[IP_OVERRIDES] = entries
-    return {"redpanda": redpanda, "kafka": kafka} if by.is_of_brokers else {"turnstile": redpanda}
+    return {"redpanda": redpanda, "kafka": kafka} if by.brokers_limit_it else {"turnstile": redpanda}
 
 
 def commands(cap: int, overrides: dict[str, int], by: EntityType = IP) -> dict[str, list[str]]:

@@ -249,7 +249,7 @@ def _notes(busiest: dict[str, int], candidates: Sequence[Candidate], total: int,
         notes.append(
             "Broker-wide limits make every connection depend on all earlier ones; they were replayed sequentially."
         )
-    if isinstance(by, Ips) and not by.is_of_brokers:
+    if isinstance(by, Ips) and not by.brokers_limit_it:
         notes.append(
             f"IPv6 networks of {by.ipv6_prefix} bits count as one address, which Turnstile alone can: "
             f"turnstile up --set {IPV6_PREFIX}={by.ipv6_prefix}"

@@ -1,7 +1,8 @@
-"""Throttle times of several lengths: for Produce, for Fetch, for every request; longer ones for APIs that the client uses rarely.
+"""Throttle times of several lengths: for Produce, for Fetch, for every request; longer ones for APIs after
+which the client usually pauses.
 
 throttled_beyond_the_pause  An API after which a client usually pauses, as after a heartbeat of its group, is throttled for longer
-    than that pause: what ignores a shorter throttle time sends nothing within it either.
+    than that pause: under a shorter throttle time, a client that ignores it would send nothing either, and pass.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from turnstile.verdict.timeline import SETUP
 DATA = ("Produce", "Fetch")
 _EVERY_MS = 400
 _LONGEST_PAUSE_MS = 6000
-"""The longest usual pause that is throttled beyond: heartbeats every 5 s are, and members stay within their session timeout."""
+"""APIs with longer usual pauses are left out. Heartbeats every 5 s are still tested, and the throttle time is at most _BEYOND times
+this, less than usual session timeouts."""
 _BEYOND = 1.3
 
 
