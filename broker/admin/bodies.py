@@ -49,7 +49,7 @@ class UserChange(TypedDict):
 class NewFault(FaultParts):
     """A fault to add."""
 
-    name: NotRequired[Annotated[str, "Without one it gets one."]]
+    name: NotRequired[Annotated[str, "Left out: the fault gets one, such as fault-1."]]
     kind: FaultKind
     api: NotRequired[Annotated[str | list[str], "Names of Kafka's APIs; none: all."]]
 

@@ -89,7 +89,8 @@ class RefusedRow(TypedDict):
 
 
 class RefusalsAnswer(TypedDict):
-    """Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started."""
+    """Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started. If
+    `observed`, the counts by ip and by limit are those since an observed limit was last changed."""
 
     by: RefusedBy
     total: int
@@ -127,8 +128,13 @@ class TokenPool(TypedDict):
     broker: Annotated[
         int | None, "null: of all brokers; its shards are then numbered over all of them, those of broker 0 first."
     ]
-    kind: Annotated[str, "broker, listener, ssl, ip, user or cluster."]
-    key: Annotated[str, "The listener's name, the address or the user's name; empty for the other kinds."]
+    kind: Annotated[
+        str, "broker, listener, ssl, ip, user or cluster; `observed/` before it: the cap is observed, not enforced."
+    ]
+    key: Annotated[
+        str,
+        "The listener's name, the address or the user's name; `all`: of the broker with its inter-broker listener; else empty.",
+    ]
     home: Annotated[int | None, "The home of the pool, the shard that decides; null: it did not answer."]
     cap: Annotated[int | None, "null: unlimited."]
     limit: Annotated[str, "The setting that gives the cap."]

@@ -61,7 +61,8 @@ class MessageType:
     fields: tuple[Field, ...]
 
     def paths(self, before: str = "") -> Iterator[tuple[str, Scalar | Choices]]:
-        """The path, such as `source.ip_address`, and kind of each field that is no message; none of those in repeated messages."""
+        """The path, such as `source.ip_address`, and kind of each field that is not a message; what is in repeated messages is left
+        out."""
         for field in self.fields:
             if isinstance(field.kind, MessageType):
                 if not field.repeated:

@@ -77,8 +77,8 @@ class ConnectCall(NamedTuple):
 
 
 def _of_json(message: MessageType, sent: Mapping[str, object]) -> dict[str, Any]:
-    """The values by field, given by either name of it, as proto3 has it. Raises ConnectFault for an unknown field, or a wrong
-    type."""
+    """The values by field name. A field may be sent under its name or its JSON name, as in proto3's JSON mapping. Raises
+    ConnectFault for an unknown field, or a wrong type."""
     known = {name: field for field in message.fields for name in (field.json_name, field.name)}
     found = {}
     for name, value in sent.items():

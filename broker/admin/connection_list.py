@@ -2,7 +2,8 @@
 
 bounded  An answer has at most MOST_LISTED connections, whatever the page size: Redpanda, too, may list fewer than
     were asked for. `total_size` is the number that was found on all shards. Subsequent pages can't be asked for, as in Redpanda.
-whole_or_refused  A shard that does not answer makes the call fail: a list without its connections would look like the whole one.
+whole_or_refused  A running shard that does not answer makes the call fail: a list without its connections would look like the
+    whole one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _WITHIN_S: Final = 30.0
 
 
 async def listed(coordinator: Coordinator, asked: dict[str, Any]) -> dict[str, Any]:
-    """The values of LIST_RESPONSE to those of LIST_REQUEST. Raises ConnectFault."""
+    """The values of a LIST_RESPONSE; `asked`: those of the LIST_REQUEST. Raises ConnectFault."""
     size = asked.get("page_size", 0)
     if size < 0:
         raise ConnectFault(INVALID_ARGUMENT, "page_size can't be negative.")

@@ -64,7 +64,7 @@ class SettingsView:
         ]
 
     def user_changes(self, name: str, password: str | None) -> list[UserChange]:
-        """The change that makes `password` the one of `name`, or, without one, removes the user."""
+        """The changes that give the user `name` this password; None: those that remove the user."""
         if password is None:
             known = self._coordinator.state.users.get(name)
             if known is None:

@@ -1,7 +1,7 @@
 """The limits that hold for an address or a client, the setting or quota that each comes from, and its present use.
 
-Limits and quotas hold on each broker by itself, so each use is that of one broker. Only the limit of the whole
-cluster has a sum over brokers beside it.
+Limits and quotas hold on each broker by itself, so each use is that of one broker. Two are sums over brokers: the use of the
+whole cluster's limit, and the `rates` of a client, whose `brokers` has those of each broker.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def explain_observed_cluster_rate(images: Images, use: Use | None) -> AddressRat
 
 
 def checked_address(image: ClusterImage, text: str) -> str:
-    """The address that a client of this one counts as. Raises ConfigInvalid."""
+    """The address by which a client at this one is counted: the first of its network, with turnstile.ipv6.prefix.length. Raises
+    ConfigInvalid."""
     try:
         return image.limits.counted(text)
     except ValueError:
@@ -91,7 +92,7 @@ def checked_address(image: ClusterImage, text: str) -> str:
 
 
 def is_observed(image: ClusterImage, pool: str) -> bool:
-    """True if a cap of the pool is observed that is not the one in force; of a listener one of its own."""
+    """True if a cap of the pool is observed that is not the one in force; for a listener only a cap of its own counts."""
     rule = image.rule_of(OBSERVED + pool)
     return rule.cap is not None and has_own_row(pool, rule.name)
 

@@ -1,9 +1,9 @@
 """The connections that the admin API keeps, and the order in which it closes them to make room. Pure: no I/O, no clock.
 
 admin_connections_are_bounded  At most `most` connections are open, and what they hold of bodies and of answers that are not
-    yet taken is at most `most_bytes`, but for what one alone needs.
-longest_in_a_step_makes_room  Room is made by the connection whose step began first: to be idle, to send a request, or to
-    take an answer. A client that sends or reads one byte at a time stays in its step.
+    yet taken is at most `most_bytes`, but for what one alone needs, and for requests that are being worked on.
+longest_in_a_step_makes_room  Room is made by closing the connection whose step began first. A step is being idle, sending a
+    request, or taking an answer: a client that sends or reads one byte at a time stays in its step.
 work_is_not_cut_off  A connection whose request is being worked on is not closed: a change that was begun is answered.
 """
 

@@ -30,14 +30,14 @@ class TlsInfo(TypedDict):
 
 
 class ConnectionSource(TypedDict):
-    """Where a connection comes from: as a trusted proxy announced it, where one did."""
+    """The address and port that a connection comes from; those that a trusted proxy announced, if one did."""
 
     ipAddress: str
     port: int
 
 
 class InFlightRequests(TypedDict):
-    """Requests under way; of which API is not kept."""
+    """Requests under way. Their APIs are not kept."""
 
     sampledInFlightRequests: list[str]
     hasMoreRequests: Annotated[bool, "True: a request is under way."]
@@ -50,7 +50,7 @@ class RequestStatistics(TypedDict):
 
 
 class ListedConnection(TypedDict):
-    """An open connection. What Redpanda's KafkaConnection has more is not kept."""
+    """An open connection. The other members of Redpanda's KafkaConnection are not kept."""
 
     nodeId: int
     shardId: int

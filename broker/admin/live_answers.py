@@ -48,7 +48,7 @@ class LiveTotals(TypedDict):
 
 
 class SeriesPoint(TypedDict):
-    """One second: gauges, and rates a second. Reasons and quotas without a count are left out."""
+    """One step of time: gauges at its end, and rates a second within it. Reasons and quotas without a count are left out."""
 
     at: UnixSeconds
     connections: int
@@ -107,7 +107,7 @@ class RefusedAddresses(TypedDict):
 
     known: Annotated[int, "The number of addresses that have a count of their own."]
     others_refused: Annotated[int, "Refusals of the addresses that `top_refused` leaves out."]
-    more: Annotated[bool, "True: a shard has refused more addresses than it counts one by one."]
+    more: Annotated[bool, "True: at least one shard's table of addresses was full, so there may be more."]
 
 
 class QuotaClient(TypedDict):
@@ -136,7 +136,8 @@ class LimitRow(TypedDict):
 
 
 class LiveAnswer(TypedDict):
-    """Everything that a display refreshes. All rates are over one window, the last second that was sampled."""
+    """Everything that a display refreshes. The rates of `shards` are over the last second that was sampled; new connections in
+    `uses`, and the values of quotas, are over the quota window."""
 
     at: UnixSeconds
     uptime_s: float
@@ -155,4 +156,4 @@ class LiveAnswer(TypedDict):
     throttled: Annotated[list[QuotaClient], "Clients that are throttled by a quota, the longest throttle time first."]
     within_quota: Annotated[list[QuotaClient], "Other clients with a quota that they use, the fullest first."]
     limits: list[LimitRow]
-    observed: Annotated[ObservedAnswer | None, "null: no cap is observed."]
+    observed: Annotated[ObservedAnswer | None, "null: no limit and no quota is observed."]

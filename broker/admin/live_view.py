@@ -1,7 +1,7 @@
 """`/v1/live`: everything that a display of a running cluster refreshes, in one answer.
 
-rates_over_one_window  All rates of one answer are over one window, the last second that was sampled; `window_s` is its
-    length.
+rates_over_one_window  The rates of all shards are over one window, the last second that was sampled; `window_s` is its length.
+    The uses of creation rates and client quotas are over the quota window.
 use_beside_limit_of_one_broker  The use beside a limit is that of one broker, where the limit holds; beside the limit of the
     whole cluster it is the sum.
 """
@@ -39,7 +39,7 @@ class LiveView:
     """Asks the shards, and puts their answers beside the limits.
 
     `refused_addresses`: `known`, how many addresses are counted; `others_refused`, the refusals of those that `top_refused`
-    does not show; `more`, whether a shard has more refused addresses than it counts apart.
+    does not show; `more`, whether a shard's table of refused addresses is full, so that there may be more.
     """
 
     def __init__(

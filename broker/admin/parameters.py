@@ -42,7 +42,7 @@ def _whole(name: str, default: int, low: int, high: int, says: str) -> Parameter
     return Parameter(name, "query", says, schema, read)
 
 
-_OBSERVED = _flag("observed", False, "What limits that are observed instead of enforced would have refused.")
+_OBSERVED = _flag("observed", False, "Count what observed limits would have refused, not what was refused.")
 
 
 def _refused_by(request: Request) -> str:

@@ -85,7 +85,8 @@ def changes_of(body: Any, broker: str) -> list[SettingChange]:
 
 
 def as_text(name: str, value: object) -> str | None:
-    """A JSON value as the text a setting is given in; null, also as text for a setting without a value, unsets it."""
+    """A JSON value as the text a setting is given in. None: the setting is unset, by null, or by the text "null" where the setting
+    may be null."""
     if value is None or (value == "null" and broker_setting(canonical_name(name)).nullable):
         return None
     return text_of(value)

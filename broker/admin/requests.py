@@ -81,7 +81,8 @@ def quota_changes(body: Any) -> list[QuotaChange]:
 
 
 def _check_key(entity: Mapping[str, object], key: str) -> None:
-    """Raises ConfigInvalid when no entity has such a quota, or entities of this type don't; names those that there are."""
+    """Raises ConfigInvalid if there is no such quota, or if entities of this type do not have it; the message names those that
+    they have."""
     if key not in _KEYS:
         near = near_misses(key, _KEYS)
         rather = f"did you mean {near[0]}?" if near else f"quotas are {', '.join(_KEYS)}."
@@ -93,8 +94,8 @@ def _check_key(entity: Mapping[str, object], key: str) -> None:
 
 
 def fault_changes(body: object, now: Collection[str]) -> list[FaultChange]:
-    """`{"add": [fault], "remove": [name]}` as changes for the coordinator; one without a name gets one that none of `now` has.
-    Raises ConfigInvalid."""
+    """`{"add": [fault], "remove": [name]}` as changes for the coordinator; a fault without a name gets one that is
+    not in `now`. Raises ConfigInvalid."""
     shape = 'must be {"add": [{"kind": ...}], "remove": [name]}'
     if not isinstance(body, dict) or not body.keys() <= {"add", "remove"}:
         raise ConfigInvalid("the body", None, shape)

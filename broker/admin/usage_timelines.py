@@ -5,8 +5,8 @@ watched_once_asked_for  Something is watched from the first question on, so ther
 bounded  At most MOST addresses and clients are watched at once; for one more, the one that was asked for the longest ago is
     forgotten. Each has KEPT points of a second, and as many of COARSE seconds. A second costs each shard two questions, however
     many are watched.
-counts_fall_to_zero_once  Where a shard was started again, or forgot its counts (source_counts.py), what it has counted falls: that
-    point has no events.
+lost_counts_are_no_events  Where a shard was started again, or forgot its counts (source_counts.py), what it has counted falls:
+    that point has too few events, but never less than none.
 """
 
 import time

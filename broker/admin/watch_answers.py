@@ -32,5 +32,8 @@ class WatchAnswer(TypedDict):
     began: Annotated[float, "The time from which it is watched, in Unix seconds."]
     step_s: Annotated[float, "Seconds from one point to the next."]
     points: list[WatchPoint]
-    admitted: Annotated[int | None, "Admitted connections since the shards started; null for a client."]
-    refused: Annotated[ByReason | None, "Refused connections since the shards started; null for a client."]
+    admitted: Annotated[
+        int | None,
+        "Admitted connections since the shards started, or last forgot the counts of too many addresses; null for a client.",
+    ]
+    refused: Annotated[ByReason | None, "Refused connections, counted since the same time; null for a client."]

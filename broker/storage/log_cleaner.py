@@ -43,7 +43,8 @@ class LogCleaner:
         self._logs = logs
         self._turns = turns
         self._now_ms = now_ms
-        # Skipped until the next sleep of log.cleaner.backoff.ms: cleaning them, or looking at them, failed or was given up.
+        # Skipped until the next sleep of log.cleaner.backoff.ms: cleaning them failed or was given up, or a mistake came up in
+        # looking at them.
         self._left_alone: set[TopicPartition] = set()
         self._best: tuple[float, TopicPartition, SharedLog, LogToClean] | None = None
 

@@ -1,1 +1,1 @@
-"""Connection creation rates (KIP-612) across the shards of a broker."""
+"""Connection creation rates (KIP-612) across the shards of a broker, and of the cluster."""

@@ -1,7 +1,7 @@
 """A holder's side of rates that are at home elsewhere: connections that wait for a unit, and spare units.
 
-answers_in_order_of_asks  The answers still to come for a key are `orphaned`, then `waiters`, oldest first. An orphaned
-    answer is one whose waiter timed out; its unit is given back to the home.
+answers_in_order_of_asks  The next answers for a key are the `orphaned` ones; those for the `waiters` follow, oldest first. An
+    orphaned answer is one whose waiter timed out; its unit is given back to the home.
 spare_units_are_short_lived  A spare unit is used within GRANT_MS of being recorded, or given back. A holder asks for spare
     units in proportion to the units it used lately.
 unused_allowances_are_forgotten  An allowance without waiters and without recent use is forgotten.
@@ -24,8 +24,8 @@ class RateWaiter(Protocol):
 
     def recorded(self, key: str, wait_ms: int) -> None:
         """The answer, once. 0: go on. For a listener: the ms to wait before going on. For an address: the ms to hold the
-        connection, which violates the address's rate and is recorded nowhere; for a user likewise. UNAVAILABLE: the home did not
-        answer."""
+        connection, which violates the address's rate and is recorded nowhere; for a user and the cluster likewise.
+        UNAVAILABLE: the home did not answer."""
 
 
 class Allowance:

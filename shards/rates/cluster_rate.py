@@ -1,9 +1,9 @@
 """The rate of new connections to all brokers, `turnstile.cluster.max.connection.creation.rate`, as one shard sees it; and beside it
 the same rate where it is observed instead of enforced (broker/accept/rate_rehearsal.py).
 
-A window each, with the keys `cluster` and `observed/cluster`, whose members are the shards of all brokers: rates of their own
-(rates.py), beside those of the shard's broker, so that these wait for no other broker. Members are numbered as those of the pool
-of the cluster (shards/tokens/cluster_pool.py), and follow the same coordinator.
+Each has one window, with the key `cluster` or `observed/cluster`, for the shards of all brokers, which are its members. They are
+in a Rates of their own (rates.py), beside that of the shard's broker, whose rates thus wait for no other broker. Members are
+numbered as those of the pool of the cluster (shards/tokens/cluster_pool.py), and follow the same coordinator.
 
 silent_until_set  Until a version sets the rate or observes it, or a shard that has such a version sends something, no message is
     sent and nothing is counted. Then a home asks all others for their use, as any home that starts does.

@@ -8,7 +8,7 @@ one home because one connection is recorded in both.
 delays_are_computed_once  A connection is recorded in the broker's rate (not on the inter-broker listener beside another
     one), then in the listener's. The larger delay, at most one window, holds that connection and blocks the listener. A
     delay is computed once: no change of a quota moves it.
-blocked_listeners_record_nothing  A blocked listener records nothing; asks wait, first come, first served.
+blocked_listeners_record_nothing  A blocked listener records no ask: asks wait, first come, first served.
 due_asks_recorded_at_their_time  Asks that became due between two calls are recorded at the time at which they were due, in
     that order.
 spare_units_below_half  Spare units are granted only when the ask met no delay and both rates stay within half of their
@@ -53,7 +53,7 @@ class ListenerRate:
 
 
 class ListenerThrottle:
-    """The rates of all listeners of a broker. Every method that takes the time first works off what was due until then."""
+    """The rates of all listeners of a broker. `ask`, `ask_one`, `advance` and `record` first work off what was due until then."""
 
     def __init__(self, listeners: tuple[str, ...], window: Window, sharers: int, answer: AnswerAsk) -> None:
         self.window = window
@@ -98,7 +98,8 @@ class ListenerThrottle:
             self._work(listener, now_ms)
 
     def ask_one(self, name: str, *, now_ms: int) -> int | None:
-        """As `ask`, for one connection of this shard: 0 to go now, or the ms at which it goes; None if others wait before it."""
+        """As `ask`, for one connection of this shard. 0: it goes now; else the time in ms at which it goes. None: others wait
+        before it."""
         self.advance(now_ms=now_ms)
         listener = self.listeners[name]
         if listener.queue or now_ms < listener.blocked_until_ms:

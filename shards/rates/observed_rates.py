@@ -2,9 +2,10 @@
 questions to that of the whole cluster.
 
 Each rate has one home, as an enforced one has (rates.py). Nothing waits for an answer and no listener stops, so the shard that has
-admitted connections gathers its questions: it asks each home, itself too, at the end of a pass, and what comes up within the next
-GATHER_MS at the end of the first pass after that. There is one four times a second at least (shard_process.py). While there is an
-observed world (broker/accept/observed_world.py) it asks after every pass, as the answers decide when connections come into it.
+admitted connections gathers its questions: it asks each home, itself too, at the end of a pass. Questions that come up within the
+next GATHER_MS are asked at the end of the first pass after that time; there is a pass four times a second at least
+(shard_process.py). While there is an observed world (broker/accept/observed_world.py) it asks after every pass, as the answers
+decide when connections come into it.
 
 other_rates_only  An observed rate is asked only if it differs from the rate in force.
 windows_begin_empty  Windows begin empty when the first rate begins to be observed, when the last one ends, when their home starts
@@ -106,7 +107,7 @@ class _Questions:
         self.ask = self.about.append
 
     def take(self) -> list[Any]:
-        """All of them; there are none then."""
+        """Removes all of them, and returns them."""
         taken = self.about.copy()
         self.about.clear()
         return taken
@@ -166,8 +167,8 @@ class ObservedRates:
         serve(METHOD, self._serve)
 
     def asking(self, what: str, asker: Asker) -> Mapping[str, Ask]:
-        """The function that asks about each name, in the version that is followed: about a connection that was admitted, in the
-        cluster (whose name is CLUSTER), at a listener or from an address; a user that has logged in."""
+        """For each name, the function that asks about it, in the version that is followed. `what`, the kind of question: CLUSTER
+        (its only name is CLUSTER, too), LISTENER or ADDRESS, about a connection that was admitted; USER, about a login."""
         self._askers[what] = asker
         return self.asks[what]
 
@@ -185,7 +186,8 @@ class ObservedRates:
             self.reset()
 
     def reset(self) -> None:
-        """Every window begins empty (windows_begin_empty). What came up before is not recorded in them: it was within."""
+        """Every window begins empty (windows_begin_empty). Questions that came up before are not recorded in them, and are answered
+        as within."""
         for (_, what), questions in [*self._questions.items()]:
             self._askers[what].answered(questions.take(), {})
         samples, size_s = (self._image.get(f"quota.window.{name}") for name in ("num", "size.seconds"))

@@ -32,8 +32,7 @@ class WindowAnswer(NamedTuple):
 
 
 class RateWindows:
-    """The rate of each address, of each user, or of the cluster, if its home is here, by its key: `ip:ADDRESS`, `user:NAME`,
-    `cluster` or `observed/cluster`."""
+    """The rates of one kind that are at home here, by key: `ip:ADDRESS`, `user:NAME`, or one of the cluster (cluster_rate.py)."""
 
     def __init__(self, window: Window) -> None:
         self.window = window

@@ -14,8 +14,8 @@ recorded_before_going_on  A unit is recorded at the home before its connection g
     than one Kafka broker would.
 spare_units_stay_in_their_version  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the
     version they were granted under.
-waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `flush` and `tick`
-    only, and from `record_some`.
+waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `receive`, `flush`, `tick`
+    and `record_some`, never from `record`.
 losses_err_on_the_strict_side  When the links between a home and a holder break, its unanswered asks are asked again when
     they are up, and its spare units are void; units that are recorded for the holder stay so until their sample is
     obsolete. Both err on the strict side, also where both processes live: a unit is recorded before it is used, so what is
@@ -47,7 +47,7 @@ _LARGEST_BATCH: Final = 64
 class RatesSnapshot(NamedTuple):
     """The rates of one shard at the end of a pass; copies of plain data.
 
-    recorded  {key: units that count in its window}, of addresses and users at home here
+    recorded  {key: units that count in its window}, of addresses and users at home here, and of the cluster
     waiting   {key: connections of this shard that wait for a unit}, of the rates that this shard asked for lately
     spare     {key: spare units}, of the same rates
     """
@@ -127,8 +127,8 @@ class Rates:
         return None
 
     def record_some(self, key: str, units: int, waiter: RateWaiter, *, now_ms: int) -> None:
-        """Record so many connections of a key, one after the other: the waiter is told as often, from here where spare units are
-        at hand."""
+        """Records `units` connections of a key, one after the other. The waiter is told once for each; within this call for those
+        that take a spare unit."""
         allowance = self._allowances.get(key)
         home = self.home(key) if allowance is None else allowance.home
         while units and allowance is not None and allowance.use(now_ms):

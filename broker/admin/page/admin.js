@@ -21,7 +21,7 @@ export async function call(path, body) {
   if (!answer.ok) throw new Error(why(told) || `${path} answered with ${answer.status}`);
   return told;
 }
-// `done`: what the change makes of it, for people; `observe`: of what is observed instead of enforced.
+// `done`: the result of the change, in words; `observe`: changes what is observed instead of what is enforced.
 export async function put(path, body, form, done, {observe = false} = {}) {
   if (observe) path += (path.includes("?") ? "&" : "?") + "observe=true";
   for (const button of form.querySelectorAll("button")) button.disabled = true;

@@ -26,7 +26,7 @@ export function sparkline(points, of, color) {
 let shown = {series: [], changes: [], most: 300};
 // `most`: seconds to show.
 export function drawRates(all, changes, most) {
-  const series = all.filter(point => point.at > all.at(-1).at - most); // none of none
+  const series = all.filter(point => point.at > all.at(-1).at - most); // empty if `all` is
   shown = {series, changes, most};
   const card = $("rates"), quotas = [...new Set(series.flatMap(point => Object.keys(point.throttled)))].sort(), seen = REASONS.filter(reason => series.some(point => point.refused[reason]));
   const legend = [["admitted", "var(--good)"], ...seen.map(reason => ["refused: " + reason, `var(--${reason})`]),
@@ -60,7 +60,7 @@ function panel(name, y, width, top) {
   group.append(svg("text", {x: 0, y: -6, class: "title"}, `${name === "throttled" ? "throttled requests" : name}, a second`));
   return {group, top};
 }
-// The axis of time, the changes of the configuration, and the line under the pointer, over both charts.
+// The axis of time, the changes of the configuration, and the line under the pointer, over all three charts.
 function times(series, changes, width, span, bottom) {
   const now = series.at(-1).at, group = svg("g", {transform: `translate(${LEFT},0)`}), step = span <= 90 ? 15 : span <= 180 ? 30 : span <= 360 ? 60 : 300;
   for (let ago = step; ago < span; ago += width < 420 ? 2 * step : step)

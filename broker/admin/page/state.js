@@ -30,6 +30,6 @@ export function named(text, broker) {
   if (!name) return null;
   return kind === "ip" ? {broker, ip: name} : {broker, user: kind === "user" ? name : "", client: kind === "user" ? "" : name};
 }
-// Of an opened row, as the admin API takes them too.
+// The parameters that name an opened row, in the URL and in requests to the admin API.
 export const names = open => Object.entries({ip: open.ip, user: open.user, "client-id": open.client, broker: open.broker || ""}).filter(([, value]) => value);
 export const isSame = (a, b) => a && b ? a.broker === b.broker && a.ip === b.ip && a.user === b.user && a.client === b.client : a === b;
