@@ -32,7 +32,7 @@ _HELP = {
     "kafka_server_sharesessioncache_sharepartitionscount": "Partitions of these share sessions (KIP-932).",
     "turnstile_share_partitions": "Partitions of share groups whose state the broker keeps.",
     "kafka_server_client_metrics_instance_count": (
-        "Client instances whose telemetry the broker knows, once for each shard that they are connected to (KIP-714)."
+        "Client instances whose telemetry the broker knows, each once for every shard that knows it (KIP-714)."
     ),
     "kafka_server_quota_byte_rate": "Bytes produced or fetched per second by a client under a quota, by `resource`.",
     "kafka_server_quota_request_time": "Handler time of a client under a quota, in percent of one thread (KIP-124).",
