@@ -5,6 +5,7 @@ Counted since the observed caps were last changed, so that the numbers are those
 The counters of shard_counters.py go on from the start of the cluster.
 
 observed_names_are_bounded  At most MOST_LIMITS caps with their values are counted apart, and addresses as TopTalkers keeps them.
+every_decision_counts  Those of further caps are in the sums, of no cap.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +33,7 @@ class ObservedCounts:
     def __init__(self) -> None:
         self._caps: dict[ObservedCap, int] = {}
         self._addresses = TopTalkers()
-        self._undecided = 0
+        self._undecided = self._others_refused = self._others_waited = 0
 
     def add(self, ip: str, reason: str, limit: str, value: float) -> None:
         """A connection of an address that was admitted, and would not have been; `reason`: one of OBSERVED_REASONS."""
@@ -42,24 +43,30 @@ class ObservedCounts:
         cap = ObservedCap(limit, value, reason in WAITS)
         if cap in self._caps or len(self._caps) < MOST_LIMITS:
             self._caps[cap] = self._caps.get(cap, 0) + 1
+        elif cap.waits:
+            self._others_waited += 1
+        else:
+            self._others_refused += 1
         self._addresses.add(ip, reason)
 
     def clear(self) -> None:
         """The observed caps have changed."""
         self._caps.clear()
         self._addresses.clear()
-        self._undecided = 0
+        self._undecided = self._others_refused = self._others_waited = 0
 
     def describe(self) -> dict[str, object]:
-        """{"caps": [[limit, value, waits, connections]], "top": as of TopTalkers, "undecided": connections}."""
+        """{"caps": [[limit, value, waits, connections]], "others": [those refused, those that would have waited, of further caps],
+        "top": as of TopTalkers, "undecided": connections}."""
         caps = [[*cap, count] for cap, count in self._caps.items()]
-        return {"caps": caps, "top": self._addresses.top(), "undecided": self._undecided}
+        others = [self._others_refused, self._others_waited]
+        return {"caps": caps, "others": others, "top": self._addresses.top(), "undecided": self._undecided}
 
 
 class ObservedSummary(NamedTuple):
     """The counts of all shards: connections that would have been refused, that would have waited for a slot, of how many
-    addresses (`more`: of more than were counted apart), and that nothing is known of. `caps`: one row for each cap,
-    `by_ip`: as merge_top, the addresses with most."""
+    addresses (`more`: perhaps of more, as the table of one shard is full), and that nothing is known of. `caps`: one row for each
+    cap that is counted apart, `by_ip`: as merge_top, the addresses with most."""
 
     refused: int
     waited: int
@@ -81,8 +88,10 @@ def summed(answers: Iterable[Mapping[str, Any]]) -> ObservedSummary:
     by_ip = merge_top((answer["top"] for answer in shard_answers), most=KEPT * max(1, len(shard_answers)))
     rows = sorted(caps.items(), key=lambda row: (-row[1], row[0]))
     return ObservedSummary(
-        refused=sum(count for cap, count in caps.items() if not cap.waits),
-        waited=sum(count for cap, count in caps.items() if cap.waits),
+        refused=sum(count for cap, count in caps.items() if not cap.waits)
+        + sum(answer["others"][0] for answer in shard_answers),
+        waited=sum(count for cap, count in caps.items() if cap.waits)
+        + sum(answer["others"][1] for answer in shard_answers),
         undecided=sum(answer["undecided"] for answer in shard_answers),
         addresses=len(by_ip),
         more=any(len(answer["top"]) >= KEPT for answer in shard_answers),

@@ -94,8 +94,10 @@ export function drawAddresses(live, all, toggle, opener) {
       el("span", row.error ? {title: `at least ${row.count - row.error}`} : {}, (row.error ? "≤ " : "") + count(row.count)),
       told ? openOf(live, told) : el("span", {class: "dim"}, "–")];
   }));
+  const refused = rows => sum(rows.map(row => row.count));
+  const others = Math.max(0, known.others_refused + refused(live.top_refused) - refused(rows));  // `all` was asked for later
   const hidden = known.known - rows.length, of = `${known.more ? "more than " : ""}${count(known.known)}`;
-  const rest = hidden > 0 ? `${count(rows.length)} of ${of} addresses are shown; the others were refused ${count(known.others_refused)} times.`
+  const rest = hidden > 0 ? `${count(rows.length)} of ${of} addresses are shown; the others were refused ${count(others)} times.`
     : all ? `All ${of} addresses that are counted one by one are shown.` : "";
   show("ips", made, rest ? el("div", {class: "rest"}, rest, el("button", {class: "small", onclick: toggle}, all ? "Show fewer" : "Show all")) : null);
 }

@@ -33,9 +33,11 @@ def test_observed_names_are_bounded() -> None:
     counts = ObservedCounts()
     for number in range(MOST_LIMITS + 50):
         counts.add(f"10.0.{number // 250}.{number % 250}", "ip_cap", PER_IP, number)
+    counts.add("10.0.0.1", "broker_wait", "max.connections", 1)
     found = summed([counts.describe()])
     assert len(found.caps) == MOST_LIMITS
     assert found.more
+    assert (found.refused, found.waited) == (MOST_LIMITS + 50, 1), "each decision counts, apart or not"
 
 
 def test_nothing_is_summed_where_no_shard_answers() -> None:
