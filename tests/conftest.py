@@ -110,7 +110,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
 
 
-DOOR, GATE, MACHINE, *LANES = (TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker", "turnstile"))
+DOOR, GATE, MACHINE, *LANES = (
+    TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker", "turnstile")
+)
 """Folders on which the processes of a run lock each other out. A `timed` test has the gate, any other the machine; who waits for
 either to be free has the door, so that neither kind waits for all tests of the other."""
 

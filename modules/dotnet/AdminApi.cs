@@ -334,7 +334,7 @@ public sealed record ClusterAnswer(long Pid, long CoordinatorPid, List<string> L
 /// <param name="Message">One sentence.</param>
 public sealed record ConnectError(string Code, string Message);
 
-/// <summary>Where a connection comes from: as a trusted proxy announced it, where one did.</summary>
+/// <summary>The address and port that a connection comes from; those that a trusted proxy announced, if one did.</summary>
 public sealed record ConnectionSource(string IpAddress, long Port);
 
 /// <summary>The files that were set aside.</summary>
@@ -392,12 +392,12 @@ public sealed record HealthAnswer(string Status, List<string>? Missing = null, D
 /// <summary>The tokens of a pool on one shard.</summary>
 public sealed record HeldTokens(long Shard, long InUse, long Cached);
 
-/// <summary>Requests under way; of which API is not kept.</summary>
+/// <summary>Requests under way. Their APIs are not kept.</summary>
 /// <param name="HasMoreRequests">True: a request is under way.</param>
 public sealed record InFlightRequests(List<string> SampledInFlightRequests, bool HasMoreRequests);
 
 /// <summary>The events that the journal lacks.</summary>
-/// <param name="EventsDropped">The number of events since the start.</param>
+/// <param name="EventsDropped">The number of events since the start that were not written.</param>
 /// <param name="IsLosing">True: events are being lost now.</param>
 public sealed record JournalAnswer(long EventsDropped, bool IsLosing);
 
@@ -427,7 +427,7 @@ public sealed record ListConnectionsBody(long? PageSize = null, string? Filter =
 /// <summary>Every broker.</summary>
 public sealed record ListedBrokers(List<RedpandaBroker> Brokers);
 
-/// <summary>An open connection. What Redpanda's KafkaConnection has more is not kept.</summary>
+/// <summary>An open connection. The other members of Redpanda's KafkaConnection are not kept.</summary>
 /// <param name="Uid">Incarnation of the shard, broker, shard, and the connection's number in the journal, as a UUID.</param>
 /// <param name="ClientId">The client id; empty: the client has not sent one yet.</param>
 /// <param name="IdleDuration">Since its last request was read; 0s while one is under way.</param>
@@ -441,20 +441,20 @@ public sealed record ListedConnections(List<ListedConnection> Connections, strin
 /// <param name="Address">host:port that it is bound to.</param>
 public sealed record ListenerRow(long Broker, string Name, string Address, List<string> Options);
 
-/// <summary>Everything that a display refreshes. All rates are over one window, the last second that was sampled.</summary>
+/// <summary>Everything that a display refreshes. The rates of `shards` are over the last second that was sampled; new connections in `uses`, and the values of quotas, are over the quota window.</summary>
 /// <param name="At">Unix seconds.</param>
 /// <param name="Uses">The fullest first.</param>
 /// <param name="Close">The numbers of limits that are close to being reached.</param>
 /// <param name="Throttled">Clients that are throttled by a quota, the longest throttle time first.</param>
 /// <param name="WithinQuota">Other clients with a quota that they use, the fullest first.</param>
-/// <param name="Observed">null: no cap is observed.</param>
+/// <param name="Observed">null: no limit and no quota is observed.</param>
 public sealed record LiveAnswer(double At, double UptimeS, double WindowS, long Version, long Brokers, List<string> Listeners, LiveTotals Totals, JournalAnswer Journal, List<LiveShard> Shards, List<SeriesPoint> Series, List<LimitUse> Uses, List<CloseRow> Close, List<RefusedAddress> TopRefused, RefusedAddresses RefusedAddresses, List<QuotaClient> Throttled, List<QuotaClient> WithinQuota, List<LimitRow> Limits, ObservedAnswer? Observed);
 
 /// <summary>The process of one shard, and its work.</summary>
 /// <param name="Epoch">The number of this incarnation of the process; it only rises.</param>
 /// <param name="Stalls">The number of times that its event loop was held up.</param>
 /// <param name="MemoryKills">The number of times that the system killed it for want of memory.</param>
-/// <param name="RestartInS">Seconds until a shard that keeps ending starts again; null: none.</param>
+/// <param name="RestartInS">Seconds until a shard that keeps ending is started again; null: it does not wait for that.</param>
 /// <param name="Decisions">Decisions about connections: home (at once, without a token of another shard), cached (at once, with tokens that another shard had granted before), rpc (later: it waited for a home's answer).</param>
 public sealed record LiveShard(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS, double AdmittedPerS, double RefusedPerS, long Admitted, long Refused, TokenTotals Tokens, Dictionary<string, long> Decisions);
 
@@ -481,16 +481,16 @@ public sealed record MetricPoint(string Type, string? Name = null, string? Unit 
 /// <param name="EveryMs">Fires if it last fired so many milliseconds ago or longer.</param>
 /// <param name="Probability">The share of calls at which it fires, from 0 to 1.</param>
 /// <param name="Seed">The seed that chooses these calls.</param>
-/// <param name="Name">Without one it gets one.</param>
+/// <param name="Name">Left out: the fault gets one, such as fault-1.</param>
 /// <param name="Api">Names of Kafka's APIs; none: all.</param>
 public sealed record NewFault(string Kind, string? ClientId = null, string? Ip = null, string? Connection = null, string? Error = null, long? DelayMs = null, long? ThrottleMs = null, bool? Reset = null, bool? Mute = null, bool? Once = null, long? OnCall = null, long? Times = null, long? EveryMs = null, double? Probability = null, long? Seed = null, string? Name = null, object? Api = null);
 
 /// <summary>Warnings about the limits in force: those that admit no connection, and the bursts that rates let through.</summary>
 public sealed record NotesAnswer(List<string> Notes);
 
-/// <summary>The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten its part.</summary>
-/// <param name="Addresses">The number of their addresses.</param>
-/// <param name="More">True: there are more addresses than `addresses` says.</param>
+/// <summary>The refusals and waits that observed caps and creation rates would have caused since one of these limits was last changed; a shard that was started again has forgotten its part.</summary>
+/// <param name="Addresses">The number of addresses of these connections that were counted one by one.</param>
+/// <param name="More">True: at least one shard's table of addresses was full, so there may be more.</param>
 /// <param name="Set">Values by name; null: no value.</param>
 /// <param name="Brokers">The observed values that are set for single brokers, by broker id.</param>
 /// <param name="Quotas">null: no client quota is observed.</param>
@@ -570,7 +570,7 @@ public sealed record RecordedChange(long Version, double At, string Who, List<Li
 /// <summary>A broker.</summary>
 public sealed record RedpandaBroker(long NodeId, BuildInfo BuildInfo);
 
-/// <summary>Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started.</summary>
+/// <summary>Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started. If `observed`, the counts by ip and by limit are those since an observed limit was last changed.</summary>
 /// <param name="Observed">True: these are observed limits, which have refused nothing.</param>
 public sealed record RefusalsAnswer(string By, long Total, long Admitted, List<RefusedRow> Refusals, bool? Observed = null, ObservedAnswer? Summary = null);
 
@@ -583,10 +583,10 @@ public sealed record RefusedAddress(string Ip, long Count, long Error, Dictionar
 /// <summary>The number of addresses that were refused.</summary>
 /// <param name="Known">The number of addresses that have a count of their own.</param>
 /// <param name="OthersRefused">Refusals of the addresses that `top_refused` leaves out.</param>
-/// <param name="More">True: a shard has refused more addresses than it counts one by one.</param>
+/// <param name="More">True: at least one shard's table of addresses was full, so there may be more.</param>
 public sealed record RefusedAddresses(long Known, long OthersRefused, bool More);
 
-/// <summary>The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there.</summary>
+/// <summary>The refusals of one address, listener, reason, shard or observed limit. Besides `count`, only the members that belong to `by` are there.</summary>
 /// <param name="Error">By ip: `count` may be too high by this.</param>
 /// <param name="Reasons">Connections, by the reason of the refusal.</param>
 /// <param name="Value">The value of the limit.</param>
@@ -601,7 +601,7 @@ public sealed record RequestStatistics(string RequestCount);
 /// <param name="StepS">Seconds from one point to the next; each is an average over the time since the last.</param>
 public sealed record SeriesAnswer(double StepS, List<SeriesPoint> Series);
 
-/// <summary>One second: gauges, and rates a second. Reasons and quotas without a count are left out.</summary>
+/// <summary>One step of time: gauges at its end, and rates a second within it. Reasons and quotas without a count are left out.</summary>
 /// <param name="At">Unix seconds.</param>
 public sealed record SeriesPoint(double At, long Connections, double Admitted, double Closed, Dictionary<string, double> Refused, long InUse, long Cached, Dictionary<string, double> Decisions, double Requests, Dictionary<string, double> Throttled);
 
@@ -629,7 +629,7 @@ public sealed record SettingsSchema(Dictionary<string, SettingProperty> Properti
 /// <param name="Epoch">The number of this incarnation of the process; it only rises.</param>
 /// <param name="Stalls">The number of times that its event loop was held up.</param>
 /// <param name="MemoryKills">The number of times that the system killed it for want of memory.</param>
-/// <param name="RestartInS">Seconds until a shard that keeps ending starts again; null: none.</param>
+/// <param name="RestartInS">Seconds until a shard that keeps ending is started again; null: it does not wait for that.</param>
 public sealed record ShardRow(long Broker, long Shard, long Pid, long Epoch, string State, long Connections, long ConfigVersion, long Stalls, double LongestCallbackMs, long Restarts, long MemoryKills, double? RestartInS);
 
 /// <summary>Every shard.</summary>
@@ -662,8 +662,8 @@ public sealed record TlsInfo(bool Enabled);
 
 /// <summary>A pool of tokens, one for each connection: the state at its home, and the tokens of every shard.</summary>
 /// <param name="Broker">null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.</param>
-/// <param name="Kind">broker, listener, ssl, ip, user or cluster.</param>
-/// <param name="Key">The listener's name, or the address.</param>
+/// <param name="Kind">broker, listener, ssl, ip, user or cluster; `observed/` before it: the cap is observed, not enforced.</param>
+/// <param name="Key">The listener's name, the address or the user's name; `all`: of the broker with its inter-broker listener; else empty.</param>
 /// <param name="Home">The home of the pool, the shard that decides; null: it did not answer.</param>
 /// <param name="Cap">null: unlimited.</param>
 /// <param name="Limit">The setting that gives the cap.</param>
@@ -720,8 +720,8 @@ public sealed record VolumeAnswer(long TotalBytes, long FreeBytes, List<BrokerDi
 /// <summary>One address or client on one broker. It is watched from the first request on, until half an hour after the last one.</summary>
 /// <param name="Began">The time from which it is watched, in Unix seconds.</param>
 /// <param name="StepS">Seconds from one point to the next.</param>
-/// <param name="Admitted">Admitted connections since the shards started; null for a client.</param>
-/// <param name="Refused">Refused connections since the shards started; null for a client.</param>
+/// <param name="Admitted">Admitted connections since the shards started, or last forgot the counts of too many addresses; null for a client.</param>
+/// <param name="Refused">Refused connections, counted since the same time; null for a client.</param>
 public sealed record WatchAnswer(long Broker, string? Ip, string? User, string? ClientId, double Began, double StepS, List<WatchPoint> Points, long? Admitted, Dictionary<string, long> Refused);
 
 /// <summary>A point in time: the use at that time, and the events since the point before.</summary>

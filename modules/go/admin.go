@@ -331,7 +331,7 @@ func (a *AdminAPI) GetLastPush(ctx context.Context, clientInstanceId string) (Te
 type GetRefusalsQuery struct {
 	// The field by which connections are counted; `limit` only with `observed`.
 	By *string
-	// What limits that are observed instead of enforced would have refused.
+	// Count what observed limits would have refused, not what was refused.
 	Observed *bool
 }
 
@@ -741,7 +741,8 @@ type ConnectError struct {
 	Message string `json:"message"`
 }
 
-// ConnectionSource: Where a connection comes from: as a trusted proxy announced it, where one did.
+// ConnectionSource: The address and port that a connection comes from; those that a trusted proxy announced, if one
+// did.
 type ConnectionSource struct {
 	IPAddress string `json:"ipAddress"`
 	Port      int64  `json:"port"`
@@ -855,7 +856,7 @@ type HeldTokens struct {
 	Cached int64 `json:"cached"`
 }
 
-// InFlightRequests: Requests under way; of which API is not kept.
+// InFlightRequests: Requests under way. Their APIs are not kept.
 type InFlightRequests struct {
 	SampledInFlightRequests []string `json:"sampledInFlightRequests"`
 	// True: a request is under way.
@@ -864,7 +865,7 @@ type InFlightRequests struct {
 
 // JournalAnswer: The events that the journal lacks.
 type JournalAnswer struct {
-	// The number of events since the start.
+	// The number of events since the start that were not written.
 	EventsDropped int64 `json:"events_dropped"`
 	// True: events are being lost now.
 	IsLosing bool `json:"is_losing"`
@@ -919,7 +920,7 @@ type ListedBrokers struct {
 	Brokers []RedpandaBroker `json:"brokers"`
 }
 
-// ListedConnection: An open connection. What Redpanda's KafkaConnection has more is not kept.
+// ListedConnection: An open connection. The other members of Redpanda's KafkaConnection are not kept.
 type ListedConnection struct {
 	NodeID  int64 `json:"nodeId"`
 	ShardID int64 `json:"shardId"`
@@ -957,7 +958,8 @@ type ListenerRow struct {
 	Options []string `json:"options"`
 }
 
-// LiveAnswer: Everything that a display refreshes. All rates are over one window, the last second that was sampled.
+// LiveAnswer: Everything that a display refreshes. The rates of `shards` are over the last second that was sampled;
+// new connections in `uses`, and the values of quotas, are over the quota window.
 type LiveAnswer struct {
 	// Unix seconds.
 	At        float64       `json:"at"`
@@ -981,7 +983,7 @@ type LiveAnswer struct {
 	// Other clients with a quota that they use, the fullest first.
 	WithinQuota []QuotaClient `json:"within_quota"`
 	Limits      []LimitRow    `json:"limits"`
-	// null: no cap is observed.
+	// null: no limit and no quota is observed.
 	Observed *ObservedAnswer `json:"observed"`
 }
 
@@ -1001,7 +1003,7 @@ type LiveShard struct {
 	Restarts          int64   `json:"restarts"`
 	// The number of times that the system killed it for want of memory.
 	MemoryKills int64 `json:"memory_kills"`
-	// Seconds until a shard that keeps ending starts again; null: none.
+	// Seconds until a shard that keeps ending is started again; null: it does not wait for that.
 	RestartInS   *float64    `json:"restart_in_s"`
 	AdmittedPerS float64     `json:"admitted_per_s"`
 	RefusedPerS  float64     `json:"refused_per_s"`
@@ -1084,7 +1086,7 @@ type NewFault struct {
 	Probability *float64 `json:"probability,omitempty"`
 	// The seed that chooses these calls.
 	Seed *int64 `json:"seed,omitempty"`
-	// Without one it gets one.
+	// Left out: the fault gets one, such as fault-1.
 	Name *string `json:"name,omitempty"`
 	Kind string  `json:"kind"`
 	// Names of Kafka's APIs; none: all.
@@ -1097,15 +1099,15 @@ type NotesAnswer struct {
 	Notes []string `json:"notes"`
 }
 
-// ObservedAnswer: The refusals that observed caps would have made since they were last changed; a shard that was
-// started again has forgotten its part.
+// ObservedAnswer: The refusals and waits that observed caps and creation rates would have caused since one of these
+// limits was last changed; a shard that was started again has forgotten its part.
 type ObservedAnswer struct {
 	Refused   int64 `json:"refused"`
 	Waited    int64 `json:"waited"`
 	Undecided int64 `json:"undecided"`
-	// The number of their addresses.
+	// The number of addresses of these connections that were counted one by one.
 	Addresses int64 `json:"addresses"`
-	// True: there are more addresses than `addresses` says.
+	// True: at least one shard's table of addresses was full, so there may be more.
 	More bool             `json:"more"`
 	Caps []ObservedCapRow `json:"caps"`
 	// Values by name; null: no value.
@@ -1256,7 +1258,8 @@ type RedpandaBroker struct {
 }
 
 // RefusalsAnswer: Counts since the cluster started. By ip there are only the most refused addresses, counted since
-// their shard started.
+// their shard started. If `observed`, the counts by ip and by limit are those since an observed limit was last
+// changed.
 type RefusalsAnswer struct {
 	By       string       `json:"by"`
 	Total    int64        `json:"total"`
@@ -1286,12 +1289,12 @@ type RefusedAddresses struct {
 	Known int64 `json:"known"`
 	// Refusals of the addresses that `top_refused` leaves out.
 	OthersRefused int64 `json:"others_refused"`
-	// True: a shard has refused more addresses than it counts one by one.
+	// True: at least one shard's table of addresses was full, so there may be more.
 	More bool `json:"more"`
 }
 
-// RefusedRow: The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named
-// is there.
+// RefusedRow: The refusals of one address, listener, reason, shard or observed limit. Besides `count`, only the
+// members that belong to `by` are there.
 type RefusedRow struct {
 	Count int64   `json:"count"`
 	IP    *string `json:"ip,omitempty"`
@@ -1323,7 +1326,8 @@ type SeriesAnswer struct {
 	Series []SeriesPoint `json:"series"`
 }
 
-// SeriesPoint: One second: gauges, and rates a second. Reasons and quotas without a count are left out.
+// SeriesPoint: One step of time: gauges at its end, and rates a second within it. Reasons and quotas without a count
+// are left out.
 type SeriesPoint struct {
 	// Unix seconds.
 	At          float64            `json:"at"`
@@ -1397,7 +1401,7 @@ type ShardRow struct {
 	Restarts          int64   `json:"restarts"`
 	// The number of times that the system killed it for want of memory.
 	MemoryKills int64 `json:"memory_kills"`
-	// Seconds until a shard that keeps ending starts again; null: none.
+	// Seconds until a shard that keeps ending is started again; null: it does not wait for that.
 	RestartInS *float64 `json:"restart_in_s"`
 }
 
@@ -1456,9 +1460,10 @@ type TlsInfo struct {
 type TokenPool struct {
 	// null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.
 	Broker *int64 `json:"broker"`
-	// broker, listener, ssl, ip, user or cluster.
+	// broker, listener, ssl, ip, user or cluster; `observed/` before it: the cap is observed, not enforced.
 	Kind string `json:"kind"`
-	// The listener's name, or the address.
+	// The listener's name, the address or the user's name; `all`: of the broker with its inter-broker listener; else
+	// empty.
 	Key string `json:"key"`
 	// The home of the pool, the shard that decides; null: it did not answer.
 	Home *int64 `json:"home"`
@@ -1583,9 +1588,9 @@ type WatchAnswer struct {
 	// Seconds from one point to the next.
 	StepS  float64      `json:"step_s"`
 	Points []WatchPoint `json:"points"`
-	// Admitted connections since the shards started; null for a client.
+	// Admitted connections since the shards started, or last forgot the counts of too many addresses; null for a client.
 	Admitted *int64 `json:"admitted"`
-	// Refused connections since the shards started; null for a client.
+	// Refused connections, counted since the same time; null for a client.
 	Refused map[string]int64 `json:"refused"`
 }
 

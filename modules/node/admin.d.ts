@@ -360,7 +360,7 @@ export interface ConnectError {
   message: string
 }
 
-/** Where a connection comes from: as a trusted proxy announced it, where one did. */
+/** The address and port that a connection comes from; those that a trusted proxy announced, if one did. */
 export interface ConnectionSource {
   ipAddress: string
   port: number
@@ -475,7 +475,7 @@ export interface HeldTokens {
   cached: number
 }
 
-/** Requests under way; of which API is not kept. */
+/** Requests under way. Their APIs are not kept. */
 export interface InFlightRequests {
   sampledInFlightRequests: string[]
   /** True: a request is under way. */
@@ -484,7 +484,7 @@ export interface InFlightRequests {
 
 /** The events that the journal lacks. */
 export interface JournalAnswer {
-  /** The number of events since the start. */
+  /** The number of events since the start that were not written. */
   events_dropped: number
   /** True: events are being lost now. */
   is_losing: boolean
@@ -539,7 +539,7 @@ export interface ListedBrokers {
   brokers: RedpandaBroker[]
 }
 
-/** An open connection. What Redpanda's KafkaConnection has more is not kept. */
+/** An open connection. The other members of Redpanda's KafkaConnection are not kept. */
 export interface ListedConnection {
   nodeId: number
   shardId: number
@@ -577,7 +577,10 @@ export interface ListenerRow {
   options: string[]
 }
 
-/** Everything that a display refreshes. All rates are over one window, the last second that was sampled. */
+/**
+ * Everything that a display refreshes. The rates of `shards` are over the last second that was sampled; new
+ * connections in `uses`, and the values of quotas, are over the quota window.
+ */
 export interface LiveAnswer {
   /** Unix seconds. */
   at: number
@@ -601,7 +604,7 @@ export interface LiveAnswer {
   /** Other clients with a quota that they use, the fullest first. */
   within_quota: QuotaClient[]
   limits: LimitRow[]
-  /** null: no cap is observed. */
+  /** null: no limit and no quota is observed. */
   observed: ObservedAnswer | null
 }
 
@@ -621,7 +624,7 @@ export interface LiveShard {
   restarts: number
   /** The number of times that the system killed it for want of memory. */
   memory_kills: number
-  /** Seconds until a shard that keeps ending starts again; null: none. */
+  /** Seconds until a shard that keeps ending is started again; null: it does not wait for that. */
   restart_in_s: number | null
   admitted_per_s: number
   refused_per_s: number
@@ -702,7 +705,7 @@ export interface NewFault {
   probability?: number
   /** The seed that chooses these calls. */
   seed?: number
-  /** Without one it gets one. */
+  /** Left out: the fault gets one, such as fault-1. */
   name?: string
   kind: 'error' | 'disconnect' | 'delay' | 'blackhole' | 'throttle'
   /** Names of Kafka's APIs; none: all. */
@@ -715,16 +718,16 @@ export interface NotesAnswer {
 }
 
 /**
- * The refusals that observed caps would have made since they were last changed; a shard that was started again has
- * forgotten its part.
+ * The refusals and waits that observed caps and creation rates would have caused since one of these limits was last
+ * changed; a shard that was started again has forgotten its part.
  */
 export interface ObservedAnswer {
   refused: number
   waited: number
   undecided: number
-  /** The number of their addresses. */
+  /** The number of addresses of these connections that were counted one by one. */
   addresses: number
-  /** True: there are more addresses than `addresses` says. */
+  /** True: at least one shard's table of addresses was full, so there may be more. */
   more: boolean
   caps: ObservedCapRow[]
   /** Values by name; null: no value. */
@@ -878,7 +881,7 @@ export interface RedpandaBroker {
 
 /**
  * Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard
- * started.
+ * started. If `observed`, the counts by ip and by limit are those since an observed limit was last changed.
  */
 export interface RefusalsAnswer {
   by: 'ip' | 'listener' | 'reason' | 'shard' | 'limit'
@@ -909,12 +912,13 @@ export interface RefusedAddresses {
   known: number
   /** Refusals of the addresses that `top_refused` leaves out. */
   others_refused: number
-  /** True: a shard has refused more addresses than it counts one by one. */
+  /** True: at least one shard's table of addresses was full, so there may be more. */
   more: boolean
 }
 
 /**
- * The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there.
+ * The refusals of one address, listener, reason, shard or observed limit. Besides `count`, only the members that
+ * belong to `by` are there.
  */
 export interface RefusedRow {
   count: number
@@ -947,7 +951,9 @@ export interface SeriesAnswer {
   series: SeriesPoint[]
 }
 
-/** One second: gauges, and rates a second. Reasons and quotas without a count are left out. */
+/**
+ * One step of time: gauges at its end, and rates a second within it. Reasons and quotas without a count are left out.
+ */
 export interface SeriesPoint {
   /** Unix seconds. */
   at: number
@@ -1021,7 +1027,7 @@ export interface ShardRow {
   restarts: number
   /** The number of times that the system killed it for want of memory. */
   memory_kills: number
-  /** Seconds until a shard that keeps ending starts again; null: none. */
+  /** Seconds until a shard that keeps ending is started again; null: it does not wait for that. */
   restart_in_s: number | null
 }
 
@@ -1081,9 +1087,9 @@ export interface TlsInfo {
 export interface TokenPool {
   /** null: of all brokers; its shards are then numbered over all of them, those of broker 0 first. */
   broker: number | null
-  /** broker, listener, ssl, ip, user or cluster. */
+  /** broker, listener, ssl, ip, user or cluster; `observed/` before it: the cap is observed, not enforced. */
   kind: string
-  /** The listener's name, or the address. */
+  /** The listener's name, the address or the user's name; `all`: of the broker with its inter-broker listener; else empty. */
   key: string
   /** The home of the pool, the shard that decides; null: it did not answer. */
   home: number | null
@@ -1212,9 +1218,9 @@ export interface WatchAnswer {
   /** Seconds from one point to the next. */
   step_s: number
   points: WatchPoint[]
-  /** Admitted connections since the shards started; null for a client. */
+  /** Admitted connections since the shards started, or last forgot the counts of too many addresses; null for a client. */
   admitted: number | null
-  /** Refused connections since the shards started; null for a client. */
+  /** Refused connections, counted since the same time; null for a client. */
   refused: Record<string, number> | null
 }
 

@@ -480,7 +480,7 @@ class ConnectError(TypedDict):
 
 
 class ConnectionSource(TypedDict):
-    """Where a connection comes from: as a trusted proxy announced it, where one did."""
+    """The address and port that a connection comes from; those that a trusted proxy announced, if one did."""
 
     ipAddress: str
     port: int
@@ -606,7 +606,7 @@ class HeldTokens(TypedDict):
 
 
 class InFlightRequests(TypedDict):
-    """Requests under way; of which API is not kept."""
+    """Requests under way. Their APIs are not kept."""
 
     sampledInFlightRequests: list[str]
     # True: a request is under way.
@@ -616,7 +616,7 @@ class InFlightRequests(TypedDict):
 class JournalAnswer(TypedDict):
     """The events that the journal lacks."""
 
-    # The number of events since the start.
+    # The number of events since the start that were not written.
     events_dropped: int
     # True: events are being lost now.
     is_losing: bool
@@ -677,7 +677,7 @@ class ListedBrokers(TypedDict):
 
 
 class ListedConnection(TypedDict):
-    """An open connection. What Redpanda's KafkaConnection has more is not kept."""
+    """An open connection. The other members of Redpanda's KafkaConnection are not kept."""
 
     nodeId: int
     shardId: int
@@ -718,7 +718,7 @@ class ListenerRow(TypedDict):
 
 
 class LiveAnswer(TypedDict):
-    """Everything that a display refreshes. All rates are over one window, the last second that was sampled."""
+    """Everything that a display refreshes. The rates of `shards` are over the last second that was sampled; new connections in `uses`, and the values of quotas, are over the quota window."""
 
     # Unix seconds.
     at: float
@@ -742,7 +742,7 @@ class LiveAnswer(TypedDict):
     # Other clients with a quota that they use, the fullest first.
     within_quota: list[QuotaClient]
     limits: list[LimitRow]
-    # null: no cap is observed.
+    # null: no limit and no quota is observed.
     observed: ObservedAnswer | None
 
 
@@ -763,7 +763,7 @@ class LiveShard(TypedDict):
     restarts: int
     # The number of times that the system killed it for want of memory.
     memory_kills: int
-    # Seconds until a shard that keeps ending starts again; null: none.
+    # Seconds until a shard that keeps ending is started again; null: it does not wait for that.
     restart_in_s: float | None
     admitted_per_s: float
     refused_per_s: float
@@ -849,7 +849,7 @@ class NewFault(TypedDict):
     probability: NotRequired[float]
     # The seed that chooses these calls.
     seed: NotRequired[int]
-    # Without one it gets one.
+    # Left out: the fault gets one, such as fault-1.
     name: NotRequired[str]
     kind: Literal["error", "disconnect", "delay", "blackhole", "throttle"]
     # Names of Kafka's APIs; none: all.
@@ -863,14 +863,14 @@ class NotesAnswer(TypedDict):
 
 
 class ObservedAnswer(TypedDict):
-    """The refusals that observed caps would have made since they were last changed; a shard that was started again has forgotten its part."""
+    """The refusals and waits that observed caps and creation rates would have caused since one of these limits was last changed; a shard that was started again has forgotten its part."""
 
     refused: int
     waited: int
     undecided: int
-    # The number of their addresses.
+    # The number of addresses of these connections that were counted one by one.
     addresses: int
-    # True: there are more addresses than `addresses` says.
+    # True: at least one shard's table of addresses was full, so there may be more.
     more: bool
     caps: list[ObservedCapRow]
     # Values by name; null: no value.
@@ -1036,7 +1036,7 @@ class RedpandaBroker(TypedDict):
 
 
 class RefusalsAnswer(TypedDict):
-    """Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started."""
+    """Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard started. If `observed`, the counts by ip and by limit are those since an observed limit was last changed."""
 
     by: Literal["ip", "listener", "reason", "shard", "limit"]
     total: int
@@ -1068,12 +1068,12 @@ class RefusedAddresses(TypedDict):
     known: int
     # Refusals of the addresses that `top_refused` leaves out.
     others_refused: int
-    # True: a shard has refused more addresses than it counts one by one.
+    # True: at least one shard's table of addresses was full, so there may be more.
     more: bool
 
 
 class RefusedRow(TypedDict):
-    """The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is there."""
+    """The refusals of one address, listener, reason, shard or observed limit. Besides `count`, only the members that belong to `by` are there."""
 
     count: int
     ip: NotRequired[str]
@@ -1108,7 +1108,7 @@ class SeriesAnswer(TypedDict):
 
 
 class SeriesPoint(TypedDict):
-    """One second: gauges, and rates a second. Reasons and quotas without a count are left out."""
+    """One step of time: gauges at its end, and rates a second within it. Reasons and quotas without a count are left out."""
 
     # Unix seconds.
     at: float
@@ -1188,7 +1188,7 @@ class ShardRow(TypedDict):
     restarts: int
     # The number of times that the system killed it for want of memory.
     memory_kills: int
-    # Seconds until a shard that keeps ending starts again; null: none.
+    # Seconds until a shard that keeps ending is started again; null: it does not wait for that.
     restart_in_s: float | None
 
 
@@ -1253,9 +1253,10 @@ class TokenPool(TypedDict):
 
     # null: of all brokers; its shards are then numbered over all of them, those of broker 0 first.
     broker: int | None
-    # broker, listener, ssl, ip, user or cluster.
+    # broker, listener, ssl, ip, user or cluster; `observed/` before it: the cap is observed, not enforced.
     kind: str
-    # The listener's name, or the address.
+    # The listener's name, the address or the user's name; `all`: of the broker with its inter-broker listener; else
+    # empty.
     key: str
     # The home of the pool, the shard that decides; null: it did not answer.
     home: int | None
@@ -1387,9 +1388,10 @@ class WatchAnswer(TypedDict):
     # Seconds from one point to the next.
     step_s: float
     points: list[WatchPoint]
-    # Admitted connections since the shards started; null for a client.
+    # Admitted connections since the shards started, or last forgot the counts of too many addresses; null for a
+    # client.
     admitted: int | None
-    # Refused connections since the shards started; null for a client.
+    # Refused connections, counted since the same time; null for a client.
     refused: dict[str, int] | None
 
 

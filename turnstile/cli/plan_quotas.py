@@ -83,7 +83,9 @@ class QuotaSpec(ParamType[Parsed]):
             except ConfigInvalid as fault:
                 self.fail(str(fault), param, ctx)
             except ValueError as not_a_number:
-                self.fail(f"a quota cannot be {str(not_a_number)!r}: it is a number, such as 1000000 or 1MB/s", param, ctx)
+                self.fail(
+                    f"a quota cannot be {str(not_a_number)!r}: it is a number, such as 1000000 or 1MB/s", param, ctx
+                )
         if not found:
             self.fail("it is empty", param, ctx)
         return found

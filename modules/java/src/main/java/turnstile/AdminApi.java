@@ -622,7 +622,7 @@ public final class AdminApi {
             /** One sentence. */
             String message) {}
 
-    /** Where a connection comes from: as a trusted proxy announced it, where one did. */
+    /** The address and port that a connection comes from; those that a trusted proxy announced, if one did. */
     public record ConnectionSource(
             String ipAddress,
             long port) {}
@@ -731,7 +731,7 @@ public final class AdminApi {
             long inUse,
             long cached) {}
 
-    /** Requests under way; of which API is not kept. */
+    /** Requests under way. Their APIs are not kept. */
     public record InFlightRequests(
             List<String> sampledInFlightRequests,
             /** True: a request is under way. */
@@ -739,7 +739,7 @@ public final class AdminApi {
 
     /** The events that the journal lacks. */
     public record JournalAnswer(
-            /** The number of events since the start. */
+            /** The number of events since the start that were not written. */
             long eventsDropped,
             /** True: events are being lost now. */
             boolean isLosing) {}
@@ -788,7 +788,7 @@ public final class AdminApi {
     public record ListedBrokers(
             List<RedpandaBroker> brokers) {}
 
-    /** An open connection. What Redpanda's KafkaConnection has more is not kept. */
+    /** An open connection. The other members of Redpanda's KafkaConnection are not kept. */
     public record ListedConnection(
             long nodeId,
             long shardId,
@@ -823,7 +823,10 @@ public final class AdminApi {
             String address,
             List<String> options) {}
 
-    /** Everything that a display refreshes. All rates are over one window, the last second that was sampled. */
+    /**
+     * Everything that a display refreshes. The rates of `shards` are over the last second that was sampled; new
+     * connections in `uses`, and the values of quotas, are over the quota window.
+     */
     public record LiveAnswer(
             /** Unix seconds. */
             double at,
@@ -847,7 +850,7 @@ public final class AdminApi {
             /** Other clients with a quota that they use, the fullest first. */
             List<QuotaClient> withinQuota,
             List<LimitRow> limits,
-            /** null: no cap is observed. */
+            /** null: no limit and no quota is observed. */
             ObservedAnswer observed) {}
 
     /** The process of one shard, and its work. */
@@ -866,7 +869,7 @@ public final class AdminApi {
             long restarts,
             /** The number of times that the system killed it for want of memory. */
             long memoryKills,
-            /** Seconds until a shard that keeps ending starts again; null: none. */
+            /** Seconds until a shard that keeps ending is started again; null: it does not wait for that. */
             Double restartInS,
             double admittedPerS,
             double refusedPerS,
@@ -950,7 +953,7 @@ public final class AdminApi {
             Double probability,
             /** The seed that chooses these calls. */
             Long seed,
-            /** Without one it gets one. */
+            /** Left out: the fault gets one, such as fault-1. */
             String name,
             String kind,
             /** Names of Kafka's APIs; none: all. */
@@ -961,16 +964,16 @@ public final class AdminApi {
             List<String> notes) {}
 
     /**
-     * The refusals that observed caps would have made since they were last changed; a shard that was started again
-     * has forgotten its part.
+     * The refusals and waits that observed caps and creation rates would have caused since one of these limits was
+     * last changed; a shard that was started again has forgotten its part.
      */
     public record ObservedAnswer(
             long refused,
             long waited,
             long undecided,
-            /** The number of their addresses. */
+            /** The number of addresses of these connections that were counted one by one. */
             long addresses,
-            /** True: there are more addresses than `addresses` says. */
+            /** True: at least one shard's table of addresses was full, so there may be more. */
             boolean more,
             List<ObservedCapRow> caps,
             /** Values by name; null: no value. */
@@ -1111,7 +1114,7 @@ public final class AdminApi {
 
     /**
      * Counts since the cluster started. By ip there are only the most refused addresses, counted since their shard
-     * started.
+     * started. If `observed`, the counts by ip and by limit are those since an observed limit was last changed.
      */
     public record RefusalsAnswer(
             String by,
@@ -1140,12 +1143,12 @@ public final class AdminApi {
             long known,
             /** Refusals of the addresses that `top_refused` leaves out. */
             long othersRefused,
-            /** True: a shard has refused more addresses than it counts one by one. */
+            /** True: at least one shard's table of addresses was full, so there may be more. */
             boolean more) {}
 
     /**
-     * The refusals of one address, listener, reason, shard or observed limit; only the member that `by` named is
-     * there.
+     * The refusals of one address, listener, reason, shard or observed limit. Besides `count`, only the members that
+     * belong to `by` are there.
      */
     public record RefusedRow(
             long count,
@@ -1175,7 +1178,10 @@ public final class AdminApi {
             double stepS,
             List<SeriesPoint> series) {}
 
-    /** One second: gauges, and rates a second. Reasons and quotas without a count are left out. */
+    /**
+     * One step of time: gauges at its end, and rates a second within it. Reasons and quotas without a count are left
+     * out.
+     */
     public record SeriesPoint(
             /** Unix seconds. */
             double at,
@@ -1243,7 +1249,7 @@ public final class AdminApi {
             long restarts,
             /** The number of times that the system killed it for want of memory. */
             long memoryKills,
-            /** Seconds until a shard that keeps ending starts again; null: none. */
+            /** Seconds until a shard that keeps ending is started again; null: it does not wait for that. */
             Double restartInS) {}
 
     /** Every shard. */
@@ -1295,9 +1301,12 @@ public final class AdminApi {
     public record TokenPool(
             /** null: of all brokers; its shards are then numbered over all of them, those of broker 0 first. */
             Long broker,
-            /** broker, listener, ssl, ip, user or cluster. */
+            /** broker, listener, ssl, ip, user or cluster; `observed/` before it: the cap is observed, not enforced. */
             String kind,
-            /** The listener's name, or the address. */
+            /**
+             * The listener's name, the address or the user's name; `all`: of the broker with its inter-broker
+             * listener; else empty.
+             */
             String key,
             /** The home of the pool, the shard that decides; null: it did not answer. */
             Long home,
@@ -1416,9 +1425,12 @@ public final class AdminApi {
             /** Seconds from one point to the next. */
             double stepS,
             List<WatchPoint> points,
-            /** Admitted connections since the shards started; null for a client. */
+            /**
+             * Admitted connections since the shards started, or last forgot the counts of too many addresses; null
+             * for a client.
+             */
             Long admitted,
-            /** Refused connections since the shards started; null for a client. */
+            /** Refused connections, counted since the same time; null for a client. */
             Map<String, Long> refused) {}
 
     /** A point in time: the use at that time, and the events since the point before. */
