@@ -109,8 +109,8 @@ class FramedSocket(ClientSocket):
 
 
 def _what_is_wrong(head: bytes, length: int) -> str:
-    """Why a frame of that length is refused. If its first bytes begin a PROXY header, a sentence says so: there is a proxy in front
-    of the listener, or a client that forges a header."""
+    """The reason for which a frame of that length is refused. If its first bytes begin a PROXY header, a sentence says so: there
+    is a proxy in front of the listener, or a client that forges a header."""
     if head in _PROXY_HEADS:
         return "a PROXY header, which this listener does not take from this peer (proxy=, trusted=)"
     return "oversized" if length > 0 else "negative length"

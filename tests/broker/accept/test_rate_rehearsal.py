@@ -129,9 +129,9 @@ def test_a_connection_that_the_rate_of_the_cluster_would_have_refused_is_asked_a
 @pytest.mark.parametrize(("exact", "refused"), [("false", 7), ("true", 10)])
 def test_a_core_counts_as_the_enforced_rate_would(exact: str, refused: int) -> None:
     """300 pass at once; then one waits for each token of the next 100 ms, in whole milliseconds or not."""
-    desk = Desk()
+    desk = Desk(kafka_connection_rate_limit="300")
     desk.image.apply(desk.image.version + 1, [("setting", f"/{EXACT}", exact)])
-    desk.observe(kafka_connection_rate_limit="300")
+    desk.rehearsal.follow()
     for number in range(340):
         desk.connect(number)
     assert [name for name, _ in desk.counted].count("observed_core_rate") == refused
