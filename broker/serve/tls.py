@@ -20,6 +20,10 @@ _CHUNK = 64 << 10
 _FILL = 32 << 10
 """Bytes that are read at once. A record has half of that, so there is data in it, unless a client floods with TLS's own messages:
 KeyUpdates, each of which costs new keys here and was made beforehand there."""
+_RECORD = 16 << 10
+"""The most bytes of data in a TLS record."""
+_WHOLE_RECORD = _RECORD + 256 + 5
+"""Bytes among which a record is whole, with what encryption adds, and its header (RFC 8446, 5.2)."""
 
 
 def server_context(certificate: str, key: str) -> ssl.SSLContext:
@@ -73,6 +77,9 @@ class TlsSocket:
         self._outgoing = ssl.MemoryBIO()
         self._unsent = b""
         self._drained = False
+        self._last: int | OSError | None = (
+            None  # the end that `_read_more` has met behind data: what the next read is told
+        )
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def getpeername(self) -> Any:
@@ -86,29 +93,64 @@ class TlsSocket:
     def recv_into(self, buffer: memoryview, size: int = 0, flags: int = 0) -> int:
         """Decrypted bytes; the first calls go through the handshake. A short read does not mean that there is no more, see
         `is_empty`."""
+        if self._last is not None:
+            if isinstance(self._last, OSError):
+                raise self._last
+            return 0
         self._drained = False
         filled = 0
         if not self._has_input():
             self.flush()
             filled = self._fill()
-        while True:
+        while (read := self._read(buffer)) is None:
+            self.flush()
+            if filled >= _FILL:
+                raise ConnectionResetError("TLS without data")
+            filled += self._fill()
+        return read + self._read_more(buffer[read:]) if read else 0
+
+    def _read_more(self, buffer: memoryview) -> int:
+        """The number of bytes of further records, as far as whole ones have come and fit: what a connection does for each read
+        costs as much as the decryption of a record."""
+        got = 0
+        while len(buffer) - got >= _RECORD:
             try:
-                return self._tls.read(len(buffer), buffer)  # type: ignore[return-value]
-            except ssl.SSLWantReadError:
-                self.flush()
-                if filled >= _FILL:
-                    raise ConnectionResetError("TLS without data") from None
-                filled += self._fill()
-            except ssl.SSLZeroReturnError:
-                return 0
-            except ssl.SSLError as fault:
-                self.flush()
-                raise ConnectionResetError(str(fault)) from None
+                if self._incoming.pending < _WHOLE_RECORD:
+                    if self._drained:
+                        break
+                    if not self._fill():
+                        self._drained = False  # the end of the stream is for the next read
+                        break
+                if self._incoming.pending >= _WHOLE_RECORD:
+                    read = self._read(buffer[got:])
+                    if not read:
+                        self._last = read
+                        break
+                    got += read
+            except BlockingIOError:
+                break
+            except OSError as fault:
+                self._last = fault
+                break
+        return got
+
+    def _read(self, buffer: memoryview) -> int | None:
+        """The size of one record's data; 0: the peer has ended TLS; None: a whole record has not come. Raises
+        ConnectionResetError."""
+        try:
+            return self._tls.read(len(buffer), buffer)  # type: ignore[return-value]
+        except ssl.SSLWantReadError:
+            return None
+        except ssl.SSLZeroReturnError:
+            return 0
+        except ssl.SSLError as fault:
+            self.flush()
+            raise ConnectionResetError(str(fault)) from None
 
     @property
     def is_empty(self) -> bool:
         """True if the last `recv_into` has left nothing, here or in the socket: what comes next makes the socket ready."""
-        return self._drained and not self._has_input() and not self._outgoing.pending
+        return self._drained and self._last is None and not self._has_input() and not self._outgoing.pending
 
     def send(self, data: bytes | memoryview, flags: int = 0) -> int:
         if self._unsent or not data:

@@ -1,5 +1,6 @@
 """The files of a TLS listener: which one of them is missing or wrong."""
 
+import contextlib
 import socket
 import ssl
 from _socket import socket as RawSocket
@@ -85,6 +86,53 @@ def test_a_socket_is_empty_once_a_read_has_taken_all_that_had_come(tmp_path: Pat
     assert client.read() == b"answer"
     server.close()
     near.close()
+
+
+@pytest.mark.parametrize("after_the_end", [0, 20_000])
+def test_one_read_takes_many_records_and_the_end_of_tls_is_for_the_next(tmp_path: Path, after_the_end: int) -> None:
+    near, server = _socket_pair(tmp_path)
+    client, _, outgoing = _connected(near, server)
+    data = bytes(range(256)) * 400
+    client.write(data)
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.unwrap()
+    near.sendall(outgoing.read() + bytes(after_the_end))
+    buffer, got, reads = memoryview(bytearray(256 << 10)), b"", 0
+    while size := server.recv_into(buffer):
+        got, reads = got + bytes(buffer[:size]), reads + 1
+    assert got == data and reads < 4, "seven records"
+    server.close()
+    near.close()
+
+
+def test_a_broken_record_behind_others_is_told_after_their_data(tmp_path: Path) -> None:
+    near, server = _socket_pair(tmp_path)
+    client, _, outgoing = _connected(near, server)
+    client.write(bytes(40_000))
+    near.sendall(outgoing.read() + bytes(30_000))
+    buffer, got = memoryview(bytearray(256 << 10)), 0
+    with pytest.raises(ConnectionResetError):
+        while True:
+            got += server.recv_into(buffer)
+    assert got == 40_000 and not server.is_empty
+    with pytest.raises(ConnectionResetError):
+        server.recv_into(buffer)
+    server.close()
+    near.close()
+
+
+def test_the_end_of_the_stream_behind_data_is_told_by_the_next_read(tmp_path: Path) -> None:
+    near, server = _socket_pair(tmp_path)
+    client, _, outgoing = _connected(near, server)
+    client.write(bytes(33_000))
+    near.sendall(outgoing.read())
+    near.close()
+    buffer, got = memoryview(bytearray(256 << 10)), 0
+    with pytest.raises(ConnectionError):
+        while True:
+            got += server.recv_into(buffer)
+    assert got == 33_000
+    server.close()
 
 
 def test_no_tickets_are_handed_out(tmp_path: Path) -> None:
