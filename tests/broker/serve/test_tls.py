@@ -5,8 +5,11 @@ import socket
 import ssl
 from _socket import socket as RawSocket
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.serve.tls import TlsSocket, context_of, server_context
 from shards.config.cluster_plan import ListenerEndpoint
@@ -150,16 +153,79 @@ def test_no_tickets_are_handed_out(tmp_path: Path) -> None:
     near.close()
 
 
-def _socket_pair(tmp_path: Path) -> tuple[socket.socket, TlsSocket]:
-    """The client's end of a connection, and the server's with TLS."""
-    certificate = make_certificate(tmp_path)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("write"), st.sampled_from([1, 900, 16_384, 16_385, 40_000, 300_000]) | st.integers(1, 70_000)
+        ),
+        st.tuples(st.just("updates"), st.integers(1, 3)),
+        st.tuples(st.just("arrive"), st.sampled_from([1, 5, 32_768, 32_767, 400_000]) | st.integers(1, 70_000)),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+def test_after_each_arrival_all_whole_records_are_read_and_no_other_waits(context: ssl.SSLContext, steps: Any) -> None:
+    """`Connection._read` in small: one edge for each arrival, then reads until one says that all is taken."""
+    near, server = _pair(context)
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 21)
+    client, _, outgoing = _connected(near, server)
+    buffer, got, written, on_the_way = memoryview(bytearray(256 << 10)), bytearray(), bytearray(), b""
+    ends = [(0, 0)]  # of records: bytes on the way, and of data
+
+    def arrive(size: int) -> None:
+        nonlocal on_the_way
+        near.sendall(on_the_way[:size])
+        on_the_way = on_the_way[size:]
+        with contextlib.suppress(BlockingIOError):
+            while size := server.recv_into(buffer):
+                got.extend(buffer[:size])
+                if size < len(buffer) and server.is_empty:
+                    break
+
+    sent = arrived = 0
+    for step, number in [*steps, ("arrive", 1 << 30)]:
+        if step == "arrive":
+            arrived += min(number, len(on_the_way))
+            arrive(number)
+            whole = max(data for wire, data in ends if wire <= arrived)
+            assert bytes(got) == bytes(written[:whole])
+            continue
+        if step == "updates":
+            made = key_updates(client, outgoing, number) or b""
+            on_the_way, sent = on_the_way + made, sent + len(made)
+            continue
+        for start in range(0, number, 16 << 10):
+            piece = (len(written) % 251).to_bytes(1) * min(number - start, 16 << 10)
+            client.write(piece)
+            record = outgoing.read()
+            written, on_the_way, sent = written + piece, on_the_way + record, sent + len(record)
+            ends.append((sent, len(written)))
+    server.close()
+    near.close()
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    return _context(tmp_path_factory.mktemp("certificate"))
+
+
+def _context(folder: Path) -> ssl.SSLContext:
+    certificate = make_certificate(folder)
     if certificate is None:
         pytest.skip("openssl is not installed")
+    return server_context(str(certificate.cert), str(certificate.key))
+
+
+def _pair(context: ssl.SSLContext) -> tuple[socket.socket, TlsSocket]:
     near, far = socket.socketpair()
-    server = TlsSocket(
-        RawSocket(socket.AF_UNIX, 1, 0, far.detach()), server_context(str(certificate.cert), str(certificate.key))
-    )
-    return near, server
+    return near, TlsSocket(RawSocket(socket.AF_UNIX, 1, 0, far.detach()), context)
+
+
+def _socket_pair(tmp_path: Path) -> tuple[socket.socket, TlsSocket]:
+    """The client's end of a connection, and the server's with TLS."""
+    return _pair(_context(tmp_path))
 
 
 def _connected(near: socket.socket, server: TlsSocket) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
