@@ -32,15 +32,9 @@ def _unpacked(package: str) -> Path:
             part = BUILD / f"{package}.part"
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
-            _run(package, ["apt-get", "download", "-qq", package], part)
-            _run(package, ["dpkg-deb", "-x", *map(str, part.glob("*.deb")), str(part / "root")], part)
+            why = f"{package} is not installed (apt-get install {package}), and "
+            fetch(["apt-get", "download", "-qq", package], part, prefix=why)
+            fetch(["dpkg-deb", "-x", *part.glob("*.deb"), part / "root"], part, prefix=why)
             (part / "root").rename(folder)
             shutil.rmtree(part)
     return folder
-
-
-def _run(package: str, command: list[str], folder: Path) -> None:
-    try:
-        fetch(command, folder)
-    except Missing as missing:
-        raise Missing(f"{package} is not installed (apt-get install {package}), and {missing}") from None

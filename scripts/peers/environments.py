@@ -20,8 +20,9 @@ def python(name: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several test processes may want it at once
         if not stamp.exists() or stamp.read_text() != wanted:
             shutil.rmtree(home, ignore_errors=True)
-            fetch([sys.executable, "-m", "venv", home])
+            why = f"{name} can't be installed: "
+            fetch([sys.executable, "-m", "venv", home], prefix=why)
             requirements = HERE / name / "requirements.txt"
-            fetch([command, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", requirements])
+            fetch([command, "-m", "pip", "install", "--quiet", "--require-hashes", "-r", requirements], prefix=why)
             stamp.write_text(wanted)
     return command

@@ -11,7 +11,6 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 FETCH_S = 120
@@ -24,14 +23,19 @@ class Missing(Exception):
     """A part that a peer needs is not on this machine; the message names it, in words fit for a skipped test."""
 
 
-def fetch(command: Sequence[str | Path], folder: Path | None = None) -> None:
-    """Runs a command in a folder, and once more where it fails at first. Raises Missing."""
-    problem = _problem(tuple(map(str, command)), folder)
+_problems: dict[tuple[tuple[str, ...], Path | None], str] = {}
+"""What has failed in this process: a command in its folder, and why."""
+
+
+def fetch(command: Sequence[str | Path], folder: Path | None = None, *, prefix: str = "") -> None:
+    """Runs a command in a folder, and once more where it fails at first. Raises Missing; its message begins with `prefix`."""
+    words = tuple(map(str, command))
+    problem = _problems.get((words, folder)) or _problem(words, folder)
     if problem:
-        raise Missing(problem)
+        _problems[words, folder] = problem
+        raise Missing(prefix + problem)
 
 
-@cache
 def _problem(command: tuple[str, ...], folder: Path | None) -> str:
     """The reason for which the command failed, "" if it passed."""
     program = Path(command[0]).name

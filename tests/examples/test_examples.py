@@ -41,7 +41,7 @@ def run(folder: Path, *command: str, **environment: str) -> subprocess.Completed
 def needs(*tools: str) -> None:
     """Skips the test where a tool is missing."""
     for tool in tools:
-        if shutil.which(tool) is None and not (tool == "go" and Path("/usr/local/go/bin/go").exists()):
+        if (find_go() if tool == "go" else shutil.which(tool)) is None:
             pytest.skip(f"{tool} is not installed")
 
 

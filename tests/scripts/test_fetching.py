@@ -15,6 +15,12 @@ def test_a_command_that_fails_once_has_fetched(tmp_path: Path) -> None:
     fetching.fetch(["sh", "-c", "[ -e again ] || { touch again; exit 1; }"], tmp_path)
 
 
+def test_a_command_that_has_passed_runs_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        fetching.fetch(["sh", "-c", "echo x >> runs"], tmp_path)
+    assert (tmp_path / "runs").read_text() == "x\nx\n"
+
+
 def test_a_command_that_fails_twice_is_told_by_its_error_and_not_run_again(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(fetching.Missing, match=r"^sh failed: \[ERROR\] no route$"):
