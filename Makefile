@@ -35,7 +35,8 @@ $(DOCS)/.installed: scripts/docs/requirements.lock
 	@touch $@
 
 test-docs: setup ## the blocks of README and docs pasted into a shell, those that take minutes, too
-	TURNSTILE_ALL_BLOCKS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder tests/docs $(ARGS)
+	TURNSTILE_ALL_BLOCKS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --timeout 3600 -o faulthandler_timeout=3590 \
+	  tests/docs $(ARGS)
 
 lint: setup ## style, types and import contracts
 	$(BIN)/ruff check .

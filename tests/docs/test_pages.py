@@ -6,7 +6,6 @@ A block that can't run here says so in its first line, where its reader sees it 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -32,7 +31,6 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.timeout(3600 if "TURNSTILE_ALL_BLOCKS" in os.environ else 300)
 @pytest.mark.parametrize("page", RUN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_can_be_pasted(page: Path, tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not pasting.allowed():
