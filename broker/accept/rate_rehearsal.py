@@ -174,16 +174,16 @@ class RateRehearsal:
 
     def _from_listener(self, arrival: Arrival, answer: RateAnswer) -> None:
         if answer is not WITHIN:
-            own, of_broker = (self._image.observed_rate_of(pool) for pool in (f"listener:{arrival.listener}", "broker"))
-            if answer.own_ms < 0:
-                rule = own if own.rate is not None else of_broker
-                if rule.rate is not None:
+            is_lost = answer.own_ms < 0
+            rule = self._image.observed_rate_of(f"listener:{arrival.listener}")
+            is_of_broker = rule.rate is None if is_lost else answer.own_ms < answer.broker_ms
+            if is_of_broker:
+                rule = self._image.observed_rate_of("broker")
+            if rule.rate is not None:
+                if is_lost:
                     self._end(arrival, self._unavailable(rule))
                     return
-            else:
-                rule = own if answer.own_ms >= answer.broker_ms else of_broker
-                if rule.rate is not None:
-                    self._would_wait(arrival, rule)
+                self._would_wait(arrival, rule)
         self._at_address(arrival)
 
     def _from_address(self, arrival: Arrival, answer: RateAnswer) -> None:

@@ -33,7 +33,8 @@ class ObservedCounts:
     def __init__(self) -> None:
         self._caps: dict[ObservedCap, int] = {}
         self._addresses = TopTalkers()
-        self._undecided = self._others_refused = self._others_waited = 0
+        self._others = [0, 0]  # refused, waited
+        self._undecided = 0
 
     def add(self, ip: str, reason: str, limit: str, value: float) -> None:
         """A connection of an address that was admitted, and would not have been; `reason`: one of OBSERVED_REASONS."""
@@ -43,24 +44,22 @@ class ObservedCounts:
         cap = ObservedCap(limit, value, reason in WAITS)
         if cap in self._caps or len(self._caps) < MOST_LIMITS:
             self._caps[cap] = self._caps.get(cap, 0) + 1
-        elif cap.waits:
-            self._others_waited += 1
         else:
-            self._others_refused += 1
+            self._others[cap.waits] += 1
         self._addresses.add(ip, reason)
 
     def clear(self) -> None:
         """The observed caps have changed."""
         self._caps.clear()
         self._addresses.clear()
-        self._undecided = self._others_refused = self._others_waited = 0
+        self._others = [0, 0]
+        self._undecided = 0
 
     def describe(self) -> dict[str, object]:
         """{"caps": [[limit, value, waits, connections]], "others": [those refused, those that would have waited, of further caps],
         "top": as of TopTalkers, "undecided": connections}."""
         caps = [[*cap, count] for cap, count in self._caps.items()]
-        others = [self._others_refused, self._others_waited]
-        return {"caps": caps, "others": others, "top": self._addresses.top(), "undecided": self._undecided}
+        return {"caps": caps, "others": [*self._others], "top": self._addresses.top(), "undecided": self._undecided}
 
 
 class ObservedSummary(NamedTuple):

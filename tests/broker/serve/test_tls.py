@@ -1,4 +1,4 @@
-"""The files of a TLS listener: which one of them is missing or wrong."""
+"""TLS: which file of a listener is missing or wrong, and what a read takes."""
 
 import contextlib
 import socket
@@ -113,13 +113,9 @@ def test_a_broken_record_behind_others_is_told_after_their_data(tmp_path: Path) 
     client, _, outgoing = _connected(near, server)
     client.write(bytes(40_000))
     near.sendall(outgoing.read() + bytes(30_000))
-    buffer, got = memoryview(bytearray(256 << 10)), 0
-    with pytest.raises(ConnectionResetError):
-        while True:
-            got += server.recv_into(buffer)
+    got = _read_until(server, ConnectionResetError)
     assert got == 40_000 and not server.is_empty
-    with pytest.raises(ConnectionResetError):
-        server.recv_into(buffer)
+    assert _read_until(server, ConnectionResetError) == 0
     server.close()
     near.close()
 
@@ -130,10 +126,7 @@ def test_the_end_of_the_stream_behind_data_is_told_by_the_next_read(tmp_path: Pa
     client.write(bytes(33_000))
     near.sendall(outgoing.read())
     near.close()
-    buffer, got = memoryview(bytearray(256 << 10)), 0
-    with pytest.raises(ConnectionError):
-        while True:
-            got += server.recv_into(buffer)
+    got = _read_until(server, ConnectionError)
     assert got == 33_000
     server.close()
 
@@ -226,6 +219,15 @@ def _pair(context: ssl.SSLContext) -> tuple[socket.socket, TlsSocket]:
 def _socket_pair(tmp_path: Path) -> tuple[socket.socket, TlsSocket]:
     """The client's end of a connection, and the server's with TLS."""
     return _pair(_context(tmp_path))
+
+
+def _read_until(server: TlsSocket, error: type[OSError]) -> int:
+    """The number of bytes that are read before this error."""
+    buffer, got = memoryview(bytearray(256 << 10)), 0
+    with pytest.raises(error):
+        while True:
+            got += server.recv_into(buffer)
+    return got
 
 
 def _connected(near: socket.socket, server: TlsSocket) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
