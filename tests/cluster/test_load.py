@@ -43,7 +43,7 @@ def test_other_clients_are_told_apart_by_address(tmp_path):
             told = json.loads(load(cluster, "--json", "--duration", "1", "--rate", "300"))
             assert "of 127.0.0.5, are not its own" in load(cluster)
         assert told["reconciled"] is True and told["others"]["127.0.0.5"] > 0
-        assert told["cluster"]["admitted"] == told["admitted"] == 300
+        assert told["cluster"]["admitted"] == told["admitted"] == told["attempted"] > 0
         assert "others" in told and json.loads(load(cluster, "--json"))["others"] == {}
 
 
