@@ -19,8 +19,8 @@ from typing import Any, Final
 from shards.config.image import ClusterImage
 from shards.limits.caps import CLUSTER, OBSERVED, OF_CLUSTER
 from shards.ownership import BrokerShard, member_of, shard_of_member
-from shards.rates.allowances import RateWaiter
 from shards.rates.rate_home import RecordEvent
+from shards.rates.rate_queues import RateWaiter
 from shards.rates.rates import Rates
 
 NAME: Final = "cluster_rate"

@@ -11,31 +11,26 @@ delays_are_computed_once  A connection is recorded in the broker's rate (not on 
 blocked_listeners_record_nothing  A blocked listener records no ask: asks wait, first come, first served.
 due_asks_recorded_at_their_time  Asks that became due between two calls are recorded at the time at which they were due, in
     that order.
-spare_units_below_half  Spare units are granted only when the ask met no delay and both rates stay within half of their
-    quotas.
 Source: SocketServer.ConnectionQuotas.recordConnectionAndGetThrottleTimeMs, Acceptor (KIP-612).
 """
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from shards.limits.rate import Rate, Window
-from shards.rates.rate_windows import headroom
 
-AnswerAsk = Callable[[int, str, int, int, int, int], None]
-"""answer(holder, listener, units that go now, when one more goes (0: there is none), spare units, when recorded)."""
+AnswerAsk = Callable[[int, str, int, int, int], None]
+"""answer(holder, listener, units that go now, when one more goes (0: there is none), when recorded)."""
 
 
 class PendingAsk:
-    """`units` connections of a shard that wait, and how many `more` units the shard could use soon."""
+    """`units` connections of a shard that wait."""
 
-    __slots__ = ("holder", "more", "units")
+    __slots__ = ("holder", "units")
 
-    def __init__(self, holder: int, units: int, more: int) -> None:
+    def __init__(self, holder: int, units: int) -> None:
         self.holder = holder
         self.units = units
-        self.more = more
 
 
 class ListenerRate:
@@ -55,12 +50,11 @@ class ListenerRate:
 class ListenerThrottle:
     """The rates of all listeners of a broker. `ask`, `ask_one`, `advance` and `record` first work off what was due until then."""
 
-    def __init__(self, listeners: tuple[str, ...], window: Window, sharers: int, answer: AnswerAsk) -> None:
+    def __init__(self, listeners: tuple[str, ...], window: Window, answer: AnswerAsk) -> None:
         self.window = window
         self.listeners = {name: ListenerRate(name, window) for name in listeners}
         self.rate = Rate(window)
         self.quota: float | None = None
-        self._sharers: Final = sharers
         self._answer = answer
 
     def configure(self, quota: float | None, quotas: Mapping[str, float | None], exempt: str | None) -> None:
@@ -89,11 +83,11 @@ class ListenerThrottle:
         for listener in self.listeners.values():
             listener.rate = Rate(self.window)
 
-    def ask(self, holder: int, name: str, units: int, more: int, *, now_ms: int) -> None:
-        """A holder has `units` connections, and could use as many `more` soon. Answered now or when it is their turn."""
+    def ask(self, holder: int, name: str, units: int, *, now_ms: int) -> None:
+        """A holder has `units` connections. Answered now or when it is their turn."""
         self.advance(now_ms=now_ms)
         listener = self.listeners[name]
-        listener.queue.append(PendingAsk(holder, units, more))
+        listener.queue.append(PendingAsk(holder, units))
         if now_ms >= listener.blocked_until_ms:
             self._work(listener, now_ms)
 
@@ -163,12 +157,12 @@ class ListenerThrottle:
                 go += 1
             else:
                 queue.popleft()
-                self._answer(ask.holder, listener.name, go, 0, self._spare(listener, ask.more, at_ms), at_ms)
+                self._answer(ask.holder, listener.name, go, 0, at_ms)
                 continue
             listener.blocked_until_ms = at_ms + delay_ms
             if not ask.units:
                 queue.popleft()
-            self._answer(ask.holder, listener.name, go, listener.blocked_until_ms, 0, at_ms)
+            self._answer(ask.holder, listener.name, go, listener.blocked_until_ms, at_ms)
             return
 
     def _charge(self, listener: ListenerRate, at_ms: int) -> int:
@@ -178,16 +172,3 @@ class ListenerThrottle:
         if not listener.exempt:
             broker_ms = self.rate.charge(1, self.quota, now_ms=at_ms, max_ms=size_ms)
         return max(broker_ms, listener.rate.charge(1, listener.quota, now_ms=at_ms, max_ms=size_ms))
-
-    def _spare(self, listener: ListenerRate, more: int, at_ms: int) -> int:
-        """spare_units_below_half: as many units as both rates leave to each holder; they are recorded now."""
-        if not more:
-            return 0
-        if listener.quota is not None:
-            more = min(more, headroom(listener.rate, listener.quota, now_ms=at_ms) // self._sharers)
-        if not listener.exempt:
-            if self.quota is not None:
-                more = min(more, headroom(self.rate, self.quota, now_ms=at_ms) // self._sharers)
-            self.rate.record(more, now_ms=at_ms)
-        listener.rate.record(more, now_ms=at_ms)
-        return more

@@ -31,7 +31,7 @@ from shards.limits.rate import Window
 from shards.limits.rate_replay import RateQuotas
 from shards.loop.deferred import Deferred
 from shards.ownership import home_of
-from shards.rates.allowances import RateWaiter
+from shards.rates.rate_queues import RateWaiter
 
 METHOD: Final = "observe_rates"
 MOST_IN_A_CALL: Final = 2000

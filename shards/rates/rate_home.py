@@ -5,8 +5,6 @@ all its listeners. The rates of the whole cluster have a RateHome of their own (
 
 earlier_use_known_first  A home that starts decides no ask before it knows the use that an earlier home recorded, or has waited
     for it in vain (rate_recovery.py, told_use_before_decisions). Until then asks wait in `_parked`.
-answers_carry_their_version  Every answer carries the configuration version that it was given under, and the time at which its
-    units were recorded.
 window_changes_are_journaled  Each change of a window is journaled, in order. So the arithmetic can be done again from the
     journal, which shows that no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
       grant    pool to tokens at_ms          units recorded for shard `to`; a listener's last one may have to wait for its time
@@ -23,7 +21,7 @@ from shards.limits.caps import OF_CLUSTER
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.rate_recovery import RateUse
-from shards.rates.rate_windows import RateWindows, WindowAnswer
+from shards.rates.rate_windows import RateWindows
 from shards.settings.ranges import INT_MAX
 
 Post = Callable[[int, tuple[object, ...]], None]
@@ -40,7 +38,6 @@ class RateHome:
     def __init__(
         self,
         me: int,
-        shards: int,
         listeners: tuple[str, ...],
         image: ClusterImage,
         *,
@@ -53,13 +50,12 @@ class RateHome:
         self.complete = False
         self.version = 0
         self._me = me
-        self._shards = shards
         self._listener_names = listeners
         self._image = image
         self._post = post
         self._block = block
         self._journal = journal
-        self._parked: list[tuple[int, str, int, int]] = []
+        self._parked: list[tuple[int, str, int]] = []
         self._violated = "", 0  # the key that last violated its quota, and when
         self._every = every
         self._anew = every  # prefixes of the keys whose windows start from the entries that `resume` gets
@@ -69,7 +65,7 @@ class RateHome:
         """Makes empty windows of this shape, which never changes while a cluster runs. Called before the first `resume`."""
         self.window = window
         self._empty_windows()
-        self.listeners = ListenerThrottle(self._listener_names, window, self._shards, self._answer)
+        self.listeners = ListenerThrottle(self._listener_names, window, self._answer)
 
     def reset(self, now_ms: int) -> None:
         """Empties every window, and journals that (window_changes_are_journaled)."""
@@ -89,7 +85,7 @@ class RateHome:
         if not self.complete:
             return None
         if not key.startswith("listener:"):
-            return self._admit(self._me, key, 1, 0, now_ms).delay_ms
+            return self._admit(self._me, key, 1, now_ms)[1]
         until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
@@ -99,15 +95,15 @@ class RateHome:
         self._block(key[9:], until_ms)
         return until_ms - now_ms
 
-    def asked(self, peer: int, now_ms: int, key: str, units: int, more: int) -> None:
-        """Shard `peer` asks for `units` of a key, a unit for each connection that waits there, and for `more` spare ones."""
+    def asked(self, peer: int, now_ms: int, key: str, units: int) -> None:
+        """Shard `peer` asks for `units` of a key, a unit for each connection that waits there."""
         if not self.complete:
-            self._parked.append((peer, key, units, more))
+            self._parked.append((peer, key, units))
         elif key.startswith("listener:"):
-            self.listeners.ask(peer, key[9:], units, more, now_ms=now_ms)
+            self.listeners.ask(peer, key[9:], units, now_ms=now_ms)
         else:
-            within, delay_ms, spare = self._admit(peer, key, units, more, now_ms)
-            self._post(peer, ("within", key, within, units - within, delay_ms, spare, now_ms, self.version))
+            within, delay_ms = self._admit(peer, key, units, now_ms)
+            self._post(peer, ("within", key, within, units - within, delay_ms, now_ms))
 
     def undo(self, peer: int, now_ms: int, key: str, units: int, at_ms: int) -> None:
         """Takes back units that were recorded at `at_ms` and that shard `peer` has not used."""
@@ -143,22 +139,23 @@ class RateHome:
                 self._windows_of(key).record(key, units, now_ms=at_ms)
         self.complete = True
         parked, self._parked = self._parked, []
-        for peer, key, units, more in parked:
-            self.asked(peer, now_ms, key, units, more)
+        for peer, key, units in parked:
+            self.asked(peer, now_ms, key, units)
 
-    def _admit(self, peer: int, key: str, units: int, more: int, now_ms: int) -> WindowAnswer:
+    def _admit(self, peer: int, key: str, units: int, now_ms: int) -> tuple[int, int]:
+        """As RateWindows.admit, by the quota of the key."""
         quota = self._image.rate_of(key).rate
         if quota is None or quota >= INT_MAX:
-            return WindowAnswer(units, 0, 0)  # without a quota nothing is recorded
-        answer = self._windows_of(key).admit(key, units, more, quota, self._shards, now_ms=now_ms)
-        if answer.within == units:
-            self._journal_grant(peer, key, units + answer.spare, now_ms)
-        elif answer.within or (key, now_ms) != self._violated:
+            return units, 0  # without a quota nothing is recorded
+        within, delay_ms = self._windows_of(key).admit(key, units, quota, now_ms=now_ms)
+        if within == units:
+            self._journal_grant(peer, key, units, now_ms)
+        elif within or (key, now_ms) != self._violated:
             # Once for each ms is enough: a violation changes the window only in that it was measured at that instant.
             self._violated = key, now_ms
-            detail = {"pool": f"rate:{key}", "to": peer, "tokens": answer.within, "at_ms": now_ms, "violated": True}
+            detail = {"pool": f"rate:{key}", "to": peer, "tokens": within, "at_ms": now_ms, "violated": True}
             self._journal("grant", detail, self.version)
-        return answer
+        return within, delay_ms
 
     def _empty_windows(self) -> None:
         self.windows = {kind: RateWindows(self.window) for kind in ("ip", "user", *OF_CLUSTER)}
@@ -166,9 +163,9 @@ class RateHome:
     def _windows_of(self, key: str) -> RateWindows:
         return self.windows[key.partition(":")[0]]
 
-    def _answer(self, peer: int, listener: str, units: int, until_ms: int, spare: int, at_ms: int) -> None:
-        self._journal_grant(peer, f"listener:{listener}", units + bool(until_ms) + spare, at_ms)
-        self._post(peer, ("go", listener, units, until_ms, spare, at_ms, self.version))
+    def _answer(self, peer: int, listener: str, units: int, until_ms: int, at_ms: int) -> None:
+        self._journal_grant(peer, f"listener:{listener}", units + bool(until_ms), at_ms)
+        self._post(peer, ("go", listener, units, until_ms, at_ms))
         if until_ms:
             self._block(listener, until_ms)
 

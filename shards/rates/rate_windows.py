@@ -2,33 +2,18 @@
 
 violations_taken_back_at_once  A unit is recorded here before its connection goes on, and a violating one is taken back at
     once, as Kafka does.
-spare_units_never_exceed_quota  Spare units are granted only up to half of what the quota allows, so a unit recorded ahead
-    of its use never pushes a rate over its quota. An unused one is taken back out of the sample that it was recorded in.
+unused_units_leave_their_sample  A unit that nothing used is taken back out of the sample that it was recorded in.
 
 What is kept is bounded in time (shards/limits/rates_by_key.py, windows_are_forgotten).
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from shards.limits.rate import Rate, Window
 from shards.limits.rates_by_key import RatesByKey
 
 SHOWN_MS: Final = 3_600_000  # Kafka drops an address's sensor after an hour without a record
 SHOWN_MOST: Final = 1000
-
-
-def headroom(rate: Rate, quota_per_s: float, *, now_ms: int) -> int:
-    """Units that may be recorded now without the rate passing half of its quota; 0 for a window of one sample."""
-    samples, size_ms = rate.window
-    return max(0, int((quota_per_s / 2 - rate.peek(now_ms=now_ms)) * ((samples - 1) * size_ms / 1000.0)))
-
-
-class WindowAnswer(NamedTuple):
-    """The units that are within the quota, the delay of each of the others, and the spare units that were recorded on top."""
-
-    within: int
-    delay_ms: int
-    spare: int
 
 
 class RateWindows:
@@ -39,19 +24,10 @@ class RateWindows:
         self._rates = RatesByKey(window)
         self._shown: dict[str, int] = {}  # when each last recorded, least recent first
 
-    def admit(self, key: str, units: int, more: int, quota_per_s: float, sharers: int, *, now_ms: int) -> WindowAnswer:
-        """Records the units that are within the quota and, if all are, spare ones: at most `more`. `sharers`: the number of shards
-        that the headroom is divided among."""
-        rate = self._rate(key, now_ms)
-        admitted = rate.admit(units, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
-        if admitted is not None:
-            return WindowAnswer(*admitted, spare=0)
-        spare = 0
-        if more:
-            spare = min(more, headroom(rate, quota_per_s, now_ms=now_ms) // sharers)
-            if spare:
-                rate.record(spare, now_ms=now_ms)
-        return WindowAnswer(units, 0, spare)
+    def admit(self, key: str, units: int, quota_per_s: float, *, now_ms: int) -> tuple[int, int]:
+        """Records the units that are within the quota: how many, and the delay in ms of each of the others."""
+        admitted = self._rate(key, now_ms).admit(units, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
+        return (units, 0) if admitted is None else admitted
 
     def record(self, key: str, units: int, *, now_ms: int) -> None:
         """Count units that an earlier home had granted."""

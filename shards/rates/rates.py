@@ -2,25 +2,23 @@
 
 A rate's window lives at its home: that of an address, of a user or of the cluster at the home of its key, where rate_windows.py
 decides; those of the broker and of all its listeners together at the home of "rate:broker", where listener_throttle.py decides
-(and says why). Any other shard is a holder: it asks for one unit per connection, once per pass and key, and may hold spare
-units that are already recorded at the home.
+(and says why). Any other shard is a holder: it asks for one unit per connection, once per pass and key.
 
-    holder -> home   ask key units more | unused key units when | count listener units
-    home -> holder   within key units over delay spare when version | go listener units until spare when version
-                     blocked listener until
+    holder -> home   ask key units | unused key units when | count listener units
+    home -> holder   within key units over delay when | go listener units until when | blocked listener until
     rate_recovery.py backup key units | ask_use round prefix | use round last [when key units]...
 
 recorded_before_going_on  A unit is recorded at the home before its connection goes on: so no number of shards admits more
     than one Kafka broker would.
-spare_units_stay_in_their_version  Spare units exist only below half of a quota, live GRANT_MS, and never outlive the
-    version they were granted under.
 waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `receive`, `flush`, `tick`
     and `record_some`, never from `record`.
+refused_by_used_units_only  While no link breaks, each recorded unit is that of a connection that went on, or is on its way to
+    one that waits: no connection is refused because of a unit that nothing uses.
 losses_err_on_the_strict_side  When the links between a home and a holder break, its unanswered asks are asked again when
-    they are up, and its spare units are void; units that are recorded for the holder stay so until their sample is
-    obsolete. Both err on the strict side, also where both processes live: a unit is recorded before it is used, so what is
-    on its way may be lost. Only the memory of a home that starts makes a difference between a peer that is lost and one
-    that is dead (rate_recovery.py, told_use_before_decisions).
+    they are up; units that are recorded for the holder stay so until their sample is obsolete. That errs on the strict side,
+    also where both processes live: a unit is recorded before it is used, so what is on its way may be lost. Only the memory of
+    a home that starts makes a difference between a peer that is lost and one that is dead (rate_recovery.py,
+    told_use_before_decisions).
 Times are milliseconds of the machine's monotonic clock, the same in all processes. The links keep the order of messages
 and deliver nothing of an earlier incarnation (mesh.py, channels_deliver_in_order and downs_follow_ups).
 """
@@ -31,8 +29,8 @@ from typing import Any, Final, NamedTuple
 from shards.config.image import ClusterImage
 from shards.limits.rate import Window
 from shards.ownership import home_of
-from shards.rates.allowances import UNAVAILABLE, Allowance, Allowances, RateWaiter
 from shards.rates.rate_home import RateHome, RecordEvent
+from shards.rates.rate_queues import UNAVAILABLE, RateQueues, RateWaiter
 from shards.rates.rate_recovery import RateRecovery, RateUse
 from shards.settings.ranges import INT_MAX
 
@@ -48,13 +46,11 @@ class RatesSnapshot(NamedTuple):
     """The rates of one shard at the end of a pass; copies of plain data.
 
     recorded  {key: units that count in its window}, of addresses and users at home here, and of the cluster
-    waiting   {key: connections of this shard that wait for a unit}, of the rates that this shard asked for lately
-    spare     {key: spare units}, of the same rates
+    waiting   {key: connections of this shard that wait for a unit}
     """
 
     recorded: dict[str, float]
     waiting: dict[str, int]
-    spare: dict[str, int]
 
 
 class Rates:
@@ -92,9 +88,9 @@ class Rates:
         self._outbox: dict[int, list[tuple[object, ...]]] = {}
         self._delayed: set[str] = set()  # listeners whose last connection, of any shard, had to wait
         self._local: list[tuple[object, ...]] = []  # items of this shard for itself
-        self._allowances = Allowances(self._post)
+        self._queues = RateQueues(self._post)
         self._here = RateHome(
-            me, shards, listeners, image, post=self._post, block=self._block_all, journal=journal, every=every
+            me, listeners, image, post=self._post, block=self._block_all, journal=journal, every=every
         )
         self._recovery = RateRecovery(me, shards, self.home, self._post, self._resume, together)
         self._handlers: dict[str, Callable[..., None]] = {
@@ -108,40 +104,24 @@ class Rates:
     def record(self, key: str, waiter: RateWaiter, *, now_ms: int) -> int | None:
         """Record one connection of `listener:NAME`, `ip:ADDRESS`, `user:NAME` or `cluster`: the answer as `RateWaiter.recorded`
         gets it, or None: the waiter is told later."""
-        allowance = self._allowances.get(key)
-        if allowance is not None and allowance.use(now_ms):
-            self._recovery.record_use(key, 1, allowance.home, now_ms=now_ms)
-            return 0
-        home = self.home(key) if allowance is None else allowance.home
-        if home == self.me and (allowance is None or not allowance.waiters):
+        queue = self._queues.get(key)
+        home = self.home(key) if queue is None else queue.home
+        if home == self.me and (queue is None or not queue.waiters):
             wait_ms = self._here.record(key, now_ms=now_ms)
             if wait_ms is not None:
                 if not wait_ms or key.startswith("listener:"):
                     self._recovery.record_use(key, 1, home, now_ms=now_ms)
                 return wait_ms
-        self._allowances.wait(key, home, waiter, now_ms)
-        if home == self.me:
-            self._local.append(("ask", key, 1, 0))
-        else:
-            self._allowances.ask(key)
+        self.record_some(key, 1, waiter, now_ms=now_ms)
         return None
 
     def record_some(self, key: str, units: int, waiter: RateWaiter, *, now_ms: int) -> None:
-        """Records `units` connections of a key, one after the other. The waiter is told once for each; within this call for those
-        that take a spare unit."""
-        allowance = self._allowances.get(key)
-        home = self.home(key) if allowance is None else allowance.home
-        while units and allowance is not None and allowance.use(now_ms):
-            self._recovery.record_use(key, 1, home, now_ms=now_ms)
-            waiter.recorded(key, 0)
-            units -= 1
-        if not units:
-            return
-        self._allowances.wait(key, home, waiter, now_ms, units)
+        """Records `units` connections of a key, one after the other. The waiter is told once for each, later."""
+        home = self._queues.wait(key, self.home, waiter, now_ms, units)
         if home == self.me:
-            self._local.append(("ask", key, units, 0))
+            self._local.append(("ask", key, units))
         else:
-            self._allowances.ask(key, units)
+            self._queues.ask(key, units)
 
     def count(self, listener: str, units: int, *, now_ms: int) -> None:
         """Record units in a listener's rate without asking. -1: the connection violated its address's rate, so the unit of
@@ -170,8 +150,7 @@ class Rates:
     # Configuration, peers, time
 
     def apply(self, version: int, *, now_ms: int) -> None:
-        """The image has become `version`: its quotas hold from here on, and no unit granted under another is left
-        (spare_units_stay_in_their_version)."""
+        """The image has become `version`: its quotas hold from here on."""
         image, here = self._image, self._here
         here.listeners.advance(now_ms=now_ms)  # due connections go on under the version that ends
         here.version = version
@@ -179,7 +158,6 @@ class Rates:
         if window != here.window:
             here.start(window)
             self._recovery.start(window)
-        self._allowances.void()
         quota = image.rate_of("broker").rate if self._listeners else None
         quotas = {name: image.rate_of(f"listener:{name}").rate for name in self._listeners}
         here.listeners.configure(quota, quotas, image.inter_broker_listener if len(self._listeners) > 1 else None)
@@ -206,13 +184,13 @@ class Rates:
         """An incarnation of a peer can be sent to."""
         self._outbox[peer] = []
         self._recovery.peer_up(peer)
-        self._allowances.home_up(peer)
+        self._queues.home_up(peer)
 
     def peer_lost(self, peer: int, *, now_ms: int) -> None:
         """The links to a peer broke, whether its process lives or not (losses_err_on_the_strict_side)."""
         self._outbox.pop(peer, None)
         self._here.forget(peer)
-        self._allowances.home_lost(peer, now_ms)
+        self._queues.home_lost(peer, now_ms)
         self._recovery.peer_lost(peer)
 
     def peer_dead(self, peer: int, *, now_ms: int) -> None:
@@ -226,32 +204,28 @@ class Rates:
 
     def next_ms(self) -> int | None:
         """The time at which `advance` has something to do, in ms; None: not before the next call."""
-        listeners_ms, expires_ms = self._here.listeners.next_ms(), self._allowances.next_ms()
-        if listeners_ms is None or expires_ms is None:
-            return listeners_ms if expires_ms is None else expires_ms
-        return min(listeners_ms, expires_ms)
+        return self._here.listeners.next_ms()
 
     def advance(self, *, now_ms: int) -> None:
-        """Does what is due by now: blocked listeners go on, spare units expire."""
+        """Does what is due by now: blocked listeners go on."""
         self._here.listeners.advance(now_ms=now_ms)
-        self._allowances.expire(now_ms)
 
     def tick(self, *, now_ms: int) -> None:
         """Deadlines; about four times a second."""
         self._recovery.tick(now_ms=now_ms)
-        self._allowances.give_up(now_ms, lambda home: home == self.me or home in self._outbox)
+        self._queues.give_up(now_ms, lambda home: home == self.me or home in self._outbox)
 
     @property
     def busy(self) -> bool:
         """True if `flush` has something to do."""
-        return bool(self._local or self._allowances.asking or any(self._outbox.values()))
+        return bool(self._local or self._queues.asking or any(self._outbox.values()))
 
     def flush(self, *, now_ms: int) -> None:
         """Ends a pass: tells waiters what was decided here, and sends what was queued, one message for each peer."""
         while self._local:
             local, self._local = self._local, []
             self.receive(self.me, local, now_ms=now_ms)
-        self._allowances.flush()
+        self._queues.flush()
         self._recovery.flush()
         for peer, items in self._outbox.items():
             if items:
@@ -263,7 +237,7 @@ class Rates:
         """Connections a second of the addresses and users at home here, [key, rate]: at most `most` of each kind, the last that
         connected first; and how many wait here."""
         rates = [rate for each in self._here.windows.values() for rate in each.describe(most, now_ms=now_ms)]
-        return {"waiting": self._allowances.waiting(), "rates": rates}
+        return {"waiting": sum(self._queues.waiting().values()), "rates": rates}
 
     def connection_rate(self, key: str, *, now_ms: int) -> float | None:
         """Connections a second of an address or user at home here, such as `user:alice`; None: no record of it counts any more."""
@@ -271,55 +245,43 @@ class Rates:
 
     def snapshot(self, *, now_ms: int) -> RatesSnapshot:
         """See RatesSnapshot; for simulations and tests, at the end of a pass."""
-        allowances = self._allowances.snapshot()
+        self._queues.check()
         return RatesSnapshot(
             recorded={
                 key: units
                 for each in self._here.windows.values()
                 for key, units in each.recorded(now_ms=now_ms).items()
             },
-            waiting={key: waiting for key, (waiting, _) in allowances.items()},
-            spare={key: spare for key, (_, spare) in allowances.items()},
+            waiting=self._queues.waiting(),
         )
 
     # Answers
 
-    def _within(self, peer: int, now_ms: int, key: str, units: int, over: int, delay_ms: int, *grant: int) -> None:
-        allowance = self._allowances.answered(key, now_ms)
-        self._hand_out(allowance, key, units, 0, grant[1], now_ms)
-        for _ in range(over):
-            waiter = allowance.next()
-            if waiter is not None:
+    def _within(self, peer: int, now_ms: int, key: str, units: int, over: int, delay_ms: int, at_ms: int) -> None:
+        if units:
+            self._hand_out(peer, key, units, 0, at_ms, now_ms)
+        if over:
+            for waiter in self._queues.answered(key, over, now_ms):
                 waiter.recorded(key, delay_ms)
-        self._grant(key, *grant)
 
-    def _go(self, peer: int, now_ms: int, listener: str, units: int, until_ms: int, *grant: int) -> None:
+    def _go(self, peer: int, now_ms: int, listener: str, units: int, until_ms: int, at_ms: int) -> None:
         key = f"listener:{listener}"
-        allowance = self._allowances.answered(key, now_ms)
-        self._hand_out(allowance, key, units, 0, grant[1], now_ms)
+        if units:
+            self._hand_out(peer, key, units, 0, at_ms, now_ms)
         if until_ms:
-            self._hand_out(allowance, key, 1, max(0, until_ms - now_ms), grant[1], now_ms)
+            self._hand_out(peer, key, 1, max(0, until_ms - now_ms), at_ms, now_ms)
         else:
             self._delayed.discard(listener)
-        self._grant(key, *grant)
 
-    def _hand_out(self, allowance: Allowance, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
-        """Hands recorded units to as many waiters; the units of waiters that timed out are given back."""
-        unused = 0
-        for _ in range(units):
-            waiter = allowance.next()
-            if waiter is None:
-                unused += 1
-            else:
-                waiter.recorded(key, wait_ms)
-        if used := units - unused:
-            allowance.used += used
-            self._recovery.record_use(key, used, allowance.home, now_ms=now_ms)
-        if unused:
-            self._post(allowance.home, ("unused", key, unused, at_ms))
-
-    def _grant(self, key: str, spare: int, at_ms: int, version: int) -> None:
-        self._allowances.grant(key, spare, at_ms, current=version >= self._here.version)
+    def _hand_out(self, home: int, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
+        """Hands units that their home recorded at `at_ms` to as many waiters; those of waiters that timed out are given back."""
+        waiters = self._queues.answered(key, units, now_ms)
+        if waiters:
+            self._recovery.record_use(key, len(waiters), home, now_ms=now_ms)
+        for waiter in waiters:
+            waiter.recorded(key, wait_ms)
+        if unused := units - len(waiters):
+            self._post(home, ("unused", key, unused, at_ms))
 
     def _block(self, peer: int, now_ms: int, listener: str, until_ms: int) -> None:
         self._delayed.add(listener)

@@ -66,6 +66,15 @@ def test_all_brokers_share_one_rate(cluster: Cluster, clients: BrokerClients):
     assert refused(cluster) == before + 20
 
 
+def test_in_one_burst_after_another_it_lets_in_what_one_broker_would(cluster: Cluster, clients: BrokerClients):
+    """Neither is a unit left over where no connection comes, nor one of the burst before."""
+    for _ in range(12):
+        cluster.reset()
+        cluster.set(RATE, 3)
+        assert clients.more(45) == 3 * BURST
+        clients.close()
+
+
 def test_one_broker_may_have_all_of_it_on_any_listener(cluster: Cluster, clients: BrokerClients):
     cluster.set(RATE, 1)
     assert clients.more(6, broker=1) == 6

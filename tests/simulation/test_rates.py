@@ -27,6 +27,8 @@ def simulate(seed, shards, arrivals, *, sets=(), quotas=(), delay_ms=(0, 2)):
         world.connect(at_ms, ip, listener)
     world.run(END_MS)
     assert world.unavailable == 0
+    for name in dict(quotas):
+        assert world.units[key_of(name)] == len(world.times(ip=name)), "a unit that nothing uses"
     return world
 
 
@@ -138,25 +140,29 @@ def test_a_dead_holder_blocks_nobody(seed):
     assert len(world.times()) >= 0.95 * len(one_broker(arrivals, END_MS, sets=[(RATE, 50)]))
 
 
-def test_unused_spare_units_come_back():
-    """After a burst far below half of the quota, what the home counts is what was admitted."""
-    world = RateWorld(1, 2, sets=SETS, quotas=[("10.0.0.1", 1000)])
-    home = world.shards[0].rates.home("ip:10.0.0.1")
-    for at_ms in range(1100, 2100):
-        world.connect(at_ms, shard=1 - home)
-    world.run(3000)
-    recorded = world.shards[home].rates.snapshot(now_ms=world.now_ms).recorded
-    assert recorded["ip:10.0.0.1"] == len(world.times()) == 1000
+def test_a_unit_that_nothing_uses_is_seen():
+    """The mutant of refused_by_used_units_only."""
+    records_more = with_line(
+        RateHome,
+        "_admit",
+        "self._journal_grant(peer, key, units, now_ms)",
+        "self._windows_of(key).record(key, 1, now_ms=now_ms), self._journal_grant(peer, key, units + 1, now_ms)",
+        "1",
+    )
+    arrivals = poisson(5, 10)
+    with broken(records_more), pytest.raises(AssertionError, match="nothing uses"):
+        simulate(5, 3, arrivals, quotas=[("10.0.0.1", 20)])
 
 
-def test_messages_are_few_while_a_rate_is_far_below_its_quota():
+def test_asks_of_a_pass_are_one_message():
     world = RateWorld(1, 2, sets=SETS, quotas=[("10.0.0.1", 10_000)])
     home = world.shards[0].rates.home("ip:10.0.0.1")
     for at_ms in range(1100, 11_100):
-        world.connect(at_ms, shard=1 - home)
+        for _ in range(5):
+            world.connect(at_ms, shard=1 - home)
     world.run(12_000)
-    assert len(world.times()) == 10_000
-    assert world.sent["ask"] < 1000
+    assert len(world.times()) == 50_000
+    assert world.sent["ask"] <= 10_000
 
 
 def test_a_home_that_forgets_a_users_window_is_seen():
@@ -181,5 +187,5 @@ def test_without_rates_no_unit_is_asked_for_and_nothing_kept(listener):
     world.run(END_MS)
     assert not world.sent["ask"]
     for rates in (shard.rates for shard in world.shards):
-        assert rates.snapshot(now_ms=world.now_ms) == ({}, {}, {})
+        assert rates.snapshot(now_ms=world.now_ms) == ({}, {})
         assert rates.next_ms() is None

@@ -66,10 +66,6 @@ class Pair:
             rates.apply(self.version, now_ms=self.now_ms)
         self.settle()
 
-    def spare(self):
-        """Spare units of the address at the shard that is not its home."""
-        return self.holder.snapshot(now_ms=self.now_ms).spare[f"ip:{IP}"]
-
     def record(self, rates, key, times=1):
         """The answers to `times` connections in one pass."""
         waiter, answers = RecordingRateWaiter(), []
@@ -99,7 +95,7 @@ def test_many_connections_of_a_pass_are_one_ask():
         pair.holder.record(f"ip:{IP}", RecordingRateWaiter(), now_ms=1000)
     pair.holder.flush(now_ms=1000)
     (message,) = pair.links[pair.holder.me, pair.home.me]
-    assert message == (NAME, [("ask", f"ip:{IP}", 50, 0)])
+    assert message == (NAME, [("ask", f"ip:{IP}", 50)])
 
 
 def test_those_recorded_together_are_told_in_order_after_one_ask():
@@ -109,24 +105,10 @@ def test_those_recorded_together_are_told_in_order_after_one_ask():
         rates.record_some(f"ip:{IP}", 7, waiter, now_ms=pair.now_ms)
         rates.flush(now_ms=pair.now_ms)
         asks = [message for message in pair.links[pair.holder.me, pair.home.me] if "ask" in str(message)]
-        assert asks == ([(NAME, [("ask", f"ip:{IP}", 7, 0)])] if rates is pair.holder else [])
+        assert asks == ([(NAME, [("ask", f"ip:{IP}", 7)])] if rates is pair.holder else [])
         pair.settle()
         within = 7 if rates is pair.holder else 3
         assert waiter.told == [(f"ip:{IP}", 0)] * within + [(f"ip:{IP}", 1000)] * (7 - within)
-
-
-def test_those_recorded_together_use_spare_units_which_a_successor_of_the_home_knows_of():
-    pair = Pair(ip_quota(10), ("setting", "/quota.window.num", "21"))
-    for _ in range(2):
-        pair.record(pair.holder, f"ip:{IP}", 10)
-    spare, waiter = pair.spare(), RecordingRateWaiter()
-    assert spare > 3
-    pair.holder.record_some(f"ip:{IP}", 3, waiter, now_ms=pair.now_ms)
-    assert waiter.told == [(f"ip:{IP}", 0)] * 3
-    pair.settle()
-    assert pair.spare() == spare - 3, "and none was asked for"
-    successor = succeeded(pair, configured_first=True)
-    assert successor.snapshot(now_ms=pair.now_ms).recorded == {f"ip:{IP}": 23}
 
 
 def test_an_address_without_quota_is_not_counted_but_its_past_is_not_forgotten():
@@ -137,31 +119,6 @@ def test_an_address_without_quota_is_not_counted_but_its_past_is_not_forgotten()
     assert not pair.holder.has_quota(f"ip:{IP}")
     pair.apply(ip_quota(1))
     assert pair.record(pair.holder, f"ip:{IP}") == [1000]
-
-
-def test_a_change_voids_spare_units_before_it_is_acknowledged():
-    pair = Pair(ip_quota(1000))
-    for _ in range(3):
-        pair.record(pair.holder, f"ip:{IP}")
-        pair.now_ms += 1
-    assert pair.spare()
-    pair.apply(ip_quota(0.1))
-    assert not pair.spare()
-    assert pair.record(pair.holder, f"ip:{IP}") == [1000]
-
-
-def test_spare_units_granted_under_an_older_version_are_not_used():
-    pair = Pair(ip_quota(1000))
-    for _ in range(2):
-        pair.record(pair.holder, f"ip:{IP}")
-    for _ in range(pair.spare()):
-        assert pair.holder.record(f"ip:{IP}", RecordingRateWaiter(), now_ms=pair.now_ms) == 0
-    pair.holder.record(f"ip:{IP}", RecordingRateWaiter(), now_ms=pair.now_ms)
-    pair.holder.flush(now_ms=pair.now_ms)  # the ask is on its way, under version 1
-    pair.images[pair.holder.me].apply(2, [ip_quota(1)])
-    pair.holder.apply(2, now_ms=pair.now_ms)
-    pair.settle()
-    assert pair.spare() == 0
 
 
 @pytest.mark.parametrize("name", [RATE, f"listener.name.external.{RATE}"])

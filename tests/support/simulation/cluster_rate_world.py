@@ -26,9 +26,9 @@ from shards.limits.caps import CLUSTER, OBSERVED, OF_CLUSTER
 from shards.limits.rate import DEFAULT_WINDOW
 from shards.limits.rate_replay import RateQuotas, RateReplay
 from shards.ownership import BrokerShard
-from shards.rates.allowances import UNAVAILABLE
 from shards.rates.cluster_rate import ClusterRate
 from shards.rates.observed_rates import Asker, Beyond, ObservedRates
+from shards.rates.rate_queues import UNAVAILABLE
 
 RATE = "turnstile.cluster.max.connection.creation.rate"
 TICK_MS = 250

@@ -107,7 +107,8 @@ class RateShard:
         image = world.images[version]
 
         world.beyond += home.event(detail, lambda key: quotas_of(image, key), Window())
-        world.units[self.number, epoch] += detail.get("tokens", 0) * (1 if kind == "grant" else -1)
+        units = detail.get("tokens", 0) * (1 if kind == "grant" else -1)
+        world.units[detail["pool"].removeprefix("rate:")] += units
 
     def send(self, peer, message):
         self.world.deliver(self, self.world.shards[peer], message[1])

@@ -35,7 +35,7 @@ SEEN = {
     "ObservedWorld._end: pass for self._observed_tokens.cancel(attempt)": 56,
     "UserRehearsal.decided: pass for self._tokens.release((login.pool,))": 1,
     "UserRehearsal._turned_away: pass for leave(connection, self._world.release)": 9,
-    "UserRehearsal.end: pass for self._tokens.cancel(login)": 19,
+    "UserRehearsal.end: pass for self._tokens.cancel(login)": 11,
     "UserRehearsal.came_in: if True: for if pools[-1].startswith(OBSERVED):": 23,
     "ObservedWorld._settle: pass for self.users.came_in(connection)": 23,
     "ConnectionTokens.observe_rest: pass for self._in_flight.give_back(pools[:index])": 6,
