@@ -6,8 +6,8 @@ Under `pytest -n N --dist loadgroup` (`make test`) three rules hold:
    Each page of the documents is a group of its own, as it has a machine of its own.
 2. Long groups begin first, and of files those with many tests, so that no core is idle at the end. Within a group, and among
    files of about as many tests, the order is random.
-3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it but two others of
-   its kind: they wait most of the time.
+3. A test marked `timed` measures rates or delays on the real clock. It runs last, and nothing runs beside it but three others
+   of its kind: they wait most of the time.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _place(item: pytest.Item, sizes: Counter[str]) -> tuple[int, int]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Keeps `timed` tests apart from all others of this run, and lets no fourth one run beside three."""
+    """Keeps `timed` tests apart from all others of this run, and lets no fifth one run beside four."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
     with _timed() if item.get_closest_marker("timed") else _not_timed():
@@ -111,7 +111,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 DOOR, GATE, MACHINE, *LANES = (
-    TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker", "turnstile")
+    TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker", "turnstile", "clients")
 )
 """Folders on which the processes of a run lock each other out. A `timed` test has the gate, any other the machine; who waits for
 either to be free has the door, so that neither kind waits for all tests of the other."""
