@@ -19,7 +19,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -106,27 +106,44 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     """Keeps `timed` tests apart from all others of this run, and lets no fifth one run beside four."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return (yield)
-    with _timed() if item.get_closest_marker("timed") else _not_timed():
+    if not item.get_closest_marker("timed"):
+        _machine.share()
+        return (yield)
+    _machine.give_up()
+    with _lane(), _sharing(GATE, behind=MACHINE):
         return (yield)
 
 
 DOOR, GATE, MACHINE, *LANES = (
     TESTS / folder for folder in ("support", "shards", ".", "cluster", "broker", "turnstile", "clients")
 )
-"""Folders on which the processes of a run lock each other out. A `timed` test has the gate, any other the machine; who waits for
-either to be free has the door, so that neither kind waits for all tests of the other."""
+"""Folders on which the processes of a run lock each other out. A `timed` test shares the gate. A process shares the machine from
+its first other test until it comes to a `timed` one, or ends: kinds that take turns would leave a core idle at each turn. A
+process that waits for either to be free has the door."""
 
 
-@contextmanager
-def _not_timed() -> Iterator[None]:
-    with _sharing(MACHINE, behind=GATE):
-        yield
+class Machine:
+    """The lock of this process on the machine."""
+
+    def __init__(self) -> None:
+        self._held = ExitStack()
+        self._is_shared = False
+
+    def share(self) -> None:
+        if not self._is_shared:
+            self._held.enter_context(_sharing(MACHINE, behind=GATE))
+            self._is_shared = True
+
+    def give_up(self) -> None:
+        self._held.close()
+        self._is_shared = False
 
 
-@contextmanager
-def _timed() -> Iterator[None]:
-    with _lane(), _sharing(GATE, behind=MACHINE):
-        yield
+_machine = Machine()
+
+
+def pytest_sessionfinish() -> None:
+    _machine.give_up()
 
 
 @contextmanager

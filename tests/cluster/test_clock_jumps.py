@@ -62,7 +62,7 @@ def test_a_clock_that_is_set_changes_no_limit_and_is_told(tmp_path, monkeypatch)
                 lambda: abs(cluster.get("/v1/live")["at"] - clock.now_s()) < 0.5, within_s=60, what="the jump is seen"
             )
             assert opened(cluster, CAPPED, 8) == 5
-            until(lambda: not cluster.metric("turnstile_connections"), what="closed connections")
+            until(lambda: not cluster.metric("turnstile_connections_open"), what="closed connections")
             rated += sum(opened(cluster, RATED, 1) for _ in range(WINDOWS))
             instants = [point["at"] for point in cluster.get(f"/v1/live?since={time.time() - 60}")["series"]]
             assert instants == sorted(instants)

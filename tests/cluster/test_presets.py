@@ -103,7 +103,7 @@ def test_connections_beyond_their_rate_and_their_number_are_delayed_and_none_is_
         with ExitStack() as storm:
             opened = [storm.enter_context(connect(cluster.address)) for _ in range(40)]
             assert all(map(admitted, opened))
-        assert cluster.metric("vectorized_kafka_rpc_connections_wait_rate_total") > 0
+        assert cluster.metric("vectorized_kafka_rpc_connections_wait_rate") > 0
         until(lambda: cluster.metric("turnstile_connections_open") == 0, what="closed")
         cluster.set("max.connections", 3)
         opened = [stack.enter_context(connect(cluster.address)) for _ in range(3)]
