@@ -10,8 +10,8 @@ decides; those of the broker and of all its listeners together at the home of "r
 
 recorded_before_going_on  A unit is recorded at the home before its connection goes on: so no number of shards admits more
     than one Kafka broker would.
-waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `receive`, `flush`, `tick`
-    and `record_some`, never from `record`.
+waiters_answered_in_order  Waiters of a key are answered in the order they asked; they are told from `receive`, `flush` and `tick`,
+    never from `record` or `record_some`.
 refused_by_used_units_only  While no link breaks, each recorded unit is that of a connection that went on, or is on its way to
     one that waits: no connection is refused because of a unit that nothing uses.
 losses_err_on_the_strict_side  When the links between a home and a holder break, its unanswered asks are asked again when
