@@ -74,9 +74,10 @@ seeds: setup ## what make test does with some seeds, with all: hasty clients, pl
 	TURNSTILE_ALL_SEEDS=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder tests/broker/serve/test_hasty_clients.py \
 	  tests/turnstile/pipeline/test_many_seeds.py tests/turnstile/pipeline/test_formats.py $(ARGS)
 
-simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas
+simulate: setup ## ten thousand schedules of the simulation, and a thousand of client quotas and of each limit of a whole cluster
 	$(BIN)/python tests/simulation/run.py --schedules 10000
-	$(BIN)/python tests/simulation/run.py --quotas --schedules 1000
+	@for kind in quotas cluster-cap cluster-rate; do \
+	  $(BIN)/python tests/simulation/run.py --of $$kind --schedules 1000 || exit; done
 
 oracle: setup ## replay beside Kafka 4.3's own classes (needs Maven)
 	$(BIN)/python tests/oracle/compare.py

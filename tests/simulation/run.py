@@ -1,7 +1,8 @@
-"""Runs seeded schedules of the token protocol and of accepting, and says which fail: `run.py --schedules 10000 --seed 0`.
+"""Runs seeded schedules and says which fail: of the token protocol and of accepting (`run.py --schedules 10000 --seed 0`), of
+client quotas (`--of quotas`), or of the cap or the rate of a whole cluster (`--of cluster-cap`, `--of cluster-rate`).
 
 A failure is reproduced, step by step, by `run.py --seed N --schedules 1 --verbose`. `run.py --mutants` breaks each guard
-of the protocol instead, and says how soon that is seen. With `--quotas` all that is about client quotas.
+of the protocol instead, or of client quotas, and says how soon that is seen.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ os.environ["TURNSTILE_COMPILED"] = "0"  # mutants and doubles replace parts of m
 
 # The path above makes it a script that runs from anywhere.
 from simulation import mutants, quota_mutants  # noqa: E402
-from simulation.seeds import failures, schedule_of  # noqa: E402
+from simulation.seeds import KINDS, LOGGED, QUOTAS, TOKENS, failures, schedule_of  # noqa: E402
 
 _CHUNK = 100
 
@@ -30,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--schedules", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0, help="of the first schedule; the next has the next number")
-    parser.add_argument("--quotas", action="store_true", help="schedules of client quotas, whose homes stop and die")
+    parser.add_argument("--of", choices=KINDS, default=TOKENS, help="the kind of schedules")
     parser.add_argument("--verbose", action="store_true", help="print every step, in one process")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
@@ -39,13 +40,16 @@ def main() -> int:
         help=f"check that each mutant is seen within {mutants.ENOUGH} schedules ({quota_mutants.ENOUGH} of quotas)",
     )
     arguments = parser.parse_args()
+    kind = arguments.of
+    if (arguments.verbose or arguments.mutants) and kind not in LOGGED:
+        parser.error(f"--verbose and --mutants go with --of {' or '.join(LOGGED)}")
     if arguments.mutants:
-        return check_mutants(arguments.processes, quotas=arguments.quotas)
+        return check_mutants(arguments.processes, quotas=kind == QUOTAS)
     seeds = range(arguments.seed, arguments.seed + arguments.schedules)
     if arguments.verbose:
         for seed in seeds:
             try:
-                schedule_of(seed, print, quotas=arguments.quotas).run()
+                schedule_of(seed, print, kind=kind).run()
             except Exception:
                 traceback.print_exc()
                 return 1
@@ -53,13 +57,13 @@ def main() -> int:
     chunks = [seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK)]
     started, done, failed = time.monotonic(), 0, 0
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for chunk, found in zip(chunks, pool.map(failures, chunks, itertools.repeat(arguments.quotas)), strict=True):
+        for chunk, found in zip(chunks, pool.map(failures, chunks, itertools.repeat(kind)), strict=True):
             done += len(chunk)
             for seed, error in found:
                 failed += 1
-                which = "--quotas " if arguments.quotas else ""
+                verbose = " --verbose" if kind in LOGGED else ""
                 print(
-                    f"\nseed {seed}: {error}\n  reproduce: {sys.argv[0]} {which}--seed {seed} --schedules 1 --verbose"
+                    f"\nseed {seed}: {error}\n  reproduce: {sys.argv[0]} --of {kind} --seed {seed} --schedules 1{verbose}"
                 )
             print(
                 f"\r{done}/{len(seeds)} schedules, {failed} failed, {time.monotonic() - started:.0f} s",

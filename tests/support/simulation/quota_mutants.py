@@ -147,7 +147,7 @@ SEEN = {
     "knows_no_predecessor": 17,
     "stands_in_before_it_was_told": 17,
 }
-"""Where each mutant is seen first, as `run.py --quotas --mutants` prints it: so the tests need one schedule each."""
+"""Where each mutant is seen first, as `run.py --of quotas --mutants` prints it: so the tests need one schedule each."""
 
 
 def seed_that_sees(mutant: Mutant, seeds: range = range(ENOUGH)) -> int | None:
