@@ -5,6 +5,10 @@ all its listeners. The rates of the whole cluster have a RateHome of their own (
 
 earlier_use_known_first  A home that starts decides no ask before it knows the use that an earlier home recorded, or has waited
     for it in vain (rate_recovery.py, told_use_before_decisions). Until then asks wait in `_parked`.
+late_asks_record_nothing  An ask that is read DEADLINE_MS after it was sent is answered UNAVAILABLE, unless it is of a listener: its
+    connections have been told so, and a unit recorded for them would refuse others. The home may have stood still so long.
+only_recorded_units_are_taken_back  Units that were recorded nowhere, as their key had no quota, are told with the time 0. Those
+    of before a reset are in no window any more.
 window_changes_are_journaled  Each change of a window is journaled, in order. So the arithmetic can be done again from the
     journal, which shows that no unit was recorded beyond a quota (docs/internals/journal.md has the shapes):
       grant    pool to tokens at_ms          units recorded for shard `to`; a listener's last one may have to wait for its time
@@ -20,6 +24,7 @@ from shards.config.image import ClusterImage
 from shards.limits.caps import OF_CLUSTER
 from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
+from shards.rates.rate_queues import DEADLINE_MS, UNAVAILABLE
 from shards.rates.rate_recovery import RateUse
 from shards.rates.rate_windows import RateWindows
 from shards.settings.ranges import INT_MAX
@@ -55,7 +60,8 @@ class RateHome:
         self._post = post
         self._block = block
         self._journal = journal
-        self._parked: list[tuple[int, str, int]] = []
+        self._parked: list[tuple[int, str, int, int]] = []
+        self._reset_ms = -1
         self._violated = "", 0  # the key that last violated its quota, and when
         self._every = every
         self._anew = every  # prefixes of the keys whose windows start from the entries that `resume` gets
@@ -70,6 +76,7 @@ class RateHome:
     def reset(self, now_ms: int) -> None:
         """Empties every window, and journals that (window_changes_are_journaled)."""
         self._empty_windows()
+        self._reset_ms = now_ms
         self._journal_start(self._every, [])
         self.listeners.reset(now_ms=now_ms)
 
@@ -85,7 +92,8 @@ class RateHome:
         if not self.complete:
             return None
         if not key.startswith("listener:"):
-            return self._admit(self._me, key, 1, now_ms)[1]
+            quota = self._quota(key)
+            return 0 if quota is None else self._admit(self._me, key, 1, quota, now_ms)[1]
         until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
@@ -95,18 +103,24 @@ class RateHome:
         self._block(key[9:], until_ms)
         return until_ms - now_ms
 
-    def asked(self, peer: int, now_ms: int, key: str, units: int) -> None:
-        """Shard `peer` asks for `units` of a key, a unit for each connection that waits there."""
+    def asked(self, peer: int, now_ms: int, key: str, units: int, asked_ms: int) -> None:
+        """Shard `peer` asked at `asked_ms` for `units` of a key, a unit for each connection that waits there."""
         if not self.complete:
-            self._parked.append((peer, key, units))
+            self._parked.append((peer, key, units, asked_ms))
         elif key.startswith("listener:"):
             self.listeners.ask(peer, key[9:], units, now_ms=now_ms)
+        elif now_ms - asked_ms >= DEADLINE_MS:
+            self._post(peer, ("within", key, 0, units, UNAVAILABLE, 0))
+        elif (quota := self._quota(key)) is None:
+            self._post(peer, ("within", key, units, 0, 0, 0))
         else:
-            within, delay_ms = self._admit(peer, key, units, now_ms)
+            within, delay_ms = self._admit(peer, key, units, quota, now_ms)
             self._post(peer, ("within", key, within, units - within, delay_ms, now_ms))
 
     def undo(self, peer: int, now_ms: int, key: str, units: int, at_ms: int) -> None:
         """Takes back units that were recorded at `at_ms` and that shard `peer` has not used."""
+        if at_ms <= self._reset_ms:
+            return
         detail = {"pool": f"rate:{key}", "from": peer, "tokens": units, "at_ms": at_ms}
         self._journal("reclaim", detail, self.version)
         if key.startswith("listener:"):
@@ -139,14 +153,16 @@ class RateHome:
                 self._windows_of(key).record(key, units, now_ms=at_ms)
         self.complete = True
         parked, self._parked = self._parked, []
-        for peer, key, units in parked:
-            self.asked(peer, now_ms, key, units)
+        for peer, key, units, asked_ms in parked:
+            self.asked(peer, now_ms, key, units, asked_ms)
 
-    def _admit(self, peer: int, key: str, units: int, now_ms: int) -> tuple[int, int]:
-        """As RateWindows.admit, by the quota of the key."""
+    def _quota(self, key: str) -> float | None:
+        """None: nothing of it is recorded."""
         quota = self._image.rate_of(key).rate
-        if quota is None or quota >= INT_MAX:
-            return units, 0  # without a quota nothing is recorded
+        return None if quota is None or quota >= INT_MAX else quota
+
+    def _admit(self, peer: int, key: str, units: int, quota: float, now_ms: int) -> tuple[int, int]:
+        """As RateWindows.admit, and journaled."""
         within, delay_ms = self._windows_of(key).admit(key, units, quota, now_ms=now_ms)
         if within == units:
             self._journal_grant(peer, key, units, now_ms)

@@ -68,12 +68,12 @@ class RateQueues:
         """Asks for more units at the end of the pass."""
         self.asking[key] = self.asking.get(key, 0) + units
 
-    def flush(self) -> None:
+    def flush(self, now_ms: int) -> None:
         """Sends one ask for each key in `asking`."""
         if self.asking:
             asking, self.asking = self.asking, {}
             for key, units in asking.items():
-                self._post(self._queues[key].home, ("ask", key, units))
+                self._post(self._queues[key].home, ("ask", key, units, now_ms))
 
     def answered(self, key: str, units: int, now_ms: int) -> list[RateWaiter]:
         """The home has answered for so many units: the waiters that these answers are for, without those that timed out."""

@@ -4,7 +4,7 @@ A rate's window lives at its home: that of an address, of a user or of the clust
 decides; those of the broker and of all its listeners together at the home of "rate:broker", where listener_throttle.py decides
 (and says why). Any other shard is a holder: it asks for one unit per connection, once per pass and key.
 
-    holder -> home   ask key units | unused key units when | count listener units
+    holder -> home   ask key units when | unused key units when | count listener units
     home -> holder   within key units over delay when | go listener units until when | blocked listener until
     rate_recovery.py backup key units | ask_use round prefix | use round last [when key units]...
 
@@ -119,7 +119,7 @@ class Rates:
         """Records `units` connections of a key, one after the other. The waiter is told once for each, later."""
         home = self._queues.wait(key, self.home, waiter, now_ms, units)
         if home == self.me:
-            self._local.append(("ask", key, units))
+            self._local.append(("ask", key, units, now_ms))
         else:
             self._queues.ask(key, units)
 
@@ -225,7 +225,7 @@ class Rates:
         while self._local:
             local, self._local = self._local, []
             self.receive(self.me, local, now_ms=now_ms)
-        self._queues.flush()
+        self._queues.flush(now_ms)
         self._recovery.flush()
         for peer, items in self._outbox.items():
             if items:
@@ -274,13 +274,15 @@ class Rates:
             self._delayed.discard(listener)
 
     def _hand_out(self, home: int, key: str, units: int, wait_ms: int, at_ms: int, now_ms: int) -> None:
-        """Hands units that their home recorded at `at_ms` to as many waiters; those of waiters that timed out are given back."""
+        """Hands units that their home recorded at `at_ms` (0: nowhere) to as many waiters; those of waiters that timed out are
+        given back."""
         waiters = self._queues.answered(key, units, now_ms)
-        if waiters:
+        if waiters and at_ms:
             self._recovery.record_use(key, len(waiters), home, now_ms=now_ms)
         for waiter in waiters:
             waiter.recorded(key, wait_ms)
-        if unused := units - len(waiters):
+        unused = units - len(waiters)
+        if unused and at_ms:
             self._post(home, ("unused", key, unused, at_ms))
 
     def _block(self, peer: int, now_ms: int, listener: str, until_ms: int) -> None:

@@ -24,14 +24,14 @@ class Desk:
         for waiter in waiters:
             assert self.queues.wait(key, lambda key: HOME, waiter, now_ms) == HOME
             self.queues.ask(key)
-        self.queues.flush()
+        self.queues.flush(now_ms)
         return waiters
 
 
 def test_asks_of_one_pass_are_one():
     desk = Desk()
     desk.ask(5)
-    assert desk.posted == [("ask", KEY, 5)]
+    assert desk.posted == [("ask", KEY, 5, 1000)]
 
 
 def test_an_answered_queue_is_forgotten():
@@ -73,6 +73,6 @@ def test_a_new_home_is_asked_for_all_that_wait_and_answers_of_the_old_one_are_no
     waiters = desk.ask(2, now_ms=2100)
     desk.queues.home_lost(HOME, 2150)
     desk.queues.home_up(HOME)
-    desk.queues.flush()
-    assert desk.posted[-1] == ("ask", KEY, 2)
+    desk.queues.flush(2150)
+    assert desk.posted[-1] == ("ask", KEY, 2, 2150)
     assert desk.queues.answered(KEY, 2, 2200) == waiters

@@ -3,6 +3,7 @@
 import pytest
 
 from shards.config.image import ClusterImage
+from shards.rates.rate_queues import DEADLINE_MS, UNAVAILABLE
 from shards.rates.rates import NAME, Rates
 
 LISTENERS = ("EXTERNAL", "INTERNAL")
@@ -95,7 +96,7 @@ def test_many_connections_of_a_pass_are_one_ask():
         pair.holder.record(f"ip:{IP}", RecordingRateWaiter(), now_ms=1000)
     pair.holder.flush(now_ms=1000)
     (message,) = pair.links[pair.holder.me, pair.home.me]
-    assert message == (NAME, [("ask", f"ip:{IP}", 50)])
+    assert message == (NAME, [("ask", f"ip:{IP}", 50, 1000)])
 
 
 def test_those_recorded_together_are_told_in_order_after_one_ask():
@@ -105,7 +106,7 @@ def test_those_recorded_together_are_told_in_order_after_one_ask():
         rates.record_some(f"ip:{IP}", 7, waiter, now_ms=pair.now_ms)
         rates.flush(now_ms=pair.now_ms)
         asks = [message for message in pair.links[pair.holder.me, pair.home.me] if "ask" in str(message)]
-        assert asks == ([(NAME, [("ask", f"ip:{IP}", 7)])] if rates is pair.holder else [])
+        assert asks == ([(NAME, [("ask", f"ip:{IP}", 7, 1000)])] if rates is pair.holder else [])
         pair.settle()
         within = 7 if rates is pair.holder else 3
         assert waiter.told == [(f"ip:{IP}", 0)] * within + [(f"ip:{IP}", 1000)] * (7 - within)
@@ -227,3 +228,61 @@ def test_a_user_that_is_named_as_an_address_has_a_rate_of_its_own():
 def test_a_user_without_a_rate_need_not_be_recorded():
     pair = Pair(("setting", "/turnstile.max.connection.creation.rate.per.user.overrides", "alice:1"))
     assert pair.holder.has_quota("user:alice") and not pair.holder.has_quota("user:bob")
+
+
+def give_up_all(pair, waiters):
+    """The holder's connections wait for a home that does not read, until they are told so."""
+    pair.now_ms += DEADLINE_MS
+    pair.holder.tick(now_ms=pair.now_ms)
+    assert {wait_ms for waiter in waiters for _, wait_ms in waiter.told} == {UNAVAILABLE}
+
+
+def asked(pair, count):
+    waiters = [RecordingRateWaiter() for _ in range(count)]
+    for waiter in waiters:
+        pair.holder.record(f"ip:{IP}", waiter, now_ms=pair.now_ms)
+    pair.holder.flush(now_ms=pair.now_ms)
+    return waiters
+
+
+def test_a_home_that_stood_still_records_nothing_for_asks_that_are_no_longer_waited_for():
+    pair = Pair(ip_quota(1))
+    give_up_all(pair, asked(pair, 10))
+    assert pair.record(pair.holder, f"ip:{IP}", 10) == [0] * 10
+
+
+def test_a_late_ask_of_which_the_connections_still_wait_tells_them_that_there_was_no_answer():
+    pair = Pair(ip_quota(1))
+    waiters = asked(pair, 3)
+    pair.now_ms += DEADLINE_MS  # before the next tick
+    pair.settle()
+    assert [waiter.told for waiter in waiters] == [[(f"ip:{IP}", UNAVAILABLE)]] * 3
+
+
+def test_units_that_were_recorded_nowhere_are_not_taken_back():
+    pair = Pair(ip_quota(1))
+    assert pair.record(pair.holder, f"ip:{IP}", 10) == [0] * 10
+    waiters = asked(pair, 10)
+    pair.holder.tick(now_ms=pair.now_ms + DEADLINE_MS)  # by a clock that is ahead: the ask is not late for its home
+    assert all(waiter.told for waiter in waiters)
+    image = pair.images[pair.home.me]
+    image.apply(2, [ip_quota(None)])
+    pair.home.apply(2, now_ms=pair.now_ms)
+    pair.settle()
+    image.apply(3, [ip_quota(1)])
+    pair.home.apply(3, now_ms=pair.now_ms)
+    assert pair.home.snapshot(now_ms=pair.now_ms).recorded == {f"ip:{IP}": 10}
+
+
+def test_a_reset_is_not_undone_by_units_of_before():
+    pair = Pair(ip_quota(1))
+    waiters = asked(pair, 10)
+    (message,) = pair.links[pair.holder.me, pair.home.me]
+    pair.links[pair.holder.me, pair.home.me].clear()
+    pair.home.receive(pair.holder.me, message[1], now_ms=pair.now_ms)
+    pair.holder.tick(now_ms=pair.now_ms + DEADLINE_MS)
+    assert all(waiter.told for waiter in waiters)
+    for rates in pair.rates:
+        rates.reset(now_ms=pair.now_ms)
+    assert pair.record(pair.home, f"ip:{IP}", 10) == [0] * 10, "whose units the others' do not take back"
+    assert pair.home.snapshot(now_ms=pair.now_ms).recorded == {f"ip:{IP}": 10}

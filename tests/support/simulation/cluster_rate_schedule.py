@@ -133,13 +133,13 @@ OBSERVED_MUTANTS = [
     with_line(ClusterRate, "apply", "self.is_on or self.is_observed", "self.is_on", "all_are_answered"),
     with_line(ClusterRate, "observe", "record_some(_OBSERVED,", "record_some(CLUSTER,", "a_unit_each"),
     with_line(Rates, "record_some", "self._queues.ask(key, units)", "self._queues.ask(key)", "all_are_answered"),
-    with_line(Rates, "record_some", '("ask", key, units)', '("ask", key, 1)', "all_are_answered"),
+    with_line(Rates, "record_some", '("ask", key, units, now_ms)', '("ask", key, 1, now_ms)', "all_are_answered"),
     with_line(RateHome, "_journal_start", "entry[1].startswith(what)", "True", "told_once"),
     with_line(ClusterAnswers, "recorded", "self._beyond[self._heard]", "self._beyond[0]", "a_unit_each"),
     with_line(ClusterAnswers, "recorded", "self._heard == len(self._about)", "True", "all_are_answered"),
 ]
 """The same of an observed rate."""
-SEEING = (2, 3, 178, 257, 296)
+SEEING = (0, 2, 3, 178, 257, 296)
 """The schedules of which one fails with each mutant."""
 SEEING_OBSERVED = (2, 3, 10)
 """The same of schedules that observe a rate."""
