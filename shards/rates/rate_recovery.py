@@ -7,6 +7,8 @@ use_survives_one_death  Shards that may die together, `together` of them, each s
     shard outside, their backup shard, at the end of the pass. So when they die, only the use of their last pass is lost; when the
     backup shard dies, too, all of it is lost, as it is when a Kafka broker restarts. For a broker's own rates `together` is 1: each
     shard is taken to die alone.
+seen_dead_late  A backup shard that sees a death after it was asked sends the use of the dead shard then, unless that one has sent
+    it itself: shards of a broker may die together, and the home among them be up before all know that.
 told_once  Use is sent by the shard that lives, or by the backup shard of one that is dead: by no two of them, unless the link
     between these is broken while both live, which errs on the strict side.
 told_use_is_never_shorter  Use counts at the end of the period it is sent for: a little longer than the truth, never
@@ -83,6 +85,8 @@ class RateRecovery:
         self._since_ms: int | None = None
         self._configured = False
         self._received: list[RateUse] = []
+        # The homes that were sent all use: in which of their rounds, and the shards that were up and so told theirs themselves.
+        self._told: dict[int, tuple[int, frozenset[int]]] = {}
         self.start(Window())
 
     def start(self, window: Window) -> None:
@@ -134,12 +138,16 @@ class RateRecovery:
         """The links to a peer broke. Its use that it has not sent is waited for: it lives, and is asked again when they are up
         (told_use_before_decisions)."""
         self._up.discard(peer)
+        self._told.pop(peer, None)
 
     def peer_dead(self, peer: int, *, now_ms: int) -> None:
         """The process of a peer has ended: its backup shard sends its use from now on (told_once)."""
         if peer in self._backups_of_living:
             self._backups_of_dead = [each for each in self._backups_of_dead if each.entries(now_ms=now_ms)]
             self._backups_of_dead.append(self._backups_of_living.pop(peer))
+            for home, (number, telling) in self._told.items():
+                if peer in telling:
+                    self._send(home, ("use_of_dead", number, peer), self._backups_of_dead[-1:], now_ms)
         self._received_all(peer, now_ms)
 
     def tick(self, *, now_ms: int) -> None:
@@ -177,15 +185,8 @@ class RateRecovery:
         if not prefix:
             recents += self._backups_of_dead
             recents += [of for shard, of in self._backups_of_living.items() if shard == peer or shard not in self._up]
-        found = [
-            entry
-            for recent in recents
-            for entry in recent.entries(now_ms=now_ms)
-            if entry[1].startswith(prefix) and self._home(entry[1]) == peer
-        ]
-        for start in range(0, len(found) or 1, _ENTRIES_PER_ITEM):
-            end = start + _ENTRIES_PER_ITEM
-            self._post(peer, ("use", number, end >= len(found), found[start:end]))
+            self._told[peer] = number, frozenset(self._up - {peer})
+        self._send(peer, ("use", number), recents, now_ms, prefix)
 
     def receive_use(self, peer: int, now_ms: int, number: int, last: bool, entries: list[RateUse]) -> None:
         """A shard sends what it used."""
@@ -193,6 +194,29 @@ class RateRecovery:
             self._received += [(at_ms, key, units) for at_ms, key, units in entries]
             if last:
                 self._received_all(peer, now_ms)
+
+    def receive_use_of_dead(
+        self, peer: int, now_ms: int, number: int, dead: int, last: bool, entries: list[RateUse]
+    ) -> None:
+        """A backup shard has seen that a shard is dead, after it had sent what it knew before (seen_dead_late)."""
+        if number == self._round and dead in self.awaited:
+            self._received += [(at_ms, key, units) for at_ms, key, units in entries]
+            if last:
+                self._received_all(dead, now_ms)
+
+    def _send(
+        self, home: int, begins: tuple[object, ...], recents: list[RecentUse], now_ms: int, prefix: str = ""
+    ) -> None:
+        """Sends a home the use of its keys that begin with `prefix`, in one or more items that begin alike."""
+        found = [
+            entry
+            for recent in recents
+            for entry in recent.entries(now_ms=now_ms)
+            if entry[1].startswith(prefix) and self._home(entry[1]) == home
+        ]
+        for start in range(0, len(found) or 1, _ENTRIES_PER_ITEM):
+            end = start + _ENTRIES_PER_ITEM
+            self._post(home, (*begins, end >= len(found), found[start:end]))
 
     def _dies_with_me(self, shard: int) -> bool:
         return shard // self._together == self._me // self._together

@@ -7,6 +7,7 @@ decides; those of the broker and of all its listeners together at the home of "r
     holder -> home   ask key units when | unused key units when | count listener units
     home -> holder   within key units over delay when | go listener units until when | blocked listener until
     rate_recovery.py backup key units | ask_use round prefix | use round last [when key units]...
+                     use_of_dead round shard last [when key units]...
 
 recorded_before_going_on  A unit is recorded at the home before its connection goes on: so no number of shards admits more
     than one Kafka broker would.
@@ -96,7 +97,7 @@ class Rates:
         self._handlers: dict[str, Callable[..., None]] = {
             "ask": self._here.asked, "unused": self._here.undo, "count": self._here.count, "within": self._within,
             "go": self._go, "blocked": self._block, "backup": self._recovery.receive_backup, "ask_use": self._recovery.send_use,
-            "use": self._recovery.receive_use,
+            "use": self._recovery.receive_use, "use_of_dead": self._recovery.receive_use_of_dead,
         }  # fmt: skip
 
     # The accept path

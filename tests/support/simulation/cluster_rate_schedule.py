@@ -134,6 +134,8 @@ OBSERVED_MUTANTS = [
     with_line(ClusterRate, "observe", "record_some(_OBSERVED,", "record_some(CLUSTER,", "a_unit_each"),
     with_line(Rates, "record_some", "self._queues.ask(key, units)", "self._queues.ask(key)", "all_are_answered"),
     with_line(Rates, "record_some", '("ask", key, units, now_ms)', '("ask", key, 1, now_ms)', "all_are_answered"),
+    with_line(RateRecovery, "peer_dead", "self._told.items()", "()", "one_window"),
+    with_line(RateRecovery, "peer_dead", "if peer in telling:", "if True:", "told_once"),
     with_line(RateHome, "_journal_start", "entry[1].startswith(what)", "True", "told_once"),
     with_line(ClusterAnswers, "recorded", "self._beyond[self._heard]", "self._beyond[0]", "a_unit_each"),
     with_line(ClusterAnswers, "recorded", "self._heard == len(self._about)", "True", "all_are_answered"),
@@ -141,7 +143,7 @@ OBSERVED_MUTANTS = [
 """The same of an observed rate."""
 SEEING = (0, 2, 3, 178, 257, 296)
 """The schedules of which one fails with each mutant."""
-SEEING_OBSERVED = (2, 3, 10)
+SEEING_OBSERVED = (2, 3, 10, 1285, 3343)
 """The same of schedules that observe a rate."""
 
 
