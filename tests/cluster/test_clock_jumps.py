@@ -50,6 +50,12 @@ def opened(cluster, ip, count):
         return sum([admitted(each) for each in socks])
 
 
+def is_seen(cluster, clock):
+    """Whether the cluster answers by this clock; an answer may take long."""
+    asked_s = clock.now_s()
+    return asked_s - 0.5 < cluster.get("/v1/live")["at"] < clock.now_s() + 0.5
+
+
 def test_a_clock_that_is_set_changes_no_limit_and_is_told(tmp_path, monkeypatch):
     clock = Clock(tmp_path, monkeypatch)
     with running(tmp_path / "d", "--set", "kafka_connections_max_per_ip=5") as cluster:
@@ -58,9 +64,7 @@ def test_a_clock_that_is_set_changes_no_limit_and_is_told(tmp_path, monkeypatch)
         began_s, rated = time.monotonic(), 0
         for by_s in JUMPS_S:
             clock.jump(by_s)
-            until(
-                lambda: abs(cluster.get("/v1/live")["at"] - clock.now_s()) < 0.5, within_s=60, what="the jump is seen"
-            )
+            until(lambda: is_seen(cluster, clock), what="the jump is seen")
             assert opened(cluster, CAPPED, 8) == 5
             until(lambda: not cluster.metric("turnstile_connections_open"), what="closed connections")
             rated += sum(opened(cluster, RATED, 1) for _ in range(WINDOWS))
