@@ -58,7 +58,8 @@ def is_seen(cluster, clock):
 
 def test_a_clock_that_is_set_changes_no_limit_and_is_told(tmp_path, monkeypatch):
     clock = Clock(tmp_path, monkeypatch)
-    with running(tmp_path / "d", "--set", "kafka_connections_max_per_ip=5") as cluster:
+    # By env: processes are forked of one that has no such library, unless a command is run.
+    with running(tmp_path / "d", "--set", "kafka_connections_max_per_ip=5", within=["env"]) as cluster:
         cluster.turnstile("quota", "set", f"ip={RATED}", f"connection_creation_rate={RATE}")
         processes = cluster.processes()
         began_s, rated = time.monotonic(), 0

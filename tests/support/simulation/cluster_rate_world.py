@@ -29,12 +29,12 @@ from shards.ownership import BrokerShard
 from shards.rates.cluster_rate import ClusterRate
 from shards.rates.observed_rates import Asker, Beyond, ObservedRates
 from shards.rates.rate_queues import UNAVAILABLE
+from shards.rates.rate_recovery import WAIT_FOR_USE_MS
 
 RATE = "turnstile.cluster.max.connection.creation.rate"
 TICK_MS = 250
-SPAN_MS = (
-    DEFAULT_WINDOW.samples + 2
-) * DEFAULT_WINDOW.size_ms  # use counts until a sample's length after the last that it is told for
+SPAN_MS = (DEFAULT_WINDOW.samples + 2) * DEFAULT_WINDOW.size_ms + WAIT_FOR_USE_MS
+"""Use counts until a sample's length after the last that it is told for, and a home may wait for that of another shard."""
 
 
 _OBSERVED = OBSERVED + CLUSTER
