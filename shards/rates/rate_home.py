@@ -26,7 +26,7 @@ from shards.limits.rate import Window
 from shards.rates.listener_throttle import ListenerThrottle
 from shards.rates.rate_queues import DEADLINE_MS, UNAVAILABLE
 from shards.rates.rate_recovery import RateUse
-from shards.rates.rate_windows import RateWindows
+from shards.rates.rate_windows import RateWindows, WindowAnswer
 from shards.settings.ranges import INT_MAX
 
 Post = Callable[[int, tuple[object, ...]], None]
@@ -93,7 +93,7 @@ class RateHome:
             return None
         if not key.startswith("listener:"):
             quota = self._quota(key)
-            return 0 if quota is None else self._admit(self._me, key, 1, quota, now_ms)[1]
+            return 0 if quota is None else self._admit(self._me, key, 1, quota, now_ms).delay_ms
         until_ms = self.listeners.ask_one(key[9:], now_ms=now_ms)
         if until_ms is None:
             return None
@@ -161,17 +161,17 @@ class RateHome:
         quota = self._image.rate_of(key).rate
         return None if quota is None or quota >= INT_MAX else quota
 
-    def _admit(self, peer: int, key: str, units: int, quota: float, now_ms: int) -> tuple[int, int]:
+    def _admit(self, peer: int, key: str, units: int, quota: float, now_ms: int) -> WindowAnswer:
         """As RateWindows.admit, and journaled."""
-        within, delay_ms = self._windows_of(key).admit(key, units, quota, now_ms=now_ms)
-        if within == units:
+        answer = self._windows_of(key).admit(key, units, quota, now_ms=now_ms)
+        if answer.within == units:
             self._journal_grant(peer, key, units, now_ms)
-        elif within or (key, now_ms) != self._violated:
+        elif answer.within or (key, now_ms) != self._violated:
             # Once for each ms is enough: a violation changes the window only in that it was measured at that instant.
             self._violated = key, now_ms
-            detail = {"pool": f"rate:{key}", "to": peer, "tokens": within, "at_ms": now_ms, "violated": True}
+            detail = {"pool": f"rate:{key}", "to": peer, "tokens": answer.within, "at_ms": now_ms, "violated": True}
             self._journal("grant", detail, self.version)
-        return within, delay_ms
+        return answer
 
     def _empty_windows(self) -> None:
         self.windows = {kind: RateWindows(self.window) for kind in ("ip", "user", *OF_CLUSTER)}

@@ -51,18 +51,17 @@ class RateQueues:
         self.asking: dict[str, int] = {}  # units to ask for at the end of the pass
         self.get = self._queues.get
 
-    def wait(self, key: str, home_of: Callable[[str], int], waiter: RateWaiter, now_ms: int, units: int = 1) -> int:
-        """The waiter is told when the home has answered, once for each unit. Returns the home."""
+    def wait(self, key: str, home: int, waiter: RateWaiter, now_ms: int, units: int = 1) -> None:
+        """The waiter is told when the home has answered, once for each unit."""
         queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[key] = RateQueue(home_of(key))
+            queue = self._queues[key] = RateQueue(home)
         if not queue.waiters:
             queue.since_ms = now_ms
         if units == 1:
             queue.waiters.append(waiter)
         else:
             queue.waiters.extend(repeat(waiter, units))
-        return queue.home
 
     def ask(self, key: str, units: int = 1) -> None:
         """Asks for more units at the end of the pass."""

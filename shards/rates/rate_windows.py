@@ -7,13 +7,20 @@ unused_units_leave_their_sample  A unit that nothing used is taken back out of t
 What is kept is bounded in time (shards/limits/rates_by_key.py, windows_are_forgotten).
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from shards.limits.rate import Rate, Window
 from shards.limits.rates_by_key import RatesByKey
 
 SHOWN_MS: Final = 3_600_000  # Kafka drops an address's sensor after an hour without a record
 SHOWN_MOST: Final = 1000
+
+
+class WindowAnswer(NamedTuple):
+    """The units that are within the quota, and the delay in ms of each of the others."""
+
+    within: int
+    delay_ms: int
 
 
 class RateWindows:
@@ -24,10 +31,10 @@ class RateWindows:
         self._rates = RatesByKey(window)
         self._shown: dict[str, int] = {}  # when each last recorded, least recent first
 
-    def admit(self, key: str, units: int, quota_per_s: float, *, now_ms: int) -> tuple[int, int]:
-        """Records the units that are within the quota: how many, and the delay in ms of each of the others."""
+    def admit(self, key: str, units: int, quota_per_s: float, *, now_ms: int) -> WindowAnswer:
+        """Records the units that are within the quota."""
         admitted = self._rate(key, now_ms).admit(units, quota_per_s, now_ms=now_ms, max_ms=self.window.size_ms)
-        return (units, 0) if admitted is None else admitted
+        return WindowAnswer(units, 0) if admitted is None else WindowAnswer(*admitted)
 
     def record(self, key: str, units: int, *, now_ms: int) -> None:
         """Count units that an earlier home had granted."""

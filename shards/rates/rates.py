@@ -113,12 +113,15 @@ class Rates:
                 if not wait_ms or key.startswith("listener:"):
                     self._recovery.record_use(key, 1, home, now_ms=now_ms)
                 return wait_ms
-        self.record_some(key, 1, waiter, now_ms=now_ms)
+        self._ask(key, home, 1, waiter, now_ms)
         return None
 
     def record_some(self, key: str, units: int, waiter: RateWaiter, *, now_ms: int) -> None:
         """Records `units` connections of a key, one after the other. The waiter is told once for each, later."""
-        home = self._queues.wait(key, self.home, waiter, now_ms, units)
+        self._ask(key, self.home(key), units, waiter, now_ms)
+
+    def _ask(self, key: str, home: int, units: int, waiter: RateWaiter, now_ms: int) -> None:
+        self._queues.wait(key, home, waiter, now_ms, units)
         if home == self.me:
             self._local.append(("ask", key, units, now_ms))
         else:

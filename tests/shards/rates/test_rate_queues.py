@@ -22,7 +22,7 @@ class Desk:
     def ask(self, count=1, now_ms=1000, key=KEY):
         waiters = [RecordingRateWaiter() for _ in range(count)]
         for waiter in waiters:
-            assert self.queues.wait(key, lambda key: HOME, waiter, now_ms) == HOME
+            self.queues.wait(key, HOME, waiter, now_ms)
             self.queues.ask(key)
         self.queues.flush(now_ms)
         return waiters

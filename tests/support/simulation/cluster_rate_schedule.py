@@ -132,8 +132,8 @@ MUTANTS = [
 OBSERVED_MUTANTS = [
     with_line(ClusterRate, "apply", "self.is_on or self.is_observed", "self.is_on", "all_are_answered"),
     with_line(ClusterRate, "observe", "record_some(_OBSERVED,", "record_some(CLUSTER,", "a_unit_each"),
-    with_line(Rates, "record_some", "self._queues.ask(key, units)", "self._queues.ask(key)", "all_are_answered"),
-    with_line(Rates, "record_some", '("ask", key, units, now_ms)', '("ask", key, 1, now_ms)', "all_are_answered"),
+    with_line(Rates, "_ask", "self._queues.ask(key, units)", "self._queues.ask(key)", "all_are_answered"),
+    with_line(Rates, "_ask", '("ask", key, units, now_ms)', '("ask", key, 1, now_ms)', "all_are_answered"),
     with_line(RateRecovery, "peer_dead", "self._told.items()", "()", "one_window"),
     with_line(RateRecovery, "peer_dead", "if peer in telling:", "if True:", "told_once"),
     with_line(RateHome, "_journal_start", "entry[1].startswith(what)", "True", "told_once"),
